@@ -21,16 +21,26 @@ pub struct Applied {
     pub files: Vec<MergeFile>,
     /// The references; as they were asked for where its end was not seen.
     pub tips: Vec<Tip>,
+    /// Whether an undo of it was done, and kept that back.
+    pub is_tried: bool,
 }
 
 impl Journal {
+    /// The session's applies of which something is still to be taken back, as [`Journal::last_apply`] tells of the newest, the oldest first.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn applies(&self, session: SessionId) -> Result<Vec<Applied>, JournalError> {
+        Ok(standing(&self.merges(session).await?))
+    }
+
     /// The session's newest apply that no undo has taken back whole, with what it moved and what is still to be
     /// taken back. An apply that failed touched nothing; one without an outcome may have, and so counts.
     ///
     /// # Errors
     /// When the journal cannot be read.
     pub async fn last_apply(&self, session: SessionId) -> Result<Option<Applied>, JournalError> {
-        Ok(last_apply(&self.merges(session).await?))
+        Ok(self.applies(session).await?.pop())
     }
 
     /// The apply of [`Journal::last_apply`] when its end was not seen and nothing has finished it since: another apply
@@ -45,7 +55,7 @@ impl Journal {
             MergeKind::Discard => true,
             MergeKind::Undo => begun.merge.of == Some(id),
         };
-        Ok(last_apply(&merges).filter(|applied| {
+        Ok(standing(&merges).pop().filter(|applied| {
             let since = merges.iter().skip_while(|begun| begun.id != applied.id);
             !since.filter(|begun| begun.is_done()).any(|begun| finishes(begun, applied.id))
         }))
@@ -140,7 +150,7 @@ fn is_over(state: &MergeState) -> bool {
     matches!(state, MergeState::Done | MergeState::Already)
 }
 
-fn last_apply(merges: &[Begun]) -> Option<Applied> {
+fn standing(merges: &[Begun]) -> Vec<Applied> {
     let mut applied: Vec<Applied> = Vec::new();
     for begun in merges {
         let status = begun.end.as_ref().map(|end| &end.status);
@@ -150,6 +160,7 @@ fn last_apply(merges: &[Begun]) -> Option<Applied> {
                 id: begun.id,
                 files: begun.files_but(is_untouched),
                 tips: begun.tips(),
+                is_tried: false,
             }),
             // It ended what was cut off, and so knows where the references are.
             (MergeKind::Apply, Some(of), Some(Status::Done)) => {
@@ -163,11 +174,12 @@ fn last_apply(merges: &[Begun]) -> Option<Applied> {
                 for it in applied.iter_mut().filter(|it| it.id == of) {
                     it.files.retain(|file| !taken.contains(&file.path));
                     it.tips.retain(|tip| !back.contains(&tip.name));
+                    it.is_tried = true;
                 }
             }
             (MergeKind::Apply | MergeKind::Undo | MergeKind::Discard, _, _) => {}
         }
         applied.retain(|it| !it.files.is_empty() || !it.tips.is_empty());
     }
-    applied.pop()
+    applied
 }

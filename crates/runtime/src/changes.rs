@@ -222,15 +222,25 @@ impl Host {
         self.finish_apply(&Changes::default(), ops).await
     }
 
-    /// Takes an apply back: every path that still is as the apply left it becomes what it was before.
+    /// Takes an apply back: every path that still is as the apply left it becomes what it was before. Where that was tried already, and
+    /// nothing of what was kept then can be taken back now either, the apply before it is.
     ///
     /// # Errors
     /// As [`Host::apply`], and when the session has applied nothing.
     pub async fn undo(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
-        let Applied { id, files, mut tips } = self.last_apply().await?;
-        tips.iter_mut().for_each(|tip| tip.aside = None);
-        self.merge(Merge { direction: MergeKind::Undo, of: Some(id), files, tips }, &Changes::default(), ops)
-            .await
+        let mut applies = self.kernel.journal().applies(self.session).await?;
+        let mut kept = Vec::new();
+        while let Some(Applied { id, files, mut tips, is_tried }) = applies.pop() {
+            tips.iter_mut().for_each(|tip| tip.aside = None);
+            let undo = Merge { direction: MergeKind::Undo, of: Some(id), files, tips };
+            let mut merged = self.merge(undo, &Changes::default(), ops).await?;
+            kept.append(&mut merged.conflicts);
+            let is_kept = merged.files.is_empty() && merged.commits.is_empty();
+            if !(is_tried && is_kept) || applies.is_empty() {
+                return Ok(Merged { conflicts: kept, ..merged });
+            }
+        }
+        Err(HostError::Merge("this session has applied nothing that could be undone".into()))
     }
 
     /// Throws the session's layer away; the project stays as it is.
@@ -257,7 +267,7 @@ impl Host {
     ) -> Result<Option<Merged>, HostError> {
         match self.kernel.journal().unfinished_apply(self.session).await? {
             None => Ok(None),
-            Some(Applied { id, files, tips }) => {
+            Some(Applied { id, files, tips, .. }) => {
                 let merge = Merge { direction: MergeKind::Apply, of: Some(id), files, tips };
                 self.merge(merge, changes, ops).await.map(Some)
             }
@@ -405,12 +415,6 @@ impl Host {
     /// How the gate would decide about a merge.
     pub(crate) async fn preview_of(&self, scope: &Scope, merge: Merge) -> Result<Preview, HostError> {
         Ok(self.kernel.preview(scope, Action::Merge(merge)).await?)
-    }
-
-    async fn last_apply(&self) -> Result<Applied, HostError> {
-        let applied = self.kernel.journal().last_apply(self.session).await?;
-        applied
-            .ok_or_else(|| HostError::Merge("this session has applied nothing that could be undone".into()))
     }
 
     fn merged(&self, direction: MergeKind, asked: &[Tip], output: &Output) -> Result<Merged, HostError> {

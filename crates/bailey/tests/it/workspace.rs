@@ -324,6 +324,23 @@ fn an_undo_keeps_what_the_user_wrote_after_the_apply() {
     assert!(nothing.stderr.contains("has applied nothing that could be undone"), "{nothing:?}");
 }
 
+/// What an undo keeps back is tried once more by the next, and holds up no other.
+#[test]
+fn what_stays_of_one_apply_does_not_keep_the_one_before_from_being_taken_back() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);
+    let session = work(&stage, "echo agent >> a.txt; echo agent >> b.txt");
+    for at in ["a.txt", "b.txt"] {
+        let applied = stage.ran(&["sessions", "apply", &session, at]);
+        assert_eq!(applied.code, Some(0), "{applied:?}");
+    }
+    stage.write("b.txt", "b\nagent\nuser\n");
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!((undone.code, stage.read("a.txt").as_str()), (Some(6), "a\nagent\n"), "{undone:?}");
+    let undone = sessions(&stage, "undo", &session);
+    assert!(undone.stdout.contains("kept as it is: b.txt: "), "{undone:?}");
+    assert_eq!((stage.read("a.txt"), stage.read("b.txt")), ("a\n".into(), "b\nagent\nuser\n".into()));
+}
+
 #[test]
 fn an_apply_works_after_the_project_has_moved_on() {
     let stage = Stage::new(&[("a.txt", "a\n"), ("b.txt", "b\n")]);

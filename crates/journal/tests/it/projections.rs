@@ -46,7 +46,12 @@ fn file_of(path: &str, base: Option<Digest>, new: Option<Digest>) -> MergeFile {
 
 /// An apply that moved these files.
 fn applied(id: EffectId, files: &[&MergeFile]) -> Applied {
-    Applied { id, files: files.iter().map(|file| (*file).clone()).collect(), tips: Vec::new() }
+    Applied {
+        id,
+        files: files.iter().map(|file| (*file).clone()).collect(),
+        tips: Vec::new(),
+        is_tried: false,
+    }
 }
 
 #[tokio::test]
@@ -179,9 +184,11 @@ async fn what_an_undo_kept_back_can_be_taken_back_later() {
     let apply = merged(&desk, session, MergeKind::Apply, None, &[done(&a), done(&b), done(&c)]).await;
     let undo = async |files: &[_]| merged(&desk, session, MergeKind::Undo, Some(apply), files).await;
     undo(&[kept(&a), kept(&b), kept(&c)]).await;
-    assert_eq!(last().await, Some(applied(apply, &[&a, &b, &c])));
+    let tried = |files: &[&MergeFile]| Applied { is_tried: true, ..applied(apply, files) };
+    assert_eq!(last().await, Some(tried(&[&a, &b, &c])));
     undo(&[done(&a), kept(&b), failed(&c)]).await;
-    assert_eq!(last().await, Some(applied(apply, &[&b, &c])));
+    assert_eq!(last().await, Some(tried(&[&b, &c])));
+    assert_eq!(desk.journal.applies(session).await.unwrap(), [applied(older, &[&a]), tried(&[&b, &c])]);
     undo(&[(b, MergeState::Already), done(&c)]).await;
     assert_eq!(last().await, Some(applied(older, &[&a])));
 }
