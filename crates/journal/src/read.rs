@@ -110,30 +110,41 @@ impl Journal {
     }
 
     /// What came into a session as text, and into the conversations of its sub-agents, with the intents that brought it, in the
-    /// journal's order: the newest of it, up to so many bytes. Of intents the payload is left out.
+    /// journal's order: the newest of it, up to so many bytes; and whether that is all. Of intents the payload is left out.
     ///
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
-    pub async fn sources(&self, session: SessionId, bytes_max: usize) -> Result<Vec<Recorded>, JournalError> {
+    pub async fn sources(
+        &self,
+        session: SessionId,
+        bytes_max: usize,
+    ) -> Result<(Vec<Recorded>, bool), JournalError> {
         Ok(self
             .store()
             .read(move |db| {
-                let mut statement = db.prepare_cached(&format!(
-                    "{FAMILY} SELECT body, CASE type WHEN 'intent' THEN NULL ELSE bytes END
-                     FROM entry LEFT JOIN payload USING (seq) WHERE entry.session IN (SELECT id FROM family)
-                     AND type IN ('accepted', 'pinned', 'guide', 'observation', 'intent') ORDER BY entry.seq DESC",
-                ))?;
+                // Their numbers first: what is sorted with its bytes is held whole.
+                let numbers = format!(
+                    "{FAMILY} SELECT seq FROM entry WHERE session IN (SELECT id FROM family)
+                     AND type IN ('accepted', 'pinned', 'guide', 'observation', 'intent') ORDER BY seq DESC",
+                );
+                let numbers = db.query_all(&numbers, params![session.to_string()], |row| row.get::<_, u64>(0))?;
+                let mut statement = db.prepare_cached(
+                    "SELECT body, CASE type WHEN 'intent' THEN NULL ELSE bytes END FROM entry LEFT JOIN payload USING (seq) WHERE seq = ?1",
+                )?;
                 let mut left = bytes_max;
-                let mut found = Vec::new();
-                for row in statement.query_map(params![session.to_string()], stored_row)? {
-                    let row: Recorded = recorded(row?)?;
+                let (mut found, mut is_all) = (Vec::new(), true);
+                for number in numbers {
+                    let row: Recorded = recorded(statement.query_row(params![number], stored_row)?)?;
                     let bytes = row.payload.as_ref().map_or(0, Vec::len);
-                    let Some(rest) = left.checked_sub(bytes) else { break };
+                    let Some(rest) = left.checked_sub(bytes) else {
+                        is_all = false;
+                        break;
+                    };
                     left = rest;
                     found.push(row);
                 }
                 found.reverse();
-                Ok(found)
+                Ok((found, is_all))
             })
             .await?)
     }
@@ -333,6 +344,18 @@ impl Journal {
             Fact::Accepted { turn, .. } => (last.entry.seq, Some(turn)),
             _ => (last.entry.seq, None),
         }))
+    }
+
+    /// Whether the journal was brought back from a copy since this entry: what had begun by then may have ended where the copy was made.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn is_restored_since(&self, at: Seq) -> Result<bool, JournalError> {
+        let restored = self.store().glance(move |db| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM entry WHERE seq > ?1 AND type = 'restored')";
+            Ok(db.prepare_cached(sql)?.query_row(params![at.0], |row| row.get(0))?)
+        });
+        Ok(restored.await?)
     }
 
     /// Masked files that the human revealed for this session.

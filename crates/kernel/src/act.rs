@@ -81,8 +81,8 @@ impl Kernel {
             }
             Admission::Denied(reasons) => Ok(Acted::Denied(reasons)),
             Admission::Waits(id, shown) => {
-                let (seen, needed) = (Vec::new(), VecDeque::new());
-                self.pend(id, Pending { shown: *shown, purpose, seen, needed });
+                let (seen, needed, labels) = (Vec::new(), VecDeque::new(), Labels::default());
+                self.pend(id, Pending { shown: *shown, purpose, seen, needed, labels });
                 Ok(Acted::Waiting(id))
             }
         }

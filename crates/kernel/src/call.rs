@@ -36,6 +36,8 @@ pub(crate) struct Pending {
     pub(crate) purpose: Purpose,
     pub(crate) seen: Vec<Output>,
     pub(crate) needed: VecDeque<Action>,
+    /// What it read brought.
+    pub(crate) labels: Labels,
 }
 
 /// What is said of a result beside its text.
@@ -81,13 +83,16 @@ impl Kernel {
         tool: &dyn Tool,
         call: &ToolCall,
     ) -> Result<Step, Refused> {
-        let Pending { shown, purpose, mut seen, needed } = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let pending = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
+        let Pending { shown, purpose, mut seen, needed, labels } = pending;
+        let because = &because.with(&labels);
         let action = shown.sealed.effect().action.clone();
         let admission = self.admit_approved(scope, shown, id, purpose).await?;
         match self.settle(scope, admission, &action, Some(call)).await? {
             Came::Finished(finished) if purpose == Purpose::Need => {
+                let because = because.with(&brought(&action, finished.seq));
                 seen.push(finished.output);
-                self.plan(scope, because, tool, call, seen, needed).await
+                self.plan(scope, &because, tool, call, seen, needed).await
             }
             Came::Finished(finished) => {
                 let labels = brought(&action, finished.seq).join(because.labels());
@@ -123,32 +128,46 @@ impl Kernel {
         mut seen: Vec<Output>,
         mut needed: VecDeque<Action>,
     ) -> Result<Step, Refused> {
+        // What a call does, and what is answered to it, follows from what it read, too.
+        let mut because = because.clone();
         for _ in 0..PLANS_MAX {
             // What a plan asked for is read to its end before the plan is made again.
             while let Some(action) = needed.pop_front() {
                 let for_a_change = !tool.claims(call).writes.is_empty();
                 let purpose = Purpose::Need;
-                let asked = asked(because, purpose, for_a_change, action, call);
+                let asked = asked(&because, purpose, for_a_change, action.clone(), call);
                 match self.effect(scope, asked, call, &seen).await? {
-                    Came::Finished(finished) => seen.push(finished.output),
+                    Came::Finished(finished) => {
+                        because = because.with(&brought(&action, finished.seq));
+                        seen.push(finished.output);
+                    }
                     Came::Denied(reasons) => {
-                        return self.refused(scope, because, call, &reasons).await.map(Step::Done);
+                        return self.refused(scope, &because, call, &reasons).await.map(Step::Done);
                     }
                     Came::Waits(id, shown) => {
-                        self.pend(id, Pending { shown: *shown, purpose, seen, needed });
+                        self.pend(
+                            id,
+                            Pending {
+                                shown: *shown,
+                                purpose,
+                                seen,
+                                needed,
+                                labels: because.labels().clone(),
+                            },
+                        );
                         return Ok(Step::Waiting(id));
                     }
                 }
             }
             match tool::plan(tool, call, &seen) {
                 Plan::Refuse(reason) => {
-                    return self.answer_call(scope, because, call, &reason).await.map(Step::Done);
+                    return self.answer_call(scope, &because, call, &reason).await.map(Step::Done);
                 }
                 Plan::Delegate(errand) => return Ok(Step::Delegate(errand)),
                 Plan::Attend(attend) => {
-                    return self.attend(scope, because, tool, call, attend).await.map(Step::Done);
+                    return self.attend(scope, &because, tool, call, attend).await.map(Step::Done);
                 }
-                Plan::Act(action) => return self.planned(scope, because, tool, call, action, seen).await,
+                Plan::Act(action) => return self.planned(scope, &because, tool, call, action, seen).await,
                 Plan::Need(actions) if actions.iter().all(Action::is_read) => {
                     needed = actions.into();
                 }
@@ -156,7 +175,7 @@ impl Kernel {
             }
         }
         let why = format!("the tool still wants to read more after {PLANS_MAX} rounds");
-        Ok(Step::Done(self.answer_call(scope, because, call, &why).await?))
+        Ok(Step::Done(self.answer_call(scope, &because, call, &why).await?))
     }
 
     /// What a plan came to.
@@ -178,7 +197,8 @@ impl Kernel {
             Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
             Came::Waits(id, shown) => {
                 let (purpose, needed) = (Purpose::Act, VecDeque::new());
-                self.pend(id, Pending { shown: *shown, purpose, seen, needed });
+                let labels = because.labels().clone();
+                self.pend(id, Pending { shown: *shown, purpose, seen, needed, labels });
                 Ok(Step::Waiting(id))
             }
         }

@@ -153,6 +153,11 @@ impl Provenance {
     pub(crate) fn labels(&self) -> &Labels {
         &self.labels
     }
+
+    /// The same, with what was brought since.
+    pub(crate) fn with(&self, brought: &Labels) -> Self {
+        Self { labels: self.labels.clone().join(brought) }
+    }
 }
 
 #[cfg(test)]

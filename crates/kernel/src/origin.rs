@@ -5,8 +5,8 @@
 use crate::{Kernel, Paper, Refused};
 use bailey_journal::{Fact, Recorded};
 use bailey_protocol::{
-    Action, Adaptation, Blob, CallId, Command, Effect, Integrity, Kind, Origin, OriginKind, Role, Seq,
-    SessionId,
+    Action, Adaptation, Blob, CallId, Command, Effect, EffectId, HeaderValue, Integrity, Kind, Origin,
+    OriginKind, Role, Seq, SessionId,
 };
 use bailey_secrets::Redactor;
 use std::{
@@ -28,7 +28,13 @@ const NAMED_CHARS_MAX: usize = 72;
 /// The names that models write for the tool by which they ask a sub-agent.
 const DELEGATING: [&str; 3] = ["agent_run", "agent.run", "task"];
 
+/// And for those by which they look at what runs in the background.
+const ATTENDING: [&str; 4] = ["process_log", "process.log", "process_stop", "process.stop"];
+
 const NOT_FOUND: &str = "not found in anything you wrote or it read: the model's own words";
+
+const NOT_AMONG_THE_NEWEST: &str =
+    "not found in the newest 16 MiB of what you wrote and it read; what is older was not looked through";
 
 /// A value of an action: as a whole, and by its parts where it is not found as a whole.
 struct Value {
@@ -52,9 +58,9 @@ impl Kernel {
         }
         let values = values(&effect.action);
         let redactor = self.journal().redactor().clone();
-        let entries = self.journal().sources(effect.session, TEXT_BYTES_MAX).await?;
+        let (entries, is_all) = self.journal().sources(effect.session, TEXT_BYTES_MAX).await?;
         let found = tokio::task::spawn_blocking(move || {
-            let mut search = Search::new(sources(&entries), &redactor, WORK_BYTES_MAX);
+            let mut search = Search { is_all, ..Search::new(sources(&entries), &redactor, WORK_BYTES_MAX) };
             values.iter().for_each(|value| search.value(value));
             search.origins()
         });
@@ -87,13 +93,15 @@ struct Search<'a> {
     found: Vec<Origin>,
     /// Values that were not found, or not all of them.
     missing: Vec<String>,
+    /// Whether no text is older than those.
+    is_all: bool,
 }
 
 impl<'a> Search<'a> {
     fn new(sources: Vec<Source<'a>>, redactor: &'a Redactor, work: usize) -> Self {
         let bytes = sources.iter().map(|source| source.text.len()).sum();
         let (found, missing) = (Vec::new(), Vec::new());
-        Self { sources, redactor, bytes, left: work, all: 0, looked_for: 0, found, missing }
+        Self { sources, redactor, bytes, left: work, all: 0, looked_for: 0, found, missing, is_all: true }
     }
 
     fn value(&mut self, Value { whole, parts }: &Value) {
@@ -128,7 +136,7 @@ impl<'a> Search<'a> {
 
     /// What came from outside first: nothing that a person wrote pushes it away.
     fn origins(self) -> Vec<Origin> {
-        let Self { mut found, mut missing, all, looked_for, .. } = self;
+        let Self { mut found, mut missing, all, looked_for, is_all, .. } = self;
         found.sort_by_key(|origin| rank(origin.kind));
         let more = found.get(SHOWN_MAX).map(|first| Origin {
             value: format!("{} more", found.len() - SHOWN_MAX),
@@ -144,7 +152,8 @@ impl<'a> Search<'a> {
             missing.push(format!("{others} more"));
         }
         let words = match looked_for == all {
-            true => NOT_FOUND.into(),
+            true if is_all => NOT_FOUND.into(),
+            true => NOT_AMONG_THE_NEWEST.into(),
             false => format!("not found, but only {looked_for} of {all} values and words were looked for"),
         };
         let not_found = |value| Origin { value, kind: OriginKind::Model, words: words.clone(), entry: None };
@@ -198,7 +207,12 @@ fn values(action: &Action) -> Vec<Value> {
             })
             .collect(),
         Action::Http(request) | Action::Fetch { request, .. } => {
-            vec![Value::new(&request.url), Value::line(&request.body.lossy())]
+            let headers = request.headers.iter().filter_map(|(_, value)| match value {
+                HeaderValue::Text(text) => Some(Value::new(text)),
+                HeaderValue::Secret { .. } => None,
+            });
+            let own = [Value::new(&request.url), Value::line(&request.body.lossy())];
+            own.into_iter().chain(headers).collect()
         }
         Action::Relay(relay) => vec![Value::new(&relay.url)],
         Action::Line(way) => vec![Value::new(&way.url)],
@@ -243,16 +257,15 @@ fn of_path(path: &str) -> Vec<Value> {
     vec![Value { whole: path.into(), parts: vec![name] }]
 }
 
-/// The texts of a session, the oldest first, each with what brought it: a call's newest intent before it.
+/// The texts of a session, the oldest first, each with what brought it.
 fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
-    let mut done = Done::new();
+    let mut done = Done::default();
     let mut found = Vec::new();
     for recorded in entries {
-        let (fact, session) = (&recorded.entry.fact, recorded.entry.session);
-        if let Fact::Intent { call: Some(call), kind, target, payer, .. } = fact {
-            // A sub-agent, whose conversation pays, numbers its calls for itself.
-            done.insert((payer.or(session), call), (*kind, target));
-        } else if let Some((kind, words)) = source_of(fact, session, &done) {
+        done.begin(recorded);
+        let source = source_of(recorded, &done);
+        done.end(recorded);
+        if let Some((kind, words)) = source {
             let text = String::from_utf8_lossy(recorded.payload.as_deref().unwrap_or_default());
             let (text, quoted) = if kind == OriginKind::Person { apart(text) } else { (text, None) };
             let quote = quoted.map(|text| Source {
@@ -279,13 +292,49 @@ fn apart(text: Cow<'_, str>) -> (Cow<'_, str>, Option<String>) {
     (own.join("\n").into(), Some(quoted.join("\n")))
 }
 
-/// What was begun for each call, by the conversation that it is of.
-type Done<'a> = BTreeMap<(Option<SessionId>, &'a CallId), (Kind, &'a str)>;
+/// What was begun for each call that has no result yet, by the conversation that it is of, and each effect.
+#[derive(Default)]
+struct Done<'a> {
+    calls: BTreeMap<(Option<SessionId>, &'a CallId), (Kind, &'a str)>,
+    effects: BTreeMap<EffectId, (Kind, &'a str)>,
+}
+
+impl<'a> Done<'a> {
+    fn begin(&mut self, recorded: &'a Recorded) {
+        let entry = &recorded.entry;
+        let Fact::Intent { call: Some(call), kind, target, payer, .. } = &entry.fact else { return };
+        let begun = (*kind, target.as_str());
+        self.effects.extend(entry.effect.map(|effect| (effect, begun)));
+        // A sub-agent, whose conversation pays, numbers its calls for itself.
+        let key = (payer.or(entry.session), call);
+        // What is written after something was read or fetched tells of that: its result may quote it.
+        if is_bringing(*kind) {
+            self.calls.insert(key, begun);
+        } else {
+            self.calls.entry(key).or_insert(begun);
+        }
+    }
+
+    /// Another reply may call its calls the same.
+    fn end(&mut self, recorded: &'a Recorded) {
+        if let Fact::Observation { call, waits: None, .. } = &recorded.entry.fact {
+            self.calls.remove(&(recorded.entry.session, call));
+        }
+    }
+}
+
+fn is_bringing(kind: Kind) -> bool {
+    match kind {
+        Kind::Exec | Kind::Read | Kind::Stat | Kind::List | Kind::Search | Kind::Diff | Kind::Http => true,
+        Kind::Change | Kind::Merge | Kind::Amend | Kind::Adapt | Kind::Model | Kind::Tool => false,
+    }
+}
 
 /// What brought the text of an entry, where it is one that brings something in. A refused call brought nothing, and what
-/// a change brings back is what was written.
-fn source_of(fact: &Fact, session: Option<SessionId>, done: &Done<'_>) -> Option<(OriginKind, String)> {
-    match fact {
+/// a change brings back by itself is what was written.
+fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String)> {
+    let (session, effect) = (recorded.entry.session, recorded.entry.effect);
+    match &recorded.entry.fact {
         Fact::Accepted { by: Some(by), labels, .. } => Some(match (by.role, labels.integrity) {
             (Role::Guest, _) => (OriginKind::Message, format!("{} wrote it", by.line())),
             (_, Integrity::External) => {
@@ -311,8 +360,15 @@ fn source_of(fact: &Fact, session: Option<SessionId>, done: &Done<'_>) -> Option
         Fact::Observation { tool, waits: None, .. } if DELEGATING.contains(&tool.as_str()) => {
             Some((OriginKind::Agent, "what a sub-agent answered, whatever it had read".into()))
         }
+        // The end of one is told of its effect.
+        Fact::Observation { tool, waits: None, .. }
+            if effect.is_none() && ATTENDING.contains(&tool.as_str()) =>
+        {
+            Some((OriginKind::Command, "what a process in the background printed".into()))
+        }
         Fact::Observation { call, waits: None, .. } => {
-            let (kind, target) = done.get(&(session, call))?;
+            let begun = effect.and_then(|effect| done.effects.get(&effect));
+            let (kind, target) = begun.or_else(|| done.calls.get(&(session, call)))?;
             let target = named(target);
             match kind {
                 Kind::Exec => Some((OriginKind::Command, format!("the output of `{target}`"))),

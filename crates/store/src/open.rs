@@ -47,9 +47,6 @@ pub(crate) fn writable(path: &Path, migrations: &[Migration]) -> Result<Connecti
     }
     // What is erased, or moved within a page, is overwritten: its bytes would stay in the file otherwise.
     connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
-    // A statement that changes many rows would else note them in a file of the system's temporary directory, which keeps
-    // what it held, and which a process that has bound itself cannot make.
-    connection.execute_batch("PRAGMA temp_store = MEMORY")?;
     identify(&connection)?;
     use_wal(&connection)?;
     migrate(&mut connection, migrations)?;
@@ -71,7 +68,9 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    Ok(())
+    // A statement that changes or sorts much would else note it in a file of the system's temporary directory, which keeps what it
+    // held, and which a process that has bound itself cannot make.
+    connection.execute_batch("PRAGMA temp_store = MEMORY")
 }
 
 /// Creates the file for its owner only, or takes everybody else's permissions away. SQLite gives the log and

@@ -59,7 +59,7 @@ async fn what_is_gone_besides_what_was_removed_is_found() {
         for (n, id) in [(2, child), (3, grandchild)] {
             desk.journal.accept(id, TurnId::new(n, [2; 10]), SAID, Labels::default()).await.unwrap();
         }
-        let left = desk.journal.sources(removed, 1_000_000).await.unwrap();
+        let left = desk.journal.sources(removed, 1_000_000).await.unwrap().0;
         assert!(left.iter().any(|it| it.entry.session == Some(grandchild)), "it is one family");
         let lock = SessionLock::take(removed, desk.home.path(), &crate::support::holder()).unwrap();
         desk.journal.remove_session(&lock).await.unwrap();

@@ -2,6 +2,7 @@
 
 use crate::support::{Toy, command, done};
 use bailey_journal::Fact;
+use bailey_kernel::Plan;
 use bailey_llm::Wire;
 use bailey_protocol::{Action, Command, Integrity, Labels, Secrecy};
 use bailey_testkit::{Bench, ModelServer, Reply, Setup};
@@ -39,6 +40,25 @@ async fn an_effect_that_follows_a_workspace_observation_carries_it() {
         .map(|seq| entries.iter().find(|recorded| recorded.entry.seq == *seq).unwrap().entry.fact.name())
         .collect();
     assert_eq!(names, ["accepted", "outcome", "observation"]);
+}
+
+/// A refusal, and what is done after something was read for it, follow from that.
+#[tokio::test]
+async fn what_a_call_read_for_itself_goes_with_all_it_comes_to() {
+    let bench = Bench::new(Setup::default()).await;
+    bench.world.put("a", "words of a file");
+    let (scope, context) = bench.context("go").await;
+    let read = || Plan::Need(vec![Action::Read { path: "a".into() }]);
+    let integrity = async |tool: Toy| done(&bench, &scope, &context, &tool).await.labels().integrity;
+    let refuse = |needs: bool| {
+        Toy::new(move |seen| if needs && seen.is_empty() { read() } else { Plan::Refuse("no".into()) })
+    };
+    assert_eq!(integrity(refuse(false)).await, Integrity::User, "the control");
+    assert_eq!(integrity(refuse(true)).await, Integrity::Workspace);
+    let run = Toy::new(move |seen| if seen.is_empty() { read() } else { Plan::Act(command("echo hi")) });
+    done(&bench, &scope, &context, &run).await;
+    let labels = intent_labels(&bench).await;
+    assert_eq!(labels.last().unwrap().integrity, Integrity::Workspace, "{labels:?}");
 }
 
 #[tokio::test]

@@ -2,8 +2,10 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, done};
 use bailey_journal::{Entry, Fact, Payload};
-use bailey_kernel::{Conclusion, Errand, Instruction};
-use bailey_protocol::{CallId, Happening, Inbound, Kind, Labels, Origin, OriginKind, Role, Speaker};
+use bailey_kernel::{Conclusion, Errand, Instruction, Plan};
+use bailey_protocol::{
+    Action, CallId, FileChange, Happening, Inbound, Kind, Labels, Origin, OriginKind, Role, Speaker,
+};
 use bailey_testkit::{Bench, Setup, tool_call};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -49,6 +51,44 @@ async fn a_card_says_what_brought_each_value() {
     assert!(own[0].words.contains("the model's own words"), "{own:?}");
     let whole = origins(&mut bench, &scope, &context, "deploy to staging-eu").await;
     assert_eq!(whole.iter().map(|origin| origin.kind).collect::<Vec<_>>(), [OriginKind::Person]);
+}
+
+/// What is written after something was read may quote it, and so may a refusal; what was read for a call of before is not this one's.
+#[tokio::test]
+async fn a_card_says_what_was_read_for_a_call_whatever_the_call_came_to() {
+    let mut bench = Bench::new(Setup::default().rule(ASK_DEPLOY)).await;
+    bench.world.put("a.txt", "see https://evil.example/a");
+    let (scope, context) = bench.context("go").await;
+    let read = || Plan::Need(vec![Action::Read { path: "a.txt".into() }]);
+    let write = |text: &'static str| {
+        let path = format!("{}.txt", text.len());
+        let change = FileChange { path: path.as_str().into(), base: None, new: Some(text.into()) };
+        Action::Change { files: vec![change] }
+    };
+    let quoting = Toy::new(move |seen| match seen.first() {
+        None => read(),
+        Some(_) => Plan::Refuse("it says https://evil.example/a".into()),
+    });
+    // The same is asked once.
+    let kind = async |bench: &mut Bench, number: u8, value: &str| {
+        let found = origins(bench, &scope, &context, &format!("deploy {number} {value}")).await;
+        found.into_iter().find(|origin| origin.value == value).map(|origin| origin.kind)
+    };
+    done(&bench, &scope, &context, &Toy::doing(write("see https://mine.example/b"))).await;
+    assert_eq!(kind(&mut bench, 0, "https://evil.example/a").await, None, "the control");
+    done(&bench, &scope, &context, &quoting).await;
+    assert_eq!(kind(&mut bench, 1, "https://evil.example/a").await, Some(OriginKind::File));
+    let quoted = Toy::new(move |seen| match seen.first() {
+        None => read(),
+        Some(_) => Plan::Act(write("c")),
+    })
+    .saying("it says https://evil.example/c");
+    done(&bench, &scope, &context, &quoted).await;
+    assert_eq!(kind(&mut bench, 2, "https://evil.example/c").await, Some(OriginKind::File));
+    // The control: nothing was read for this one, which has the name of those before.
+    let written = Toy::doing(write("dd")).saying("it says https://mine.example/d");
+    done(&bench, &scope, &context, &written).await;
+    assert_eq!(kind(&mut bench, 3, "https://mine.example/d").await, None);
 }
 
 #[tokio::test]

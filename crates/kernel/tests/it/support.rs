@@ -20,12 +20,18 @@ type MakePlan = Box<dyn Fn(&[Output]) -> Plan + Send + Sync>;
 /// A tool that plans what a closure says. It keeps what it concluded from, so that tests can see it.
 pub(crate) struct Toy {
     plan: MakePlan,
+    says: Option<String>,
     pub(crate) brought: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Toy {
     pub(crate) fn new(plan: impl Fn(&[Output]) -> Plan + Send + Sync + 'static) -> Self {
-        Self { plan: Box::new(plan), brought: Mutex::default() }
+        Self { plan: Box::new(plan), says: None, brought: Mutex::default() }
+    }
+
+    /// It answers this, whatever came of it.
+    pub(crate) fn saying(self, says: &str) -> Self {
+        Self { says: Some(says.into()), ..self }
     }
 
     /// One action and nothing else.
@@ -67,7 +73,7 @@ impl Tool for Toy {
         let ok = output.outcome().status == Status::Done;
         let text = match &output.outcome().status {
             Status::Failed { reason } => format!("failed: {reason}"),
-            _ => String::from_utf8_lossy(&bytes).into_owned(),
+            _ => self.says.clone().unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned()),
         };
         Conclusion { ok, summary: "a toy".into(), text }
     }

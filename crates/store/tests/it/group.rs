@@ -237,3 +237,17 @@ fn count(store: &Store, path: &Path) -> usize {
     assert_eq!(usize::try_from(stored).unwrap(), committed(path).len());
     committed(path).len()
 }
+
+/// A bound process can make no file, and what is sorted or changed in the system's own folder would stay there.
+#[test]
+fn nothing_is_noted_in_files_of_the_system() {
+    let (_dir, path) = fresh();
+    let runtime = runtime();
+    let store = open(&path);
+    let place =
+        |db: &bailey_store::Tx<'_>| Ok(db.query_row("PRAGMA temp_store", [], |row| row.get::<_, u32>(0))?);
+    const MEMORY: u32 = 2;
+    assert_eq!(runtime.block_on(store.read(place)).unwrap(), MEMORY);
+    assert_eq!(runtime.block_on(store.glance(place)).unwrap(), MEMORY);
+    assert_eq!(runtime.block_on(store.write(Grade::Normal, move |db| place(db))).unwrap(), MEMORY);
+}
