@@ -1,6 +1,6 @@
 //! A sub-agent's turn, inside the tool call that began it.
 
-use crate::{Brain as _, Ceiling, Guides, Hands, Loop, ModelRole, News, TurnEnd, Waiting, Warned};
+use crate::{Ceiling, Guides, Hands, Loop, ModelRole, News, TurnEnd, Waiting, Warned};
 use bailey_kernel::{
     BoxFuture, Conclusion, Context, Errand, Instruction, Observation, Provenance, Refused, Segment,
 };
@@ -54,7 +54,7 @@ impl Hands {
             };
             // Its token ends it before the loop does.
             let most = usize::try_from(errand.operations).unwrap_or(usize::MAX).saturating_add(1);
-            let ended = Loop { calls_max: most }.turn(&hands, &mut delegate.context).await;
+            let ended = Loop { calls_max: most }.part(&hands, &mut delegate.context).await;
             for waits in hands.waiting.calls() {
                 hands.kernel.withdraw(&hands.scope, waits.question, "the sub-agent has ended").await?;
             }

@@ -1,6 +1,6 @@
 //! What a brain can do.
 
-use crate::{Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
+use crate::{CallsLeft, Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
 use bailey_kernel::{
     BeginError, BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply,
     Scope, Segment, Step, Tool, UserMessage, claims,
@@ -40,6 +40,8 @@ pub struct Hands {
     pub ceiling: Ceiling,
     /// What the model was told of its budgets.
     pub warned: Warned,
+    /// How many tool calls the turn may still make.
+    pub calls_left: CallsLeft,
 }
 
 /// Messages that were accepted during a turn and wait to be seen.

@@ -6,6 +6,7 @@
 //! Read `turn.rs` first.
 
 mod budget;
+mod calls;
 mod delegate;
 mod guides;
 mod hands;
@@ -20,6 +21,7 @@ mod waiting;
 mod waves;
 
 pub use budget::{Budget, Ceiling};
+pub use calls::CallsLeft;
 pub use guides::{Guides, Own};
 pub use hands::{Hands, News};
 pub use models::{ModelRole, Models, Route};

@@ -66,7 +66,8 @@ impl Brain for Loop {
         context: &'a mut Context,
     ) -> BoxFuture<'a, Result<TurnEnd, Refused>> {
         Box::pin(async move {
-            let end = self.steps(hands, context).await?;
+            hands.calls_left.allow(self.calls_max);
+            let end = self.steps(hands, context, false).await?;
             if end == TurnEnd::Cancelled {
                 hands.withdraw().await?;
             }
@@ -76,8 +77,14 @@ impl Brain for Loop {
 }
 
 impl Loop {
-    async fn steps(&self, hands: &Hands, context: &mut Context) -> Result<TurnEnd, Refused> {
-        let mut calls_left = self.calls_max;
+    /// The turn of a sub-agent, which is a part of the turn that began it: it has its own limit within what that one has left, and asks
+    /// nobody whether it goes on.
+    pub(crate) async fn part(&self, hands: &Hands, context: &mut Context) -> Result<TurnEnd, Refused> {
+        self.steps(hands, context, true).await
+    }
+
+    async fn steps(&self, hands: &Hands, context: &mut Context, is_part: bool) -> Result<TurnEnd, Refused> {
+        let mut own_left = self.calls_max;
         loop {
             hands.hear(context).await?;
             hands.woken(context).await?;
@@ -123,7 +130,8 @@ impl Loop {
                 Some((last, whole)) if stop == Stop::Length => (Some(last), whole),
                 _ => (None, calls.as_slice()),
             };
-            for observation in hands.calls(context, whole, calls_left).await? {
+            let most = hands.calls_left.take(calls.len().min(own_left));
+            for observation in hands.calls(context, whole, most).await? {
                 context.push(Segment::Observation(observation));
             }
             if let Some(call) = last {
@@ -133,12 +141,16 @@ impl Loop {
             if hands.scope.cancel().is_cancelled() {
                 return Ok(TurnEnd::Cancelled);
             }
-            calls_left = calls_left.saturating_sub(calls.len());
-            if calls_left == 0 {
+            own_left = own_left.saturating_sub(calls.len());
+            if own_left == 0 || hands.calls_left.is_none() {
+                if is_part {
+                    return Ok(TurnEnd::Limit);
+                }
                 if let Some(end) = hands.pause(self.calls_max).await? {
                     return Ok(end);
                 }
-                calls_left = self.calls_max;
+                own_left = self.calls_max;
+                hands.calls_left.allow(self.calls_max);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::pins::Pins;
 use bailey_agent::{
-    Brain, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, Retry, TurnEnd, Waiting, Warned,
+    Brain, CallsLeft, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, Retry, TurnEnd,
+    Waiting, Warned,
 };
 use bailey_kernel::{
     Acted, Answerer, Confined, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed,
@@ -331,7 +332,7 @@ impl Host {
 
     /// The same, where nobody says that it shall go on: a turn that failed, or that a human stopped, has ended, and stays so until
     /// they say more. One that a killed process left has not, nor has what came of a yes after a turn's end; and what a human said yes
-    /// to meanwhile is still to be done.
+    /// to meanwhile is still to be done. One that a copy of the home was made in the middle of went on there.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -339,6 +340,7 @@ impl Host {
         if self.is_interrupted()
             && let Some((at, open)) = self.kernel.journal().last_turn(self.session).await?
             && (open.is_some() || self.unanswered().is_some_and(|last| last > at))
+            && !self.kernel.journal().is_restored_since(at).await?
         {
             return Ok(true);
         }
@@ -520,6 +522,7 @@ impl Host {
             guides: self.guides.clone(),
             ceiling: self.ceiling.clone(),
             warned: self.warned.clone(),
+            calls_left: CallsLeft::default(),
         };
         if !self.unattended && self.patience.at_end {
             for waits in self.waiting.calls() {

@@ -228,6 +228,42 @@ async fn its_operations_and_its_tokens_are_its_own_part_and_count_for_its_sessio
     assert!(sessions[0].tokens_used > 0);
 }
 
+/// What sub-agents do in a turn is done in it.
+#[tokio::test]
+async fn a_turns_limit_of_calls_is_its_sub_agents_too() {
+    let read = || Reply::calls([("c", "fs_read", json!({ "path": "src/a.txt" }))]);
+    let errand = json!({ "task": "look", "tools": ["fs.read"], "operations": 100 });
+    let script = || {
+        let begin = Reply::calls([("p", "agent_run", errand.clone())]);
+        let ends = ["the sub-agent is done", "done"].map(Reply::text);
+        [begin].into_iter().chain((0..6).map(|_| read())).chain(ends).collect::<Vec<_>>()
+    };
+    for (calls_max, end, reads) in [(4, TurnEnd::Limit, 3), (20, TurnEnd::Answered, 6)] {
+        let mut table = table(script()).await;
+        table.bench.world.put("src/a.txt", "a");
+        let hands = table.hands.clone();
+        let brain = Loop { calls_max };
+        let turn = brain.turn(&hands, &mut table.context);
+        let (kernel, connection) = (table.bench.kernel.clone(), &table.bench.connection);
+        let events = &mut table.bench.events;
+        let stopping = async {
+            while let Some(event) = events.recv().await {
+                if let Happening::Ask { id, .. } = event.happening {
+                    kernel.answer(connection, id, Answer::No, "owner", "").await.unwrap();
+                }
+            }
+        };
+        let ended = tokio::select! {
+            ended = turn => ended.unwrap(),
+            () = stopping => panic!("nobody tells anything any more"),
+        };
+        let targets = table.bench.world.targets();
+        let read = targets.iter().filter(|target| target.ends_with("a.txt")).count();
+        assert_eq!((ended, read), (end, reads), "{targets:?}");
+        assert_every_call_has_its_result(&table.context);
+    }
+}
+
 #[tokio::test]
 async fn what_it_said_lies_apart_and_what_it_saw_labels_its_answer() {
     let reads = json!({ "task": "look at this", "tools": ["fs.read"] });

@@ -1,7 +1,8 @@
 //! Hands with everything behind them.
 
 use bailey_agent::{
-    Brain as _, Ceiling, Guides, Hands, Loop, Models, News, Patience, Retry, TurnEnd, Waiting, Warned,
+    Brain as _, CallsLeft, Ceiling, Guides, Hands, Loop, Models, News, Patience, Retry, TurnEnd, Waiting,
+    Warned,
 };
 use bailey_kernel::{Context, Observation, Refused, Segment};
 use bailey_llm::Wire;
@@ -61,6 +62,7 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
         guides: Guides::default(),
         ceiling: Ceiling::default(),
         warned: Warned::default(),
+        calls_left: CallsLeft::default(),
     }
 }
 

@@ -10,6 +10,7 @@ mod notes;
 mod talk;
 
 pub(super) use bridge::run as bridge;
+pub(super) use notes::begin_anew;
 
 use crate::{
     channels::People,

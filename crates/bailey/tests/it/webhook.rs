@@ -6,7 +6,7 @@ use crate::{
     page::{anywhere, ask, default_model, started},
     stage::Stage,
 };
-use bailey_testkit::{ModelServer, Reply};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -360,6 +360,38 @@ fn what_a_kill_left_unheard_is_sent_again_under_its_name_and_nothing_else_is() {
     let questions: Vec<&String> = stand.iter().filter(|says| says.contains("❓")).collect();
     assert!(questions.len() == 1 && questions[0].contains("✘ no"), "{stand:#?}");
     assert_eq!(stand.iter().filter(|says| says.contains("not read")).count(), 1, "{stand:#?}");
+}
+
+/// What was on its way when a copy was made ended where the copy was made, or not: nobody knows in the home that is made of it.
+#[test]
+fn what_a_copy_has_as_not_answered_is_done_again_only_when_it_is_said_again() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let deploy = || Message::calls([("c1", "command_run", json!({ "command": "echo deployed" }))]);
+    let script =
+        vec![Reply::Held(gate.clone(), deploy()), Reply::text("it is deployed"), Reply::text("said again")];
+    let (server, model) = at(&stage, script);
+    let daemon = Daemon::start(&stage);
+    let port = page(&stage);
+    pair(&stage, &server, port, "ann", "owner");
+    assert_eq!(deliver(port, "one", &says("ann", "deploy it")), 200);
+    model.wait_for(1);
+    let copy = stage.ran(&["--json", "backup"]);
+    let copy = copy.lines()[0]["copy"].as_str().unwrap_or_else(|| panic!("{copy:?}")).to_owned();
+    gate.open();
+    server.wait_for("it is deployed");
+    assert_eq!(model.requests().len(), 2);
+    drop(daemon);
+    let restored = stage.ran(&["restore", &copy]);
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let _daemon = Daemon::start(&stage);
+    server.wait_for("say it again if it is still to be done");
+    // What would be done by itself is done by then.
+    thread::sleep(Duration::from_millis(1500));
+    assert_eq!(model.requests().len(), 2, "{:#?}", stage.entries("intent"));
+    assert_eq!(deliver(page(&stage), "two", &says("ann", "deploy it")), 200);
+    server.wait_for("said again");
+    assert_eq!(model.requests().len(), 3, "the control");
 }
 
 /// Attack A07: what is brought names another session, agent or person than its own.

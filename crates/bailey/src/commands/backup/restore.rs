@@ -2,7 +2,7 @@
 
 use super::{ENV, JOURNAL, POOL, hold, sums::Sums};
 use crate::{
-    commands::estop::running::in_use,
+    commands::{channels, estop::running::in_use},
     daemon::client::Client,
     home::{Home, make_private, swap},
     identity,
@@ -132,7 +132,9 @@ async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<u64> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    Schedules::begin_anew(&Home { root: new.to_path_buf(), ..home.clone() }, SystemClock.now())?;
+    let of_copy = Home { root: new.to_path_buf(), ..home.clone() };
+    Schedules::begin_anew(&of_copy, SystemClock.now())?;
+    channels::begin_anew(&of_copy)?;
     let redactor = Redactor::new(&Vault::default());
     let (journal, _) = Journal::open(&new.join(JOURNAL), redactor, Arc::new(SystemClock)).await?;
     journal.verify_chain().await?;

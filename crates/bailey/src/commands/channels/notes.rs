@@ -1,10 +1,12 @@
 //! What the process of a channel must not forget: where the platform's news go on, which messages have no whole answer yet, and in which
 //! messages of ours the answers stand.
 
+use crate::{book::Book, home::Home};
+use anyhow::Result;
 use bailey_channels::{Attachment, Button, Conversation, Tap};
 use bailey_protocol::Digest;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Notes {
@@ -89,6 +91,25 @@ pub(super) struct CardNote {
 /// keeps none for longer than a day.
 const QUIET_SECONDS: u64 = 5 * 24 * 3600;
 
+/// What somebody is told whose message is in a copy that was brought back.
+const BROUGHT_BACK: &str = "I was brought back to how I was before you had an answer to this, and do not know whether it was done: say it again if it is still to \
+                            be done.";
+
+/// Sees that nothing is done a second time in a home that was made of a copy.
+///
+/// # Errors
+/// When the notes of a channel cannot be read or written.
+pub(crate) fn begin_anew(home: &Home) -> Result<()> {
+    let Ok(channels) = fs::read_dir(home.root.join("channels")) else { return Ok(()) };
+    for channel in channels.flatten() {
+        let folder = channel.path().join("bridge");
+        if folder.is_dir() {
+            Book::open(&folder)?.change(Notes::begin_anew)?;
+        }
+    }
+    Ok(())
+}
+
 impl Notes {
     /// Where the news of a source go on; 0 is its beginning.
     pub(super) fn cursor_for(&self, source: &str, now: u64) -> i64 {
@@ -115,6 +136,14 @@ impl Notes {
         self.changed += 1;
         here.insert(message.to_owned(), Change { number, says });
         number
+    }
+
+    /// Lets go of what a copy of the home has as not answered: whether it was done since the copy was made nobody knows here.
+    fn begin_anew(&mut self) {
+        for open in self.open.iter_mut().filter(|open| open.told.is_none()) {
+            open.told = Some(BROUGHT_BACK.into());
+        }
+        self.taps.clear();
     }
 
     /// An answer stands whole: nothing of it is sent again.
