@@ -7,8 +7,8 @@ use crate::{
     home::Home,
     print::Printer,
 };
-use anyhow::{Context as _, Result};
-use bailey_journal::{Archive, Holder, Idle, Journal, Kept, Room, SessionLock, Shelf};
+use anyhow::{Context as _, Result, anyhow};
+use bailey_journal::{Archive, Holder, Idle, Journal, Kept, Leaving, Room, SessionLock, Shelf};
 use bailey_protocol::{SessionId, Timestamp};
 use serde::Serialize;
 use std::{
@@ -21,6 +21,8 @@ use std::{
 const ARCHIVE_BYTES: u64 = 32 << 20;
 /// From these hundredths of the room on a person is told.
 const WARN_AT: [u64; 2] = [80, 95];
+/// Why nothing leaves by itself yet where all that is here was last used before the limit.
+const CLOCK: &str = "nothing was used for longer than `journal.keep_days`, or the clock is ahead: the first run of another day does it";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a run did.
@@ -125,7 +127,7 @@ pub(crate) async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &
     let mut done = Done::default();
     journal.sweep(shelf).await?;
     if let Some(before) = limits.before.clone() {
-        let leaving = journal.leaving(before, limits.changes_before.clone()).await?;
+        let leaving = leaving(home, journal, before, limits).await?;
         done.kept = leaving.kept;
         for group in groups(leaving.idle) {
             done.archive(home, journal, shelf, group).await?;
@@ -146,6 +148,34 @@ pub(crate) async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &
     // Whoever checks an archive, or its end, finds the entry signed.
     journal.checkpoint().await?;
     Ok(done)
+}
+
+/// What may leave, as the journal says it, without what has commits of its own: those are in its layer, and in no entry.
+pub(crate) async fn leaving(
+    home: &Home,
+    journal: &Journal,
+    before: String,
+    limits: &Limits,
+) -> Result<Leaving> {
+    let mut leaving = journal.leaving(before, limits.changes_before.clone()).await?;
+    for idle in std::mem::take(&mut leaving.idle) {
+        let may_go = limits.changes_before.as_ref().is_some_and(|limit| idle.day < *limit);
+        if !may_go && may_hold_commits(home, &idle.sessions)? {
+            *leaving.kept.entry(Kept::Changes).or_default() += idle.sessions.len() as u64;
+        } else {
+            leaving.idle.push(idle);
+        }
+    }
+    Ok(leaving)
+}
+
+fn may_hold_commits(home: &Home, sessions: &[SessionId]) -> Result<bool> {
+    for id in sessions {
+        if home.existing(*id)?.is_some_and(|folder| bailey_sandbox::may_hold_commits(&folder.path)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Done {
@@ -219,8 +249,14 @@ async fn clear(home: &Home, journal: &Journal) -> Result<()> {
 /// A run that nobody watches: what hinders it is said at the next start.
 pub(crate) async fn due(home: &Home, journal: &Journal, config: &Config, printer: &Printer) -> Result<()> {
     let Some(shelf) = Shelf::take(&home.journal())? else { return Ok(()) };
-    let limits = Limits::of(&config.retention, journal.clock().now());
-    let hindered = match run(home, journal, &shelf, &limits).await {
+    let now = journal.clock().now();
+    let limits = Limits::of(&config.retention, now);
+    // A clock that is wrong for one start would have everything leave, and layers are lost with it.
+    let used = journal.last_day_before(now).await?;
+    let is_ahead =
+        limits.before.as_ref().is_some_and(|before| used.as_ref().is_some_and(|used| used < before));
+    let done = if is_ahead { Err(anyhow!(CLOCK)) } else { run(home, journal, &shelf, &limits).await };
+    let hindered = match done {
         Ok(_) => String::new(),
         Err(error) => printer.redact(&format!("{error:#}")).into_owned(),
     };

@@ -91,6 +91,17 @@ impl Journal {
         Ok(self.store().read(move |tx| leaving(tx, now, &before, changes_before.as_deref())).await?)
     }
 
+    /// The last day (UTC) before this one on which anything was written; none where there is none.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn last_day_before(&self, now: Timestamp) -> Result<Option<String>, JournalError> {
+        let today = day_of(&now);
+        let day = "substr(json_extract(CAST(body AS TEXT), '$.time'), 1, 10)";
+        let sql = format!("SELECT max({day}) FROM entry WHERE archive IS NULL AND {day} < ?1");
+        Ok(self.store().read(move |tx| Ok(tx.query_row(&sql, params![today], |row| row.get(0))?)).await?)
+    }
+
     /// Moves sessions of one day into an archive on the shelf; none when one of them came to be needed meanwhile, and then all
     /// of them stay. The caller holds the lock of each that is in the list of sessions.
     ///
@@ -323,8 +334,14 @@ fn leaving(
         let Some(session) = SessionId::parse(&id) else { continue };
         let body = "SELECT body FROM entry WHERE seq = ?1";
         let body: Vec<u8> = tx.query_row(body, params![last], |row| row.get(0))?;
-        let day = day_of(&stored(&body)?.time);
-        let is_old = |limit: &str| day.as_str() < limit && day < today;
+        let is_old = |day: &str, limit: &str| day < limit && day < today.as_str();
+        let mut day = day_of(&stored(&body)?.time);
+        // A clock that was put back lets what was written before look younger than the last.
+        if is_old(&day, before) {
+            let latest = "SELECT max(substr(json_extract(CAST(body AS TEXT), '$.time'), 1, 10)) FROM entry WHERE session = ?1";
+            day = day.max(tx.query_row(latest, params![id], |row| row.get(0))?);
+        }
+        let is_old = |limit: &str| is_old(&day, limit);
         let kept = match need(tx, &id, now)? {
             _ if !is_old(before) => Some(Kept::Recent),
             Some(Kept::Changes) if changes_before.is_some_and(is_old) => None,

@@ -195,9 +195,90 @@ fn until(what: impl Fn() -> bool) -> bool {
     true
 }
 
+/// Uses sessions, each by its number, at these times, one after the other.
+fn used(stage: &Stage, uses: &[(u8, &str)]) {
+    let path = stage.home().join("journal.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for (at, (number, time)) in uses.iter().enumerate() {
+            let clock = Arc::new(FakeClock::at(time));
+            let (journal, _mint) =
+                Journal::open(&path, Redactor::new(&Vault::default()), clock).await.unwrap();
+            let id = SessionId::new(1_600_000_000_000, [*number; 10]);
+            if !uses[..at].iter().any(|(other, _)| other == number) {
+                let new = NewSession {
+                    agent: None,
+                    confined: None,
+                    workspace: stage.project().display().to_string().as_str().into(),
+                    principal: "owner".into(),
+                    model: "test/model".into(),
+                };
+                journal.open_session(id, new).await.unwrap();
+            }
+            let turn = TurnId::new(2, [u8::try_from(at).unwrap(); 10]);
+            journal.accept(id, turn, format!("at {time}"), Labels::default()).await.unwrap();
+        }
+    });
+}
+
+fn yesterday() -> String {
+    (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24)).to_string()
+}
+
+/// A clock that is years ahead for one start would have everything leave.
+#[test]
+fn what_was_used_on_no_other_day_leaves_with_the_run_of_the_next() {
+    let (stage, _) = old(2, SAID);
+    fs::write(stage.home().join("config.toml"), "[journal]\nkeep_days = 30\n").unwrap();
+    let due = || stage.ran(&["audit", "archive", "--due"]);
+    assert_eq!(due().code, Some(0));
+    assert!(archives(&stage).is_empty(), "{:?}", archives(&stage));
+    let told = stage.ran(&["audit", "archive", "--before", "2019-01-01"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    used(&stage, &[(1, &yesterday())]);
+    assert_eq!(due().code, Some(0));
+    assert_eq!(archives(&stage).len(), 2, "the control");
+}
+
+/// A clock that is put back within a session lets it look older than it is.
+#[test]
+fn a_session_is_of_its_latest_day_and_holds_up_no_other() {
+    let (stage, _) = old(0, SAID);
+    used(&stage, &[(2, "2020-01-03T11:00:00Z"), (1, "2020-01-05T12:00:00Z"), (1, "2020-01-03T12:00:00Z")]);
+    let ran = stage.ran(&["--json", "audit", "archive", "--before", "2020-02-01"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let names: Vec<_> = archives(&stage).iter().map(|it| it.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, ["journal-2020-01-03.jsonl", "journal-2020-01-05.jsonl"], "{ran:?}");
+}
+
+/// Commits are in a session's layer, and in no entry.
+#[test]
+fn a_session_with_commits_of_its_own_stays() {
+    let (stage, sessions) = old(3, SAID);
+    let folder = |n: usize| stage.home().join("sessions").join(sessions[n].to_string());
+    fs::create_dir_all(folder(0).join("upper/.git/refs/heads")).unwrap();
+    // A mere look at a repository renews its index.
+    fs::create_dir_all(folder(1).join("upper/.git")).unwrap();
+    fs::write(folder(1).join("upper/.git/index"), "").unwrap();
+    let archive = |more: &[&str]| {
+        let ran = stage.ran(&[&["--json", "audit", "archive", "--before", "2020-02-01"], more].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran
+    };
+    assert!(archive(&["--dry-run"]).stdout.contains("changes"));
+    assert!(archive(&[]).stdout.contains("changes"));
+    assert!(folder(0).exists() && !folder(1).exists() && !folder(2).exists());
+    // Where its owner lets changes go, too, they go.
+    fs::write(stage.home().join("config.toml"), "[journal]\nkeep_days = 30\nkeep_changes_days = 60\n")
+        .unwrap();
+    archive(&[]);
+    assert!(!folder(0).exists());
+}
+
 #[test]
 fn the_first_session_of_a_day_has_old_ones_archived_and_does_not_wait_for_it() {
     let (stage, _) = old(2, SAID);
+    used(&stage, &[(1, &yesterday())]);
     fs::write(stage.home().join("config.toml"), "[journal]\nkeep_days = 30\n").unwrap();
     let server = stage.model_beside(vec![Reply::text("done")]);
     let run = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
@@ -207,7 +288,7 @@ fn the_first_session_of_a_day_has_old_ones_archived_and_does_not_wait_for_it() {
     let lock = stage.home().join("archive/lock");
     let is_free = || fs::File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok());
     assert!(until(|| archives(&stage).len() == 2 && is_free()), "{:?}", archives(&stage));
-    assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines().len(), 1, "today's stays");
+    assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines().len(), 2, "today's and yesterday's stay");
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
     // What hindered a run is said at the next start.
     fs::write(&lock, "no room on the disk").unwrap();

@@ -45,7 +45,7 @@ use ignore::gitignore::Gitignore;
 pub(crate) use merge::remove_all;
 pub(crate) use named::is_what_was_named;
 pub(crate) use owners::of_others;
-pub use references::References;
+pub use references::{References, may_hold_commits};
 pub(crate) use references::{is_object, is_plain};
 pub(crate) use repository::{MARKS, in_vcs, is_of_repository, is_shaped};
 use serde::{Deserialize, Serialize};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 
 /// References of one repository that are read.
 const REFERENCES_MAX: usize = 5_000;
@@ -43,6 +44,18 @@ pub struct References {
     pub taken: BTreeMap<String, String>,
     /// Why no commit can come from here, or go here.
     pub bound: Option<String>,
+}
+
+/// Whether what a session has in its folder may hold commits of its own: references were moved in its layer, or it has a copy of a
+/// repository. Told by names alone, of a session in which nothing lives.
+#[must_use]
+pub fn may_hold_commits(folder: &Path) -> bool {
+    let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_dir());
+    let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+    let own = folder.join("upper/.git");
+    let copies = folder.join("copy").read_dir().into_iter().flatten().flatten();
+    (is_dir(&own) && MOVED.iter().any(|name| is_there(own.join(name))))
+        || copies.into_iter().any(|copy| is_there(copy.path().join(".git")))
 }
 
 /// What a [`super::Request::References`] asks for.

@@ -37,7 +37,7 @@ pub(super) async fn run(
         return Err(Mistyped(says.into()).into());
     };
     if asked.dry_run {
-        let leaving = journal.leaving(before, limits.changes_before.clone()).await?;
+        let leaving = retention::leaving(home, journal, before, &limits).await?;
         would(&leaving, printer);
         return Ok(ExitCode::SUCCESS);
     }
