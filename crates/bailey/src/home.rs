@@ -21,6 +21,10 @@ use std::{
 /// A database without a table is one page at most, in bytes.
 const EMPTY_JOURNAL: u64 = 4096;
 
+/// Any of these says that a directory is a home, or was made ready to be one.
+const OF_HOME: [&str; 7] =
+    ["config.toml", ".env", "journal.db", "sessions", "policy", "boot.conf", "lost+found"];
+
 /// What a copy that the home keeps of itself is called: the moment at which it was made.
 pub(crate) const COPY_NAME: &str = "%Y%m%dT%H%M%SZ";
 
@@ -37,24 +41,21 @@ pub(crate) struct Home {
 
 impl Home {
     /// Finds the home and makes what is missing. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where that
-    /// exists already, `~/.bailey`.
+    /// exists already, `~/.bailey`. What is set to nothing is not set, and data lies nowhere relative to where one happens to be (XDG Base
+    /// Directory Specification): a repository would bring its own home.
     pub(crate) fn open(flag: Option<PathBuf>) -> Result<Self> {
         let user = user_home()?;
-        let xdg = std::env::var_os("XDG_DATA_HOME").map(|dir| PathBuf::from(dir).join("bailey"));
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let xdg = set("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("bailey"));
         let root = flag
-            .or_else(|| std::env::var_os("BAILEY_HOME").map(PathBuf::from))
+            .or_else(|| set("BAILEY_HOME"))
             .or_else(|| xdg.filter(|dir| dir.is_dir()))
             .unwrap_or_else(|| user.join(".bailey"));
+        if root.is_dir() {
+            is_fit(&root)?;
+        }
         make_private(&root)?;
         let root = fs::canonicalize(&root).with_context(|| format!("cannot find `{}`", root.display()))?;
-        let owner = fs::metadata(&root)?.uid();
-        let me = rustix::process::geteuid().as_raw();
-        if owner != me {
-            bail!(
-                "`{}` belongs to user {owner}, and you are {me}: use a home of your own (--home DIR or BAILEY_HOME)",
-                root.display()
-            );
-        }
         // Before anything is made where something of the old home is to go on.
         swap::finish(&root)?;
         make_private(&root.join("sessions"))?;
@@ -282,6 +283,29 @@ fn write(path: &Path, bytes: &[u8], harden: impl Fn(&File) -> io::Result<()>) ->
         fs::remove_file(&new).ok();
     }
     written.with_context(cannot)
+}
+
+/// Looks, before anything is changed there, that a directory is one's own and no other thing's: as a home it is for its owner alone.
+fn is_fit(root: &Path) -> Result<()> {
+    let shown = root.display();
+    let about = fs::metadata(root)?;
+    let (owner, me) = (about.uid(), rustix::process::geteuid().as_raw());
+    if owner != me {
+        bail!(
+            "`{shown}` belongs to user {owner}, and you are {me}: use a home of your own (--home DIR or BAILEY_HOME)"
+        );
+    }
+    if about.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let mut names = fs::read_dir(root).with_context(|| format!("cannot read `{shown}`"))?.peekable();
+    let is_of_home = |entry: fs::DirEntry| OF_HOME.iter().any(|own| entry.file_name() == *own);
+    if names.peek().is_some() && !names.flatten().any(is_of_home) {
+        bail!(
+            "`{shown}` is open to others and holds other things than a home of Bailey's: name a new or empty directory (--home DIR or BAILEY_HOME)"
+        );
+    }
+    Ok(())
 }
 
 fn user_home() -> Result<PathBuf> {

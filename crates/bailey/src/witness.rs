@@ -118,6 +118,7 @@ impl Post {
             return Ok(());
         }
         let waiting = journal.unwitnessed(&name).await?;
+        self.is_there(&waiting)?;
         for batch in waiting.chunks(BATCH) {
             let told = self.tell(batch, owner).await;
             told.with_context(|| {
@@ -129,6 +130,21 @@ impl Post {
             if let Some(newest) = batch.last() {
                 journal.witnessed(&name, newest).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Looks that a file is the one that was told before, where any was: what it lies on may not be mounted, and another of its name stand
+    /// there, just made.
+    fn is_there(&self, waiting: &[Checkpoint]) -> Result<()> {
+        let Ok(Some(file)) = &self.file else { return Ok(()) };
+        let begins_at = waiting.first().and_then(|first| first.statement().ok()).map_or(0, |says| says.epoch);
+        if begins_at > 0 && file.metadata()?.len() == 0 {
+            bail!(
+                "the witness `{}` is empty, and was told of checkpoints before: mount what it lies on, or put its lines back; for one that \
+                 begins anew, name another file",
+                self.witness
+            );
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use crate::settings::{Place, Settings};
 use std::{
     fs,
-    os::unix::fs::MetadataExt as _,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::Path,
     process::{self, Command, Stdio},
 };
@@ -78,7 +78,8 @@ fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
     }
 }
 
-/// Whose the home is: nobody else may use it.
+/// Whose the home is: nobody else may use it. It is made first, for an engine would make it as root.
 fn owner(home: &Path) -> Option<(u32, u32)> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(home).ok();
     fs::metadata(home).ok().map(|about| (about.uid(), about.gid()))
 }

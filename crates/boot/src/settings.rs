@@ -97,7 +97,8 @@ impl Settings {
     pub(crate) fn read(words: &[String]) -> Result<Self, String> {
         let mut flags = Said::default();
         flags.words(words)?;
-        let data = || Some(PathBuf::from(variable("XDG_DATA_HOME")?).join("bailey")).filter(|it| it.is_dir());
+        let is_data = |it: &PathBuf| it.is_absolute() && it.is_dir();
+        let data = || Some(PathBuf::from(variable("XDG_DATA_HOME")?).join("bailey")).filter(is_data);
         let usual = || Some(PathBuf::from(variable("HOME")?).join(".bailey"));
         let home = flags.home.clone().or_else(|| variable("BAILEY_HOME")).map(PathBuf::from);
         let home = home.or_else(data).or_else(usual).ok_or("HOME is not set: use --home DIR")?;

@@ -88,7 +88,7 @@ impl Salvage {
         let key = KeyFile::look(&path.with_extension("key"))?;
         let going = Going::of(&torn, key.as_ref());
         let signed = stated(key.as_ref());
-        let newest = torn.newest().map_or(0, |(number, _)| number);
+        let newest = torn.last();
         let known = newest.max(signed.as_ref().map_or(0, |says| says.entries));
         if is_whole(path, &folder.path, known)? {
             return Err(JournalError::Whole(path.into()));

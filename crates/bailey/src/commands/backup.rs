@@ -17,6 +17,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Room, SystemClock};
+use files::TakenKeys;
 use jiff::civil::DateTime;
 use rustix::fs::{FlockOperation, flock, statvfs};
 use serde_json::json;
@@ -108,7 +109,8 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let (journal, _) = compose::journal(home, &keys).await?;
-    look_for_room(home, to, with_keys)?;
+    let taken = TakenKeys { all: with_keys, file: config.secrets.key_file.as_deref() };
+    look_for_room(home, to, &taken)?;
     let mut sums = Sums::default();
     let begin = Instant::now();
     let of_journal = to.join(JOURNAL);
@@ -126,7 +128,7 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
         printer.note("and the other files …");
     }
     sums.add(to, Path::new(JOURNAL))?;
-    for file in files::all(home, with_keys)? {
+    for file in files::all(home, &taken)? {
         let place = to.join(&file.path);
         place.parent().map_or(Ok(()), make_private)?;
         sums::copy(&file.from, &place)?;
@@ -137,8 +139,8 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
 }
 
 /// That a copy has room where it is to lie: one that has none would fill the disk before it fails.
-fn look_for_room(home: &Home, to: &Path, with_keys: bool) -> Result<()> {
-    let files = files::all(home, with_keys)?;
+fn look_for_room(home: &Home, to: &Path, keys: &TakenKeys<'_>) -> Result<()> {
+    let files = files::all(home, keys)?;
     let of_files: u64 = files.iter().map(|file| file.bytes.next_multiple_of(BLOCK)).sum();
     let needed = of_files + Room::of(&home.journal())?.journal;
     let stat = statvfs(to)?;

@@ -243,6 +243,27 @@ fn a_witness_that_is_away_is_told_later_and_what_somebody_else_wrote_there_is_na
     assert!(found.code == Some(5) && found.stderr.contains("that no key of it signed"), "{found:?}");
 }
 
+/// Where a disk is not mounted, a file of the same name can be made in its place.
+#[test]
+fn a_witness_that_was_told_is_told_again_where_it_has_what_it_was_told() {
+    let stage = Stage::new(&[("a", "a\n")]);
+    let (disk, away) = (stage.folder().join("disk"), stage.folder().join("away"));
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::create_dir(&disk).unwrap();
+    let config = format!("[journal]\nwitness = \"file:{}\"\n", disk.join("witness.jsonl").display());
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    assert!(!session(&stage).contains("witness"), "the control: a new one is made");
+    fs::rename(&disk, &away).unwrap();
+    fs::create_dir(&disk).unwrap();
+    let said = session(&stage);
+    assert!(said.contains("is empty") && said.contains("mount what it lies on"), "{said}");
+    fs::remove_dir_all(&disk).unwrap();
+    fs::rename(&away, &disk).unwrap();
+    assert!(!session(&stage).contains("witness"));
+    assert_eq!(fs::read_to_string(disk.join("witness.jsonl")).unwrap().lines().count(), 3);
+    assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
+}
+
 /// A server that keeps the lines that it is sent, and gives them back.
 fn keeper() -> (String, std::sync::Arc<std::sync::Mutex<String>>) {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -6,7 +6,7 @@ use crate::{
 };
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::Value;
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 /// A stage whose home has this `config.toml`.
 fn configured(config: &str) -> Stage {
@@ -288,4 +288,49 @@ fn a_place_of_a_clouds_own_secrets_is_named_in_vain() {
             "{checked:?}"
         );
     }
+}
+
+/// A repository would bring its own home, with other providers for the user's keys.
+#[test]
+fn no_directory_that_one_happens_to_be_in_chooses_the_home() {
+    let stage = Stage::new(&[("bailey/config.toml", "model = \"evil/model\"\n")]);
+    for (name, value) in [("XDG_DATA_HOME", ""), ("XDG_DATA_HOME", "."), ("BAILEY_HOME", "")] {
+        let shown = |user: &str| {
+            let mut show = Command::new(env!("CARGO_BIN_EXE_bailey"));
+            let show = show.args(["--json", "config", "show"]).current_dir(stage.project());
+            let show = show.env_clear().env("HOME", user).env("PATH", "/usr/bin:/bin").env(name, value);
+            Ran::of(show.output().unwrap())
+        };
+        let user = stage.folder().join("user");
+        fs::create_dir_all(&user).unwrap();
+        let ran = shown(user.to_str().unwrap());
+        assert!(ran.code == Some(0) && !ran.stdout.contains("evil"), "{name}={value}: {ran:?}");
+        assert!(user.join(".bailey").is_dir(), "{name}={value}");
+    }
+    // The control: where it is said whole, it is meant.
+    let home = stage.project().join("bailey");
+    let mut show = Command::new(env!("CARGO_BIN_EXE_bailey"));
+    let show = show.args(["--json", "config", "show"]).env_clear().env("HOME", stage.folder().join("user"));
+    let ran = Ran::of(show.env("BAILEY_HOME", &home).output().unwrap());
+    assert!(ran.stdout.contains("evil"), "{ran:?}");
+}
+
+/// A home is for its owner alone, and what is not one is not made one.
+#[test]
+fn what_holds_other_things_is_made_no_home() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let other = stage.folder().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o777)).unwrap();
+    let mode = || fs::metadata(&other).unwrap().permissions().mode() & 0o777;
+    let doctor = || {
+        let mut list = Command::new(env!("CARGO_BIN_EXE_bailey"));
+        Ran::of(list.arg("--home").arg(&other).args(["sessions", "list"]).output().unwrap())
+    };
+    fs::write(other.join("a.txt"), "").unwrap();
+    let ran = doctor();
+    assert!(ran.code != Some(0) && ran.stderr.contains("holds other things"), "{ran:?}");
+    assert_eq!(mode(), 0o777);
+    fs::remove_file(other.join("a.txt")).unwrap();
+    assert_eq!((doctor().code, mode()), (Some(0), 0o700), "the control");
 }

@@ -11,6 +11,9 @@ use bailey_protocol::{Digest, Timestamp};
 use bailey_store::{Kind, Place, Torn, types::Value};
 use std::path::{Path, PathBuf};
 
+/// Of an entry's hash.
+const HASH_BYTES: usize = 32;
+
 /// A database, torn or a copy.
 pub(super) struct Source {
     pub(super) path: PathBuf,
@@ -72,6 +75,18 @@ impl Source {
             (stored.seq.0 == number).then_some((number, stored.time))
         };
         self.entries.iter().rev().find_map(|(number, place)| says(*number, *place))
+    }
+
+    /// The highest number of a row that is shaped like an entry, whether it can be read or not. None is far from what can be: a torn page
+    /// may hold any number.
+    pub(super) fn last(&self) -> u64 {
+        let newest = self.newest().map_or(0, |(number, _)| number);
+        let most = newest + self.entries.len() as u64;
+        let is_one = |(number, place): &&(u64, Place)| {
+            *number <= most
+                && self.entry(*number, *place).is_some_and(|found| found.link.hash.len() == HASH_BYTES)
+        };
+        self.entries.iter().rev().find(is_one).map_or(newest, |(number, _)| *number)
     }
 
     /// Up to when the states say that nothing is stopped: the time of the newest entry that they follow from. None where they say

@@ -34,6 +34,15 @@ const LINKS_MAX: usize = 8;
 const LINKED_MAX: usize = 10_000;
 const LINKED_BYTES_MAX: u64 = 64 << 20;
 
+/// Which keys a copy has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TakenKeys<'a> {
+    /// Those of `.env`, and what opens the sealed store.
+    pub(super) all: bool,
+    /// Where that lies, if it is a file.
+    pub(super) file: Option<&'a Path>,
+}
+
 /// A file of a copy.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -76,13 +85,18 @@ impl Linked {
 ///
 /// # Errors
 /// When a folder cannot be read, or a link leads to what no copy can hold.
-pub(super) fn all(home: &Home, with_keys: bool) -> Result<Vec<Found>> {
+pub(super) fn all(home: &Home, keys: &TakenKeys<'_>) -> Result<Vec<Found>> {
+    let with_keys = keys.all;
+    // What opens the sealed store is no part of a copy that has the store.
+    let key_file = keys.file.filter(|_| !with_keys).and_then(|file| fs::canonicalize(file).ok());
+    let is_key =
+        |path: &Path| key_file.as_ref().is_some_and(|key| fs::canonicalize(path).is_ok_and(|it| it == *key));
     let (mut found, mut linked) = (Vec::new(), Linked::default());
     let mut waiting = vec![Folder { from: home.root.clone(), path: PathBuf::new(), links: 0 }];
     while let Some(folder) = waiting.pop() {
         for entry in entries(&folder.from)? {
             let (path, kind) = (folder.path.join(entry.file_name()), entry.file_type()?);
-            if is_left_out(&path, with_keys) || kind.is_file() && is_passing(&path) {
+            if is_left_out(&path, with_keys) || kind.is_file() && is_passing(&path) || is_key(&entry.path()) {
                 continue;
             }
             let (from, links) = match kind.is_symlink() {

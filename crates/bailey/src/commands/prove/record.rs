@@ -46,7 +46,7 @@ pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> 
     }
     let last = signed.saturating_sub(1);
     if tampering == Tampering::Back {
-        return put_back(stand, &copy).await;
+        return put_back(stand, &copy, signed).await;
     }
     let changed = change(&copy, tampering, last).await?;
     let wanted = match tampering {
@@ -68,11 +68,15 @@ pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> 
 }
 
 /// The copy in the place of a journal that went on and told a witness.
-async fn put_back(stand: &Stand, copy: &Path) -> Result<Tried> {
+async fn put_back(stand: &Stand, copy: &Path, signed: u64) -> Result<Tried> {
     let journal = stand.kernel.journal();
     let path = WsPath(format!("{}/plain/passwd", stand.host.workspace().0));
     stand.host.act(Action::Read { path }).await?;
     let newest = journal.checkpoint().await?;
+    if newest.statement()?.entries <= signed {
+        let why = "nothing could be written after the copy was made: nothing can run here".to_owned();
+        return Ok(Tried { attack: Attempt::Nothing(why), control: Attempt::Nothing(String::new()) });
+    }
     let told = Told { checkpoints: vec![newest], unreadable: 0 };
     let (old, _mint) = Journal::open(copy, Redactor::new(&Vault::default()), Arc::new(SystemClock)).await?;
     let attack = match old.compare(told).await {
