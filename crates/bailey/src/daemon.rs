@@ -80,9 +80,11 @@ const ENDING_MAX: Duration = Duration::from_secs(10);
 const RESTING_MAX: Duration = Duration::from_secs(1);
 /// How many connections are served at once.
 const CONNECTIONS_MAX: usize = 64;
-/// How many lines of what a session's process says on its way are told to whoever opens it, and how many the log takes.
+/// How many lines of what a session's process says on its way are told to whoever opens it, how many the log takes, and how much of
+/// each, in bytes: all that is told at once is a line of an answer (`wire::LINE_BYTES_MAX`).
 const REMARKS_MAX: usize = 32;
 const SAID_MAX: usize = 1000;
+const SAID_BYTES_MAX: usize = 4 << 10;
 /// How long who connected may say nothing, and who opened a session not come to it.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How many sessions are begun again at once.
@@ -656,7 +658,11 @@ impl Daemon {
             let code =
                 ended(child).await.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
             timeout(ENDING_MAX, said).await.ok();
-            let why = remarks.take().join("\n");
+            let mut remarks = remarks.take();
+            // What went wrong is said last, and told first: what else there was may be more than is told.
+            let wrong = remarks.iter().position(|remark| remark.starts_with("error: "));
+            remarks.rotate_left(wrong.unwrap_or(0));
+            let why = remarks.join("\n");
             let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
             let error = if why.is_empty() {
                 "the session's process ended before it was open".to_owned()
@@ -700,7 +706,7 @@ impl Daemon {
                 Ok(None) | Err(_) => return,
             };
             said += 1;
-            let text = String::from_utf8_lossy(&line).into_owned();
+            let text = wire::cut(&String::from_utf8_lossy(&line), SAID_BYTES_MAX);
             // It hears of the world, and the log is the daemon's.
             if said <= SAID_MAX {
                 self.log.note("said", json!({ "text": text }));

@@ -3,7 +3,7 @@
 
 use super::{
     Daemon,
-    bridge::{self, Packet},
+    bridge::{self, Packet, Refusable},
     ended,
     inbox::Inbox,
     process, reader,
@@ -118,8 +118,8 @@ impl Daemon {
         serve: impl Fn(Rc<Self>, Q) -> F + 'static,
     ) where
         Q: DeserializeOwned + 'static,
-        A: Serialize,
-        F: Future<Output = (A, Option<OwnedFd>)> + 'static,
+        A: Serialize + Refusable,
+        F: Future<Output = Result<(A, Option<OwnedFd>)>> + 'static,
     {
         let daemon = self.clone();
         spawn_local(async move {
@@ -168,8 +168,8 @@ impl Daemon {
     ) -> Result<Option<i32>>
     where
         Q: DeserializeOwned,
-        A: Serialize,
-        F: Future<Output = (A, Option<OwnedFd>)> + 'static,
+        A: Serialize + Refusable,
+        F: Future<Output = Result<(A, Option<OwnedFd>)>> + 'static,
     {
         let flags = SocketFlags::CLOEXEC;
         let (ours, theirs) =
@@ -219,9 +219,12 @@ impl Daemon {
             let (socket, answering) = (socket.clone(), serve(self.clone(), it));
             spawn_local(async move {
                 let _turn = turn;
-                let (it, fd) = answering.await;
+                let (it, fd) = match answering.await {
+                    Ok((it, fd)) => (Some(it), fd),
+                    Err(error) => (A::wrong(&error), None),
+                };
                 // Who has ended needs no answer.
-                bridge::send(&*socket, &Packet { number, it }, fd.as_ref().map(|fd| fd.as_fd())).ok();
+                answer(&socket, number, it, fd).await.ok();
             });
         }
         kept.socket.borrow_mut().take();
@@ -243,6 +246,27 @@ impl Daemon {
     }
 }
 
+/// Answers; where the answer is longer than is received, with that.
+async fn answer<A: Serialize + Refusable>(
+    socket: &UnixStream,
+    number: u64,
+    it: Option<A>,
+    fd: Option<OwnedFd>,
+) -> io::Result<()> {
+    let send = async |it: Option<A>, fd: Option<OwnedFd>| {
+        let Some(it) = it else { return Ok(()) };
+        let (packet, fd) = (Packet { number, it }, fd.as_ref().map(|fd| fd.as_fd()));
+        // Where more is told at once than there is room for, it is told later.
+        socket.async_io(Interest::WRITABLE, || bridge::send(socket, &packet, fd)).await
+    };
+    match send(it, fd).await {
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            send(A::refused(format!("the answer cannot be told: {error}")), None).await
+        }
+        sent => sent,
+    }
+}
+
 /// The next question of such a process; none when it has ended, or says what is none.
 async fn receive<Q: DeserializeOwned>(socket: &UnixStream) -> Option<Packet<Q>> {
     loop {
@@ -251,6 +275,55 @@ async fn receive<Q: DeserializeOwned>(socket: &UnixStream) -> Option<Packet<Q>> 
         match received {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             received => return received.ok()?.map(|(packet, _)| packet),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Refusable as _, answer};
+    use crate::daemon::bridge::{self, Packet};
+    use bailey_gateway::Answer;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    use std::{os::unix::net, thread};
+    use tokio::net::UnixStream;
+
+    #[tokio::test]
+    async fn an_answer_of_any_length_is_answered() {
+        let (ours, theirs) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        rustix::io::ioctl_fionbio(&ours, true).unwrap();
+        let ours = UnixStream::from_std(net::UnixStream::from(ours)).unwrap();
+        let hear = move || {
+            let (Packet { number, it }, _) =
+                bridge::receive::<Packet<Answer>>(&theirs).unwrap().expect("it has ended");
+            (number, it)
+        };
+        // What control characters are told as is six times as long.
+        let why = "\u{1}".repeat(70 << 10);
+        let wrong = Answer::wrong(&anyhow::anyhow!(why.clone())).unwrap();
+        let Answer::Refused(told) = &wrong else { panic!("{wrong:?}") };
+        assert!(told.starts_with("\u{1}\u{1}") && told.contains("(cut: it is 71680 bytes long)"), "{told}");
+        // More at once than there is room for; then some that nobody would receive whole, and one that fits.
+        let answers: Vec<Answer> = std::iter::repeat_n(wrong, 20)
+            .chain([65 << 10, 300 << 10].map(|bytes| Answer::Refused("x".repeat(bytes))))
+            .chain([Answer::Done("fits".into())])
+            .collect();
+        let count = answers.len();
+        let hearing = thread::spawn(move || (0..count).map(|_| hear()).collect::<Vec<_>>());
+        for (number, it) in (0..).zip(answers.clone()) {
+            answer(&ours, number, Some(it), None).await.unwrap();
+        }
+        let heard = hearing.join().unwrap();
+        for ((number, it), (at, told)) in (0..).zip(answers).zip(heard) {
+            assert_eq!(number, at);
+            match told {
+                Answer::Refused(why) if number == 20 || number == 21 => {
+                    assert!(why.contains("too long for a packet"), "{why}");
+                }
+                told => assert_eq!(told, it),
+            }
         }
     }
 }

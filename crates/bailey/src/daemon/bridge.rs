@@ -4,11 +4,15 @@
 //! That process, a channel's or the page's, can open no Unix socket. So it reaches the sessions whose connections the daemon gives
 //! it, and speaks there as whom the daemon introduced: it can neither come to another session nor call itself the owner.
 
+use super::wire;
 use bailey_gateway::Delivery;
 use bailey_protocol::Speaker;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
+use rustix::{
+    io::Errno,
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags,
+    },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -19,6 +23,8 @@ use std::{
 
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = 64 << 10;
+/// How much of why something is refused is told, in bytes: written as JSON it becomes six times as long at most, and is a packet still.
+const WHY_BYTES_MAX: usize = 8 << 10;
 
 /// A question, or its answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -120,6 +126,23 @@ pub(crate) enum Answer {
     Refused(String),
 }
 
+/// What is answered, and may be that it cannot be done.
+pub(super) trait Refusable: Sized {
+    /// That it cannot be done, and why; none where nothing is ever refused.
+    fn refused(why: String) -> Option<Self>;
+
+    /// The same of what went wrong. Why that is, is often the world's to say: as much of it is told as fits a packet.
+    fn wrong(error: &anyhow::Error) -> Option<Self> {
+        Self::refused(wire::cut(&format!("{error:#}"), WHY_BYTES_MAX))
+    }
+}
+
+impl Refusable for bailey_gateway::Answer {
+    fn refused(why: String) -> Option<Self> {
+        Some(Self::Refused(why))
+    }
+}
+
 /// What a [`Need`] is met with.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,20 +151,36 @@ pub(crate) enum Given {
     Delivery(Delivery),
 }
 
+impl Refusable for Given {
+    fn refused(why: String) -> Option<Self> {
+        Some(Self::Person(Answer::Refused(why)))
+    }
+}
+
 /// Sends one packet.
 ///
 /// # Errors
-/// Of sendmsg(2).
+/// `FileTooLarge` for what nobody would receive whole; and those of sendmsg(2).
 pub(crate) fn send(socket: impl AsFd, what: &impl Serialize, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let bytes = serde_json::to_vec(what).map_err(io::Error::other)?;
+    if bytes.len() > PACKET_BYTES_MAX {
+        return Err(too_long());
+    }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds: Vec<BorrowedFd<'_>> = fd.into_iter().collect();
     if !fds.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(&fds));
     }
-    rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+    match rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL) {
+        // Where the kernel's own bound is less.
+        Err(Errno::MSGSIZE) => Err(too_long()),
+        sent => Ok(sent.map(drop)?),
+    }
+}
+
+fn too_long() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "that is too long for a packet")
 }
 
 /// Receives one packet; none when the other side has closed.

@@ -57,16 +57,12 @@ impl Daemon {
                         Need::Person(asked) => asked,
                         Need::Delivery(taken) => {
                             let gone = || Given::Person(Answer::Refused("it has ended".into()));
-                            return (
-                                kept.inbox.next(left, taken).await.map_or_else(gone, Given::Delivery),
-                                None,
-                            );
+                            let next = kept.inbox.next(left, taken).await;
+                            return Ok((next.map_or_else(gone, Given::Delivery), None));
                         }
                     };
-                    let answered = daemon.serve_channel(&name, &channel, asked).await;
-                    let (answer, fd) =
-                        answered.unwrap_or_else(|error| (Answer::Refused(format!("{error:#}")), None));
-                    (Given::Person(answer), fd)
+                    let (answer, fd) = daemon.serve_channel(&name, &channel, asked).await?;
+                    Ok((Given::Person(answer), fd))
                 }
             };
             self.keep_up(one, words.into(), |_| Ok(()), serve);

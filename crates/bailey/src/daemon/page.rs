@@ -172,10 +172,7 @@ impl Daemon {
             let packet = Packet { number: 0, it: &greeting };
             bridge::send(socket, &packet, Some(listener.as_fd()))
         };
-        let serve = |daemon: Rc<Self>, ask: Ask| async move {
-            let answered = daemon.serve_page(ask).await;
-            answered.unwrap_or_else(|error| (Answer::Refused(format!("{error:#}")), None))
-        };
+        let serve = |daemon: Rc<Self>, ask: Ask| daemon.serve_page(ask);
         self.keep_up(kept, ["page", "serve"].map(str::to_owned).into(), greet, serve);
         Ok(())
     }

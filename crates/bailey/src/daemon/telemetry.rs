@@ -3,7 +3,7 @@
 //! Whoever writes the journal, in whatever process, writes its log, and the kernel tells of that (inotify(7)). So nothing looks at a
 //! clock: while nothing is done, nobody wakes.
 
-use super::{Daemon, attached::Kept, wire::ChannelState};
+use super::{Daemon, attached::Kept, bridge::Refusable, wire::ChannelState};
 use crate::{config::Telemetry, telemetry::Figures};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,12 @@ pub(crate) enum Want {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Had {
     News(u64, Figures),
+}
+
+impl Refusable for Had {
+    fn refused(_: String) -> Option<Self> {
+        None
+    }
 }
 
 /// The process, and what wakes it.
@@ -70,7 +76,7 @@ impl Daemon {
                 }
                 sleep(GATHER).await;
                 let count = *news.borrow();
-                (Had::News(count, daemon.figures()), None)
+                Ok((Had::News(count, daemon.figures()), None))
             }
         };
         self.keep_up(kept, ["audit", "send"].map(str::to_owned).into(), |_| Ok(()), serve);

@@ -299,6 +299,14 @@ pub(crate) async fn say(writer: &mut (impl AsyncWrite + Unpin), what: &impl Seri
     Ok(writer.write_all(&line).await?)
 }
 
+/// A text, or as much of one as `bytes_max` are, with a word that there was more.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
+    match text.get(..text.floor_char_boundary(bytes_max)) {
+        Some(head) if head.len() < text.len() => format!("{head} … (cut: it is {} bytes long)", text.len()),
+        _ => text.to_owned(),
+    }
+}
+
 /// Checks that both sides are of one version.
 ///
 /// # Errors

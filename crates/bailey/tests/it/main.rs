@@ -73,6 +73,7 @@ mod stage;
 mod stand_ins;
 mod steps;
 mod stops;
+mod stuck;
 #[cfg(target_arch = "x86_64")]
 mod takeover;
 mod telegram;

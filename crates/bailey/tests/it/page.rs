@@ -20,7 +20,7 @@ use std::{
 
 /// A page of a stage's home.
 pub(crate) struct Page {
-    port: u16,
+    pub(crate) port: u16,
     bearer: String,
 }
 
@@ -28,13 +28,13 @@ pub(crate) struct Page {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    head: String,
-    body: String,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
     /// Its lines of JSON, of whatever pieces it came in.
-    fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<Value> {
         self.body
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())
@@ -114,7 +114,7 @@ impl Page {
         ]
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         ask(self.port, &format!("GET {path}"), &self.heads(), None)
     }
 
