@@ -17,9 +17,8 @@ export function leave() {
   window.dispatchEvent(new Event("left"));
 }
 
-async function ask(path, { body, signal } = {}) {
+async function ask(path, { body, signal, bearer = localStorage.getItem(KEY) } = {}) {
   const headers = {};
-  const bearer = localStorage.getItem(KEY);
   if (bearer) headers.authorization = `Bearer ${bearer}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   let response;
@@ -44,9 +43,9 @@ async function ask(path, { body, signal } = {}) {
   throw new Refused(response.status, told.error ?? `refused (${response.status})`);
 }
 
-// Shows a one-time code, and keeps what it is exchanged for.
+// Shows a one-time code, and keeps what it is exchanged for. A code that is no good says nothing of who is let in already.
 export async function enter(code) {
-  const { done } = await (await ask("/api/login", { body: { code } })).json();
+  const { done } = await (await ask("/api/login", { body: { code }, bearer: null })).json();
   localStorage.setItem(KEY, done);
 }
 

@@ -41,7 +41,7 @@ async function show() {
     try {
       await home.enter(code);
     } catch (error) {
-      return door(error);
+      if (!home.isIn()) return door(error);
     }
   }
   if (!home.isIn()) return door();

@@ -14,6 +14,7 @@ const views = {};
 const acts = {};
 const said = [];
 let take = (response) => response.writeHead(202).end("{}");
+let enter = (response) => response.end('{"done":"bearer"}');
 let looking = null;
 // Behind which line it asks to go on.
 let asked = "";
@@ -28,7 +29,7 @@ const body = async (request) => JSON.parse(Buffer.concat(await request.toArray()
 const server = http.createServer(async (request, response) => {
   const [path, query] = request.url.split("?");
   const name = path.replace("/api/", "");
-  if (path === "/api/login") return response.end('{"done":"bearer"}');
+  if (path === "/api/login") return enter(response);
   if (path === "/api/do") return response.end(ndjson(acts[(await body(request)).act]));
   if (path.startsWith("/api/streams/")) {
     said.push({ ...(await body(request)), stream: path.split("/")[3] });
@@ -384,6 +385,22 @@ views.logs = [{ time: "2026-01-02T03:04:05Z", level: "info", what: "page_begun",
 await go("logs");
 await page.locator("td time[datetime='2026-01-02T03:04:05Z']").waitFor();
 assert.equal(await page.locator("td code").last().innerText(), "pid=7");
+
+// A link that was used lets nobody in, and sends nobody away who is in.
+views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", tokens_used: "1", updated: "2026-01-01T00:00:00Z" }];
+enter = (response) => response.writeHead(401).end('{"error":"log in"}');
+const come = async () => {
+  await page.goto("about:blank");
+  await page.goto(process.env.LINK);
+  await page.locator("main h1").waitFor();
+};
+await come();
+await see("the one");
+assert.equal(await page.evaluate(() => localStorage.length), 1);
+assert.ok(!page.url().includes("code="), "it stands in the history");
+await page.evaluate(() => localStorage.clear());
+await come();
+await see("That link is no good any more.");
 
 assert.deepEqual(wrong, []);
 await browser.close();
