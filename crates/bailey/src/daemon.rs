@@ -8,6 +8,7 @@
 //! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends where it stands. What
 //! it ran is begun again by the next daemon (`record.rs`), and the journal knows how far it came.
 
+mod alone;
 mod attached;
 pub(crate) mod bridge;
 mod channels;
@@ -34,7 +35,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use attached::Kept;
-use bailey_journal::{Clock as _, Holder, JournalError, SessionLock, SystemClock};
+use bailey_journal::{Clock as _, Holder, SystemClock};
 use bailey_protocol::{SessionId, Timestamp};
 use health::Phase;
 use log::Log;
@@ -92,15 +93,8 @@ const AGAIN_MAX: usize = 4;
 /// How often a session whose process was killed is begun again within a time: one that is its own end stays as it is.
 const CRASHES_MAX: usize = 3;
 const CRASHES_WITHIN: Duration = Duration::from_secs(300);
-/// How long a daemon that has let its clients go may take to be gone.
-const LAST_BREATH: Duration = Duration::from_secs(1);
 /// How long nothing is accepted where there is no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The session whose lock the daemon of a home holds.
-fn session() -> SessionId {
-    SessionId::new(0, [2; 10])
-}
 
 struct Daemon {
     home: Home,
@@ -208,18 +202,18 @@ impl Held {
     }
 }
 
-/// Runs the daemon of a home until it is told to end, or, where it is held, until its standard input ends; `is_up` is called when it
-/// listens.
+/// Runs the daemon of a home until it is told to end, or, where it is held, until its standard input ends; `say` tells whoever
+/// started it that it waits, and that it listens.
 ///
 /// # Errors
 /// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before anything begins.
-pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result<()> {
+pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<()> {
     let config = look(home)?;
     let folder = home.daemon();
     make_private(&folder)?;
     let since = SystemClock.now();
     let holder = Holder { pid: std::process::id(), since, command: "bailey start".into() };
-    let _lock = alone(&folder, &holder).await?;
+    let _lock = alone::alone(home, &holder, &say).await?;
     // Before anything is started, so that all of it is in the same group.
     bailey_sandbox::settle_group();
     let listener = wire::listen(&folder, SOCKET)?;
@@ -252,6 +246,7 @@ pub(crate) async fn run(home: &Home, held: bool, is_up: impl FnOnce()) -> Result
     daemon.log.note("started", json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") }));
     daemon.tell_health(Phase::Starting);
     let let_go = let_go(held);
+    let is_up = || say("the daemon is up");
     let served = LocalSet::new().run_until(daemon.serve(listener, &config, let_go, is_up)).await;
     fs::remove_file(folder.join(SOCKET)).ok();
     daemon.tell_health(Phase::Stopped);
@@ -270,23 +265,6 @@ fn let_go(held: bool) -> oneshot::Receiver<()> {
         });
     }
     hear
-}
-
-/// Takes the daemon's lock. One that is just ending is waited for.
-async fn alone(folder: &Path, holder: &Holder) -> Result<SessionLock> {
-    let begin = Instant::now();
-    loop {
-        match SessionLock::take(session(), folder, holder) {
-            Err(JournalError::Held { .. }) if begin.elapsed() < LAST_BREATH => sleep(PAUSE).await,
-            Err(JournalError::Held { holder, .. }) => {
-                let by = holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string());
-                bail!(
-                    "the daemon of this home runs already: {by}; `bailey status` shows it, `bailey stop` ends it"
-                )
-            }
-            lock => return Ok(lock?),
-        }
-    }
 }
 
 /// That what a session would obey can be obeyed.

@@ -70,13 +70,12 @@ fn say(text: &str) {
 
 fn run() -> Result<ExitCode, String> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.iter().any(|word| word == "--help" || word == "-h") {
-        say(HELP);
-        return Ok(ExitCode::SUCCESS);
-    }
-    if words.iter().any(|word| word == "--version") {
-        say(concat!("bailey-boot ", env!("CARGO_PKG_VERSION")));
-        return Ok(ExitCode::SUCCESS);
+    let version = concat!("bailey-boot ", env!("CARGO_PKG_VERSION"));
+    for (asked, told) in [("--help", HELP), ("-h", HELP), ("--version", version)] {
+        if words.iter().any(|word| word == asked) {
+            say(told);
+            return Ok(ExitCode::SUCCESS);
+        }
     }
     let settings = Settings::read(&words)?;
     if settings.check || matches!(settings.place, Place::Container { .. }) {
@@ -165,7 +164,7 @@ fn once(settings: &Settings) -> io::Result<Option<(String, bool)>> {
 
 /// Watches it until it has ended, or does not answer any more: how.
 fn watch(settings: &Settings, child: &mut Child) -> io::Result<Option<String>> {
-    let begun = Instant::now();
+    let mut begun = Instant::now();
     let (mut is_up, mut missed, mut next) = (false, 0, begun);
     loop {
         if child.try_wait()?.is_some() {
@@ -173,12 +172,12 @@ fn watch(settings: &Settings, child: &mut Child) -> io::Result<Option<String>> {
         }
         if Instant::now() >= next {
             match ping::ping(&settings.home) {
-                Ok(pid) => {
+                // The one of before, for whose end this one waits: its own time begins with that.
+                Ok((_, true)) if !is_up => begun = Instant::now(),
+                Ok((pid, _)) => {
                     if !is_up {
-                        say(&format!(
-                            "the daemon is up (process {pid}), after {} ms",
-                            begun.elapsed().as_millis()
-                        ));
+                        let time = begun.elapsed().as_millis();
+                        say(&format!("the daemon is up (process {pid}), after {time} ms"));
                     }
                     (is_up, missed) = (true, 0);
                 }

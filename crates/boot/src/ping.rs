@@ -13,11 +13,11 @@ const QUESTION: &[u8] = b"{\"v\":1,\"ask\":\"status\"}\n";
 const PATIENCE: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// Asks it: its process.
+/// Asks it: its process, and whether that is about to end.
 ///
 /// # Errors
 /// When nobody listens there, or no answer comes in time.
-pub(crate) fn ping(home: &Path) -> io::Result<u64> {
+pub(crate) fn ping(home: &Path) -> io::Result<(u64, bool)> {
     // By a path that is short however long the folder's is: a socket's address has room for 107 bytes.
     let folder = File::open(home.join("daemon"))?;
     let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/socket", folder.as_raw_fd()))?;
@@ -26,24 +26,26 @@ pub(crate) fn ping(home: &Path) -> io::Result<u64> {
     stream.write_all(QUESTION)?;
     let mut answer = String::new();
     BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
-    process(&answer).ok_or_else(|| io::Error::other("the answer is none of a daemon's"))
+    life(&answer).ok_or_else(|| io::Error::other("the answer is none of a daemon's"))
 }
 
-/// The number after `"pid":`; 0 of who names none, such as one that refuses for want of places: any answer is life.
-fn process(answer: &str) -> Option<u64> {
-    let rest = answer.strip_prefix("{\"told\":")?.split_once("\"pid\":").map_or("", |(_, rest)| rest);
+/// The number after `"pid":`, which is 0 of who names none, such as one that refuses for want of places: any answer is life.
+fn life(answer: &str) -> Option<(u64, bool)> {
+    let (_, rest) = answer.strip_prefix("{\"told\":")?.split_once("\"pid\":").unwrap_or_default();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    Some(digits.parse().unwrap_or(0))
+    Some((digits.parse().unwrap_or(0), rest.contains("\"stopping\":true")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::process;
+    use super::life;
 
     #[test]
-    fn an_answer_names_its_process() {
-        assert_eq!(process("{\"told\":\"status\",\"pid\":4711,\"since\":\"x\"}\n"), Some(4711));
-        assert_eq!(process("{\"told\":\"refused\",\"why\":\"\\\"pid\\\":7\"}\n"), Some(0));
-        assert_eq!(process(""), None);
+    fn an_answer_names_its_process_and_whether_that_ends() {
+        let status = "{\"told\":\"status\",\"pid\":4711,\"since\":\"x\",\"stopping\":false}\n";
+        assert_eq!(life(status), Some((4711, false)));
+        assert_eq!(life(&status.replace("false", "true")), Some((4711, true)));
+        assert_eq!(life("{\"told\":\"refused\",\"why\":\"\\\"pid\\\":7\"}\n"), Some((0, false)));
+        assert_eq!(life(""), None);
     }
 }

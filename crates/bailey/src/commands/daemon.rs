@@ -50,7 +50,7 @@ pub(super) async fn start(
         if detached {
             rustix::process::setsid().context("cannot leave the terminal")?;
         }
-        daemon::run(home, held, || printer.note("the daemon is up")).await?;
+        daemon::run(home, held, |says| printer.note(says)).await?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(status) = running(home, printer).await? {

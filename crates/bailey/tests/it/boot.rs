@@ -5,7 +5,7 @@ use crate::{
     engine::{Engine, USER},
     stage::{Ran, Stage},
 };
-use bailey_testkit::Reply;
+use bailey_testkit::{Gate, Message, Reply};
 use serde_json::Value;
 use std::{
     fs,
@@ -156,6 +156,33 @@ fn what_no_restart_mends_is_said_at_once() {
     }
     fs::write(stage.home().join("boot.conf"), "\ncontainer\n").unwrap();
     Boot::start(&stage, &[]).wait_for("boot.conf: line 2: `container` is not `name = value`");
+}
+
+#[test]
+fn the_daemon_of_before_may_take_its_time_to_end() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("it is done"))]);
+    let mut before = Boot::start(&stage, &[]);
+    before.wait_for("the daemon is up (process ");
+    let first = status(&stage).unwrap();
+    let mut run = stage.bailey(&["run", "--model", "test/model", "take your time"]);
+    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    model.wait_for(1);
+    // Its daemon hears that, and waits for the turn.
+    drop(before);
+    let mut boot = Boot::start(&stage, &[]);
+    boot.wait_for(&format!("the daemon (process {first}) is ending: waiting for that"));
+    // For longer than it would be begun again.
+    std::thread::sleep(Duration::from_secs(20));
+    assert_eq!(status(&stage), Some(first));
+    assert!(!boot.heard.contains("is up (process "), "that is another one: {}", boot.heard);
+    gate.open();
+    boot.wait_for("the daemon is up (process ");
+    let second = status(&stage).unwrap();
+    assert!(boot.heard.contains(&format!("is up (process {second})")) && second != first, "{}", boot.heard);
+    assert!(!boot.heard.contains("it is begun again"), "{}", boot.heard);
+    run.wait().unwrap();
 }
 
 /// A program in the daemon's place, for ends that the real one has no reason for.

@@ -1,0 +1,58 @@
+//! A home has one daemon: whoever wants to be it takes its lock.
+
+use super::{
+    SILENCE_MAX,
+    client::Client,
+    wire::{Ask, Told},
+};
+use crate::home::Home;
+use anyhow::{Result, bail};
+use bailey_journal::{Holder, JournalError, SessionLock};
+use bailey_protocol::SessionId;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+
+/// How long a daemon that nobody can ask any more may take to be gone.
+const LAST_BREATH: Duration = Duration::from_secs(1);
+/// How often is looked.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The session whose lock the daemon of a home holds.
+fn session() -> SessionId {
+    SessionId::new(0, [2; 10])
+}
+
+/// Takes the daemon's lock. One that is ending is waited for, which `say` tells of.
+///
+/// # Errors
+/// When another one runs, and is not about to end.
+pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> Result<SessionLock> {
+    let (mut since, mut is_told) = (Instant::now(), false);
+    loop {
+        match SessionLock::take(session(), &home.daemon(), holder) {
+            Err(JournalError::Held { .. }) if since.elapsed() < LAST_BREATH => sleep(PAUSE).await,
+            Err(JournalError::Held { holder, .. }) => {
+                let Some(pid) = ending(home).await else {
+                    let by = holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string());
+                    bail!(
+                        "the daemon of this home runs already: {by}; `bailey status` shows it, `bailey stop` ends it"
+                    )
+                };
+                if !std::mem::replace(&mut is_told, true) {
+                    say(&format!("the daemon (process {pid}) is ending: waiting for that"));
+                }
+                since = Instant::now();
+            }
+            lock => return Ok(lock?),
+        }
+    }
+}
+
+/// The daemon that runs, where it is about to end.
+async fn ending(home: &Home) -> Option<u32> {
+    let mut client = Client::connect(home).ok()??;
+    match timeout(SILENCE_MAX, client.ask(Ask::Status)).await {
+        Ok(Ok(Told::Status(status))) if status.stopping => Some(status.pid),
+        _ => None,
+    }
+}
