@@ -193,7 +193,30 @@ impl Held {
     /// Asks it to come to rest, and to end then.
     fn drain(&mut self) {
         self.is_draining = true;
+        self.is(self.shown.state);
         self.say(DRAIN);
+    }
+
+    /// Notes what it does.
+    fn is(&mut self, state: State) {
+        self.began = state.working.then(|| self.began.unwrap_or_else(Instant::now));
+        self.shown.state = state;
+        self.ending = self.is_ending().then(|| self.ending.unwrap_or_else(Instant::now));
+    }
+
+    /// Whether it should have ended for so long, and has not: as one that hangs.
+    fn is_overdue(&self, most: Duration) -> bool {
+        self.is_ending() && self.ending.is_some_and(|since| since.elapsed() > most)
+    }
+
+    /// Cuts its line.
+    fn cut(&mut self) {
+        self.life = None;
+        self.is(self.shown.state);
+    }
+
+    fn kill(&self) {
+        process(self.shown.pid).map(|group| kill_process_group(group, Signal::KILL));
     }
 
     /// Says something to it. Who has ended already needs to hear nothing.
@@ -324,6 +347,7 @@ impl Daemon {
                 Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(PATIENCE),
                 _ = beat.tick() => {
                     self.manager.tell("WATCHDOG=1");
+                    self.end_overdue();
                     self.watch();
                 }
                 () = self.ended.notified() => return Ok(()),
@@ -491,9 +515,22 @@ impl Daemon {
         let mut sessions = self.sessions.borrow_mut();
         for held in sessions.values_mut().filter(|held| cut != Cut::Working || held.shown.state.working) {
             self.log.note("cut_off", json!({ "session": held.shown.session }));
-            held.life = None;
-            if let Some(group) = process(held.shown.pid).filter(|_| cut == Cut::Killed) {
-                kill_process_group(group, Signal::KILL).ok();
+            held.cut();
+            if cut == Cut::Killed {
+                held.kill();
+            }
+        }
+    }
+
+    /// Ends those that were to end and do not.
+    fn end_overdue(&self) {
+        for held in self.sessions.borrow().values() {
+            let State { clients, processes, .. } = held.shown.state;
+            // What somebody asked for who looks on, such as an apply, may take its time, and so may the ends of processes.
+            let most = if clients + processes == 0 { ENDING_MAX } else { OPENING_MAX };
+            if held.is_overdue(most) {
+                self.log.note("hung", json!({ "session": held.shown.session }));
+                held.kill();
             }
         }
     }
@@ -553,6 +590,7 @@ impl Daemon {
             bail!("the daemon is ending; wait for that, then: bailey start");
         }
         let Some(session) = wanted.session else { return self.begin(wanted).await };
+        let since = Instant::now();
         loop {
             let changed = self.changed.notified();
             // One that is about to end is waited for.
@@ -560,9 +598,13 @@ impl Daemon {
             match is_draining {
                 Some(false) => return Ok(Told::Opened { session, remarks: Vec::new() }),
                 None if self.opening.borrow_mut().insert(session) => break,
-                Some(true) | None => {}
+                Some(true) | None if since.elapsed() > OPENING_MAX => bail!(
+                    "session {session} is about to end, or is being opened, and that takes longer than {} s: try again",
+                    OPENING_MAX.as_secs()
+                ),
+                Some(true) | None => self.end_overdue(),
             }
-            changed.await;
+            timeout(RESTING_MAX, changed).await.ok();
         }
         let begun = self.begin(wanted).await;
         self.opening.borrow_mut().remove(&session);
@@ -584,6 +626,7 @@ impl Daemon {
                 Some(held) if held.shown.state.working || held.is_draining => {}
                 Some(held) => held.drain(),
             }
+            self.end_overdue();
             timeout(RESTING_MAX, changed).await.ok();
         }
     }
@@ -703,8 +746,7 @@ impl Daemon {
             {
                 // A turn has ended.
                 self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
-                held.began = state.working.then(|| held.began.unwrap_or_else(Instant::now));
-                held.shown.state = state;
+                held.is(state);
             }
             self.changed.notify_waiters();
         }
@@ -717,9 +759,10 @@ impl Daemon {
         if status.is_some_and(|status| status.success()) {
             return record::forget(&self.home, session);
         }
-        // Whom the daemon ended itself did not crash.
-        let is_shed = held.is_some_and(|held| held.is_shed);
-        if !self.is_stopping.get() && (is_shed || self.may_begin_again(session)) {
+        // Whom the daemon ended itself did not crash; and who was to end, and had nothing to do, has ended, if late.
+        let is_shed = held.as_ref().is_some_and(|held| held.is_shed);
+        let is_wanted = is_shed || held.is_none_or(|held| !held.is_ending());
+        if !self.is_stopping.get() && is_wanted && (is_shed || self.may_begin_again(session)) {
             self.begin_again(record).await;
         }
     }

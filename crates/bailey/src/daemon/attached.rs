@@ -3,7 +3,7 @@
 
 use super::{
     Daemon,
-    bridge::{self, Packet, Refusable},
+    bridge::{self, Asking, Packet, Refusable},
     ended,
     inbox::Inbox,
     process, reader,
@@ -43,8 +43,29 @@ const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// One that lived so long begins anew at once.
 const LIVED: Duration = Duration::from_secs(300);
-/// How much of what it asks for is looked after at once.
+/// How much of what it asks for is looked after at once, and how much waits for that: more than a page's connections ask for.
 const AT_ONCE_MAX: usize = 16;
+const WAITING_MAX: usize = 256;
+
+/// Places for what a process asks for.
+#[derive(Clone)]
+struct Places {
+    heard: Arc<Semaphore>,
+    served: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new() -> Self {
+        let [heard, served] = [WAITING_MAX, AT_ONCE_MAX].map(|most| Arc::new(Semaphore::new(most)));
+        Self { heard, served }
+    }
+
+    /// Whoever waits for a place hears it, and does nothing for a process that is gone.
+    fn close(&self) {
+        self.heard.close();
+        self.served.close();
+    }
+}
 
 /// One that is kept up.
 pub(super) struct Kept {
@@ -53,8 +74,7 @@ pub(super) struct Kept {
     state: RefCell<ChannelState>,
     /// The daemon's end; none while no process runs.
     socket: RefCell<Option<Rc<UnixStream>>>,
-    /// Places for what the process asks for.
-    turns: RefCell<Arc<Semaphore>>,
+    places: RefCell<Places>,
     /// Whether it is to be begun no more, or at once.
     is_over: Cell<bool>,
     is_anew: Cell<bool>,
@@ -70,7 +90,7 @@ impl Kept {
             kind,
             state: RefCell::new(state),
             socket: RefCell::default(),
-            turns: RefCell::new(Arc::new(Semaphore::new(AT_ONCE_MAX))),
+            places: RefCell::new(Places::new()),
             is_over: Cell::default(),
             is_anew: Cell::default(),
             takes_deliveries: false,
@@ -95,8 +115,7 @@ impl Kept {
     }
 
     fn cut(&self) {
-        // Whoever waits for a place hears it, too.
-        self.turns.borrow().close();
+        self.places.borrow().close();
         if let Some(socket) = self.socket.borrow_mut().take() {
             rustix::net::shutdown(&*socket, Shutdown::Both).ok();
         }
@@ -117,7 +136,7 @@ impl Daemon {
         greet: impl Fn(&UnixStream) -> io::Result<()> + 'static,
         serve: impl Fn(Rc<Self>, Q) -> F + 'static,
     ) where
-        Q: DeserializeOwned + 'static,
+        Q: Asking + DeserializeOwned + 'static,
         A: Serialize + Refusable,
         F: Future<Output = Result<(A, Option<OwnedFd>)>> + 'static,
     {
@@ -167,7 +186,7 @@ impl Daemon {
         serve: &impl Fn(Rc<Self>, Q) -> F,
     ) -> Result<Option<i32>>
     where
-        Q: DeserializeOwned,
+        Q: Asking + DeserializeOwned,
         A: Serialize + Refusable,
         F: Future<Output = Result<(A, Option<OwnedFd>)>> + 'static,
     {
@@ -200,25 +219,33 @@ impl Daemon {
         self.changed.notify_waiters();
         let begun = json!({ "channel": kept.state().name, "pid": child.id() });
         self.log.note(&format!("{}_begun", kept.kind), begun);
-        let turns = Arc::new(Semaphore::new(AT_ONCE_MAX));
-        *kept.turns.borrow_mut() = turns.clone();
+        let places = Places::new();
+        *kept.places.borrow_mut() = places.clone();
         let mut dying = pin!(ended(child));
         let mut died = None;
         loop {
-            // Before the next is taken: whoever asks for more than is looked after waits with it in the kernel.
-            let turn = tokio::select! {
+            // Before the next is taken: whoever asks for more than is to wait here waits with it in the kernel.
+            let place = tokio::select! {
                 biased;
-                turn = turns.clone().acquire_owned() => turn,
+                place = places.heard.clone().acquire_owned() => place,
                 status = &mut dying => {
                     died = Some(status);
                     break;
                 }
             };
-            let Ok(turn) = turn else { break };
-            let Some(Packet { number, it }) = receive(&socket).await else { break };
+            let Ok(place) = place else { break };
+            let Some(Packet::<Q> { number, it }) = receive(&socket).await else { break };
+            let served = (!it.is_quick()).then(|| places.served.clone());
             let (socket, answering) = (socket.clone(), serve(self.clone(), it));
             spawn_local(async move {
-                let _turn = turn;
+                let _place = place;
+                let _turn = match served {
+                    Some(served) => match served.acquire_owned().await {
+                        Err(_) => return,
+                        turn => turn.ok(),
+                    },
+                    None => None,
+                };
                 let (it, fd) = match answering.await {
                     Ok((it, fd)) => (Some(it), fd),
                     Err(error) => (A::wrong(&error), None),
@@ -228,6 +255,7 @@ impl Daemon {
             });
         }
         kept.socket.borrow_mut().take();
+        places.close();
         kept.inbox.leave();
         drop(socket);
         // It ends with its line; who does not is none any more.

@@ -5,7 +5,7 @@
 //! it, and speaks there as whom the daemon introduced: it can neither come to another session nor call itself the owner.
 
 use super::wire;
-use bailey_gateway::Delivery;
+use bailey_gateway::{Delivery, Wish};
 use bailey_protocol::Speaker;
 use rustix::{
     io::Errno,
@@ -124,6 +124,23 @@ pub(crate) enum Answer {
     Denied(String),
     /// It cannot be done now.
     Refused(String),
+}
+
+/// What is asked.
+pub(super) trait Asking {
+    /// Whether it is answered at once, and so takes no place of what takes time.
+    fn is_quick(&self) -> bool {
+        false
+    }
+}
+
+impl Asking for Need {}
+
+impl Asking for bailey_gateway::Ask {
+    fn is_quick(&self) -> bool {
+        // Whoever looks after the daemon by it must not take a page that is busy for one that is gone.
+        self.wish == Wish::Health
+    }
 }
 
 /// What is answered, and may be that it cannot be done.

@@ -90,8 +90,18 @@ pub(crate) fn as_now(mut line: Map<String, Value>) -> Map<String, Value> {
 
 /// How grave something is: `error` where something was not done, `warn` where somebody should look, else `info`.
 fn level(what: &str) -> &'static str {
-    let is_warning =
-        ["refused", "wrong_bearer", "wrong_code", "missed", "cut_off", "stranger", "estop"].contains(&what);
+    let is_warning = [
+        "refused",
+        "wrong_bearer",
+        "wrong_code",
+        "missed",
+        "skipped",
+        "cut_off",
+        "hung",
+        "stranger",
+        "estop",
+    ]
+    .contains(&what);
     match what {
         _ if ["not_", "no_"].iter().any(|no| what.starts_with(no)) || what.ends_with("_given_up") => "error",
         _ if is_warning || what.ends_with("_ended") => "warn",

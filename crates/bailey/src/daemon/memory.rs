@@ -9,14 +9,8 @@ use super::{Daemon, Held, wire::MemoryState};
 use crate::config;
 use anyhow::{Result, bail};
 use bailey_sandbox::{Gauge, Memory};
-use rustix::process::{Signal, kill_process_group};
 use serde_json::json;
-use std::{
-    cell::Cell,
-    rc::Rc,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, task::spawn_local, time::sleep};
 
 /// How often is looked while memory is short.
@@ -180,10 +174,9 @@ impl Daemon {
         // Who is about to end makes room in a moment; who does not, such as one that hangs, is ended.
         let mut is_awaited = idle > 0;
         for held in sessions.values_mut().filter(|held| held.is_ending()) {
-            let since = *held.ending.get_or_insert_with(Instant::now);
-            match super::process(held.shown.pid).filter(|_| since.elapsed() > super::ENDING_MAX) {
-                Some(group) => drop(kill_process_group(group, Signal::KILL)),
-                None => is_awaited = true,
+            match held.is_overdue(super::ENDING_MAX) {
+                true => held.kill(),
+                false => is_awaited = true,
             }
         }
         if is_awaited {
@@ -201,7 +194,7 @@ impl Daemon {
         if cost == Cost::Turn {
             // As by kill -9: the journal knows how far it came, and it goes on from there when there is room.
             held.is_shed = true;
-            held.life = None;
+            held.cut();
             self.memory.cut.set(self.memory.cut.get() + 1);
         } else {
             held.drain();
@@ -252,7 +245,7 @@ impl Held {
     }
 
     /// Whether it is about to be gone: one with a turn may take long to come to rest.
-    fn is_ending(&self) -> bool {
+    pub(super) fn is_ending(&self) -> bool {
         self.life.is_none() || self.is_draining && !self.shown.state.working
     }
 }

@@ -3,7 +3,12 @@
 //! Whoever writes the journal, in whatever process, writes its log, and the kernel tells of that (inotify(7)). So nothing looks at a
 //! clock: while nothing is done, nobody wakes.
 
-use super::{Daemon, attached::Kept, bridge::Refusable, wire::ChannelState};
+use super::{
+    Daemon,
+    attached::Kept,
+    bridge::{Asking, Refusable},
+    wire::ChannelState,
+};
 use crate::{config::Telemetry, telemetry::Figures};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use serde::{Deserialize, Serialize};
@@ -31,6 +36,8 @@ pub(crate) enum Want {
 pub(crate) enum Had {
     News(u64, Figures),
 }
+
+impl Asking for Want {}
 
 impl Refusable for Had {
     fn refused(_: String) -> Option<Self> {

@@ -71,7 +71,7 @@ fn raw(port: u16, request: &str) -> Answer {
 }
 
 /// The page listens from the daemon's start on, and its process may just begin.
-fn connect(port: u16) -> TcpStream {
+pub(crate) fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
@@ -106,7 +106,7 @@ impl Page {
         Self { port, bearer: answer.lines()[0]["done"].as_str().unwrap().to_owned() }
     }
 
-    fn heads(&self) -> Vec<String> {
+    pub(crate) fn heads(&self) -> Vec<String> {
         vec![
             format!("host: 127.0.0.1:{}", self.port),
             format!("authorization: Bearer {}", self.bearer),
@@ -123,20 +123,20 @@ impl Page {
     }
 
     /// Begins a session: what happens there, and its stream and name.
-    fn begin(&self, stage: &Stage, model: Option<&str>) -> (BufReader<TcpStream>, String, String) {
+    pub(crate) fn begin(&self, stage: &Stage, model: Option<&str>) -> (BufReader<TcpStream>, String, String) {
         let begun = self.post("/api/sessions", &json!({ "directory": stage.project(), "model": model }));
         let session = begun.lines()[0]["done"].as_str().unwrap_or_else(|| panic!("{begun:?}")).to_owned();
         let (lines, stream) = self.join(&session, "");
         (lines, stream, session)
     }
 
-    fn say(&self, stream: &str, text: &str) {
+    pub(crate) fn say(&self, stream: &str, text: &str) {
         let said = self.post(&format!("/api/streams/{stream}"), &json!({ "op": "say", "text": text }));
         assert_eq!(said.status, 202, "{said:?}");
     }
 
     /// Looks on at a session: the lines, and the name of the stream.
-    fn join(&self, session: &str, after: &str) -> (BufReader<TcpStream>, String) {
+    pub(crate) fn join(&self, session: &str, after: &str) -> (BufReader<TcpStream>, String) {
         let mut stream = connect(self.port);
         let heads = self.heads().join("\r\n");
         let line = format!("GET /api/sessions/{session}/events{after} HTTP/1.1\r\n{heads}\r\n\r\n");
@@ -162,7 +162,7 @@ fn enter(port: u16, code: &str) -> Answer {
 }
 
 /// The next event of a type.
-fn event(lines: &mut BufReader<TcpStream>, kind: &str) -> Value {
+pub(crate) fn event(lines: &mut BufReader<TcpStream>, kind: &str) -> Value {
     loop {
         let mut line = String::new();
         assert!(lines.read_line(&mut line).unwrap() > 0, "the stream ended before `{kind}`");
