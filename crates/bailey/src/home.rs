@@ -27,6 +27,8 @@ const OF_HOME: [&str; 7] =
 
 /// What a copy that the home keeps of itself is called: the moment at which it was made.
 pub(crate) const COPY_NAME: &str = "%Y%m%dT%H%M%SZ";
+/// What a copy says of one that it could not remove, by which the daemon knows it.
+pub(crate) const OLD_STAYS: &str = "an old copy stays, and takes its room";
 
 /// Bailey's home and the user's.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ pub(super) use restore::{run as restore, unused};
 use crate::{
     compose::{self, Keys},
     config::Config,
-    home::{COPY_NAME, Home, make_private},
+    home::{COPY_NAME, Home, OLD_STAYS, make_private},
     print::Printer,
 };
 use anyhow::{Context as _, Result, bail};
@@ -65,9 +65,7 @@ pub(super) async fn run(
         bail!("`{}` lies in the home that is to be copied: name a place outside, or none", to.display());
     }
     let name = to.file_name().and_then(OsStr::to_str).context("name a directory for the copy")?;
-    if is_own {
-        remove_cut_off(home);
-    }
+    let mut stay = if is_own { remove_cut_off(home) } else { Vec::new() };
     let new = to.with_file_name(format!(".{name}.new-{}", std::process::id()));
     make_private(&new)?;
     let _held = hold(&new);
@@ -84,12 +82,13 @@ pub(super) async fn run(
             return Err(error.context("there is no copy; the home is as it was, and older copies stay"));
         }
     };
-    let removed = if is_own { remove_old(home, &to)? } else { 0 };
+    let removed = if is_own { remove_old(home, &to, &mut stay) } else { 0 };
+    stay.iter().for_each(|why| printer.warn(&format!("{OLD_STAYS}: {why}")));
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     if printer.is_json() {
         printer.json(&json!({
             "copy": to, "files": files, "bytes": bytes.to_string(), "entries": entries, "keys": with_keys,
-            "removed": removed, "milliseconds": milliseconds,
+            "removed": removed, "stay": stay, "milliseconds": milliseconds,
         }));
     } else {
         printer.line(format!(
@@ -164,32 +163,48 @@ fn hold(new: &Path) -> Option<File> {
     Some(folder)
 }
 
-/// Removes what a kill left of the home's own copies: nobody makes them any more, and they take room.
-fn remove_cut_off(home: &Home) {
-    for entry in fs::read_dir(home.backups()).into_iter().flatten().flatten() {
-        let is_new =
-            entry.file_name().to_str().is_some_and(|name| name.starts_with('.') && files::is_new(name));
-        if is_new && hold(&entry.path()).is_some() {
-            fs::remove_dir_all(entry.path()).ok();
-        }
-    }
+/// Removes what a kill left of the home's own copies, and what could not be removed before: nobody makes them any more, and they take
+/// room. Why some stay.
+fn remove_cut_off(home: &Home) -> Vec<String> {
+    let entries = fs::read_dir(home.backups()).into_iter().flatten().flatten();
+    let is_new = |path: &PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        name.is_some_and(|name| name.starts_with('.') && files::is_new(name)) && hold(path).is_some()
+    };
+    entries.map(|entry| entry.path()).filter(is_new).filter_map(|path| remove(&path).err()).collect()
 }
 
-/// Removes the home's own copies but for the newest, of which the one that was just made is one; how many. Those that are ahead of it were
-/// made by a clock that was wrong, and go first.
-fn remove_old(home: &Home, made: &Path) -> Result<usize> {
+fn remove(copy: &Path) -> Result<(), String> {
+    fs::remove_dir_all(copy).map_err(|error| format!("`{}` cannot be removed: {error}", copy.display()))
+}
+
+/// Removes the home's own copies but for the newest, of which the one that was just made is one. Those that are ahead of it were made by
+/// a clock that was wrong, and go first. How many, and why some stay: one that cannot be removed is no reason to keep another, and none to
+/// call the new one failed.
+fn remove_old(home: &Home, made: &Path, stay: &mut Vec<String>) -> usize {
     // One that another process is just making is none yet, and one with a name of the owner's own is the owner's to remove.
     let is_named = |path: &Path| {
         let name = path.file_name().and_then(OsStr::to_str);
         name.is_some_and(|name| DateTime::strptime(COPY_NAME, name).is_ok())
     };
     let is_copy = |path: &PathBuf| path != made && is_named(path) && path.join(sums::NAME).is_file();
+    let entries = fs::read_dir(home.backups());
     let mut others: Vec<PathBuf> =
-        fs::read_dir(home.backups())?.flatten().map(|entry| entry.path()).filter(is_copy).collect();
+        entries.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_copy).collect();
     others.sort();
     let (before, ahead): (Vec<PathBuf>, Vec<PathBuf>) =
         others.into_iter().partition(|path| path.as_path() < made);
     let old = (before.len() + ahead.len() + 1).saturating_sub(KEPT);
-    ahead.iter().chain(&before).take(old).try_for_each(fs::remove_dir_all)?;
-    Ok(old)
+    let mut removed = 0;
+    for copy in ahead.iter().chain(&before).take(old) {
+        // Of what is removed in part only, nobody is to think that it is a copy; and the next time it is tried again.
+        let name = copy.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let going = copy.with_file_name(format!(".{name}.new-{}", std::process::id()));
+        let going = if fs::rename(copy, &going).is_ok() { &going } else { copy };
+        match remove(going) {
+            Ok(()) => removed += 1,
+            Err(why) => stay.push(why),
+        }
+    }
+    removed
 }

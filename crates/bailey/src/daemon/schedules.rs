@@ -6,7 +6,7 @@ use super::{
     wire::{self, Introduced, Told, Wanted},
 };
 use crate::{
-    home::{COPY_NAME, Home},
+    home::{COPY_NAME, Home, OLD_STAYS},
     schedules::{Begun, MISSED_MAX, Schedule, Schedules, UNSAID, zone},
 };
 use anyhow::{Context as _, Result, bail};
@@ -126,10 +126,13 @@ impl Daemon {
         command.arg("backup");
         let ran = spawn_blocking(move || command.output());
         let ran = timeout(COPY_MAX, ran).await.context("it took too long")???;
+        let said = String::from_utf8_lossy(&ran.stderr);
+        for line in said.lines().filter(|line| line.contains(OLD_STAYS)) {
+            self.log.note("not_removed", json!({ "why": line }));
+        }
         if ran.status.success() {
             return Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned());
         }
-        let said = String::from_utf8_lossy(&ran.stderr);
         let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
         bail!("`bailey backup` failed ({}): {}", ran.status, last.unwrap_or("it said nothing"))
     }

@@ -769,6 +769,43 @@ fn copies_that_were_cut_off_are_removed_by_the_next_one() {
 }
 
 #[test]
+fn an_old_copy_that_cannot_be_removed_keeps_no_other_one() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let backups = stage.home().join("backups");
+    let first = backup(&stage, &[]);
+    let olds: Vec<PathBuf> = (1..=8).map(|day| backups.join(format!("2020010{day}T000000Z"))).collect();
+    for old in &olds {
+        let copied = Command::new("cp").arg("-a").arg(&first).arg(old).status();
+        assert!(copied.unwrap().success());
+    }
+    // Where something is mounted, nothing can be removed.
+    let held = olds[0].join("sessions");
+    fs::create_dir_all(&held).unwrap();
+    let Some(_mounted) = Mounted::at(&held, "1m") else { return };
+    thread::sleep(Duration::from_millis(1100));
+    let ran = stage.ran(&["--json", "backup"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("an old copy stays") && ran.stderr.contains("20200101T000000Z"), "{ran:?}");
+    let told = ran.lines().remove(0);
+    assert_eq!((&told["removed"], told["stay"].as_array().unwrap().len()), (&json!(4), 1), "{told}");
+    assert!(olds[1..5].iter().all(|old| !old.exists()) && olds[5..].iter().all(|old| old.exists()));
+    assert!(!olds[0].exists(), "what is there in part is called no copy");
+    // It is told each time, and goes when it can.
+    thread::sleep(Duration::from_millis(1100));
+    let ran = stage.ran(&["--json", "backup"]);
+    assert_eq!(ran.lines()[0]["stay"].as_array().unwrap().len(), 1, "{ran:?}");
+    let left = || fs::read_dir(&backups).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!(left().len(), 6, "{:?}", left());
+    let going = left().into_iter().find(|name| name.to_str().unwrap().starts_with(".20200101")).unwrap();
+    let umount = Command::new("umount").arg(backups.join(going).join("sessions")).status();
+    assert!(umount.unwrap().success());
+    thread::sleep(Duration::from_millis(1100));
+    assert_eq!(stage.ran(&["--json", "backup"]).lines()[0]["stay"], json!([]));
+    assert_eq!(left().len(), 5, "{:?}", left());
+}
+
+#[test]
 fn a_full_disk_leaves_no_half_copy() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     task(&stage, "once");
