@@ -52,6 +52,9 @@ pub(crate) struct Schedule {
     pub(crate) since: Timestamp,
     /// The session of the last time.
     pub(crate) session: Option<SessionId>,
+    /// How many times were skipped since then, because that one still ran.
+    #[serde(default)]
+    pub(crate) skipped: usize,
     /// A time that is being begun: its session may have the task, or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<Begun>,
@@ -208,6 +211,7 @@ mod tests {
             may: Vec::new(),
             since: since.parse().unwrap(),
             session: None,
+            skipped: 0,
             begun: None,
         }
     }

@@ -250,7 +250,7 @@ export async function schedules(view, signal) {
     it.task,
     it.may.length ? el("code", {}, it.may.join("; ")) : "what your rules allow",
     it.tokens ?? "",
-    it.session ? el("a", { href: `#/chat/${it.session}` }, short(it.session)) : "",
+    it.session ? el("span", {}, el("a", { href: `#/chat/${it.session}` }, short(it.session)), it.skipped ? ` (skipped while it ran: ${it.skipped})` : "") : "",
     el(
       "div",
       { class: "tools" },

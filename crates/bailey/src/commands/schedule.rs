@@ -42,6 +42,7 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
                 agent: home.agent.clone(),
                 since,
                 session: None,
+                skipped: 0,
                 begun: None,
             };
             Schedules::change(home, |schedules| schedules.add(&name, schedule))?;
@@ -107,11 +108,12 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
     let zone = zone()?;
     for (name, schedule) in schedules {
         let next = schedule.cron.after(SystemClock.now(), &zone);
-        let Schedule { cron, task, directory, model, tokens, may, agent, session, .. } = schedule;
+        let Schedule { cron, task, directory, model, tokens, may, agent, session, skipped, .. } = schedule;
         if printer.is_json() {
             printer.json(&json!({
                 "name": name, "cron": cron, "task": task, "directory": directory, "model": model,
                 "tokens": tokens, "may": may, "agent": agent, "next": next.map(|next| next.to_string()), "session": session,
+                "skipped": skipped,
             }));
             continue;
         }
@@ -120,7 +122,9 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
         let by = agent.map(|agent| format!("; by {agent}")).unwrap_or_default();
         let bound = tokens.map(|tokens| format!("; {tokens} tokens at most")).unwrap_or_default();
         let last = session.map(|session| format!("; last session {}", short(&session))).unwrap_or_default();
-        let place = format!("  in {}{by}{bound}{last}", directory.display());
+        let times = if skipped == 1 { "once".into() } else { format!("{skipped} times") };
+        let left = if skipped == 0 { String::new() } else { format!(", and skipped {times} while that ran") };
+        let place = format!("  in {}{by}{bound}{last}{left}", directory.display());
         printer.line(printer.paint(Style::Plain, &place));
         if !may.is_empty() {
             let may = format!("  may {}, and nothing else", may.join("; "));

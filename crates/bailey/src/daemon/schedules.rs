@@ -55,6 +55,14 @@ impl Daemon {
                 }
                 Ok(due) => {
                     for (name, schedule, moment, missed) in due {
+                        match self.predecessor(&schedule) {
+                            Predecessor::Comes => continue,
+                            Predecessor::Runs(session) => {
+                                self.skip(&name, moment, missed + 1, session);
+                                continue;
+                            }
+                            Predecessor::None => {}
+                        }
                         if missed > 0 {
                             self.log.note("missed", json!({ "schedule": name, "times": times(missed) }));
                         }
@@ -96,6 +104,35 @@ impl Daemon {
             Some((name, schedule, moment, missed))
         };
         Ok(schedules.into_iter().filter_map(due).collect())
+    }
+
+    /// How it is with the session of the last time. One that was cut off before it was noted is begun again, and runs beside nobody.
+    fn predecessor(&self, schedule: &Schedule) -> Predecessor {
+        let Some(session) = schedule.session.filter(|_| schedule.begun.is_none()) else {
+            return Predecessor::None;
+        };
+        let is_working = self.sessions.borrow().get(&session).is_some_and(|held| held.shown.state.working);
+        match is_working {
+            true => Predecessor::Runs(session),
+            // Whether it works is seen once it is open.
+            false if self.opening.borrow().contains(&session) => Predecessor::Comes,
+            false => Predecessor::None,
+        }
+    }
+
+    /// Leaves out what is due, and all that came before it: tasks that take longer than from one time to the next would else become
+    /// more and more.
+    fn skip(&self, name: &str, moment: Timestamp, count: usize, session: SessionId) {
+        let skipped = Schedules::change(&self.home, |schedules| {
+            let schedule = schedules.get(name)?;
+            schedule.since = schedule.since.max(moment);
+            schedule.skipped = schedule.skipped.saturating_add(count);
+            Ok(())
+        });
+        let why =
+            skipped.map_or_else(|error| format!("{error:#}"), |()| "the last one still runs".to_owned());
+        let about = json!({ "schedule": name, "times": times(count), "session": session, "why": why });
+        self.log.note("skipped", about);
     }
 
     /// Begins to copy the home, in a task of its own: whether there is a copy then. None where one is being made already.
@@ -215,8 +252,7 @@ impl Daemon {
         Schedules::change(&self.home, |schedules| {
             let schedule = schedules.get(name)?;
             schedule.since = schedule.since.max(if is_new { last } else { moment });
-            schedule.session = Some(session);
-            schedule.begun = None;
+            (schedule.session, schedule.begun, schedule.skipped) = (Some(session), None, 0);
             Ok(())
         })?;
         self.log.note("begun", json!({ "schedule": name, "session": session, "moment": moment.to_string() }));
@@ -242,6 +278,16 @@ impl Daemon {
         }
         bail!("the session ended before it took its task")
     }
+}
+
+/// What the time before is about.
+enum Predecessor {
+    /// Nothing.
+    None,
+    /// It still works.
+    Runs(SessionId),
+    /// It is just being opened.
+    Comes,
 }
 
 /// What is known of the copies that are made each day.

@@ -4,12 +4,14 @@ use super::home;
 use crate::{
     attacks::actor::controls,
     backup::Mounted,
+    daemon::{end, pid},
     stage::{Ran, Stage},
 };
-use bailey_testkit::{ModelServer, Reply};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::Value;
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -51,9 +53,10 @@ impl Moved {
         let new = self.file().with_extension("new");
         // As long each time, so that it can be overwritten where it is: who has it open looks into this very file.
         fs::write(&new, format!("{:020}", to - now)).unwrap();
-        match self.file().exists() {
-            true => fs::write(self.file(), fs::read(new).unwrap()).unwrap(),
-            false => fs::rename(new, self.file()).unwrap(),
+        match fs::File::options().write(true).open(self.file()) {
+            // At once, and never empty in between: whoever looked then would see the machine's own clock.
+            Ok(mut there) => there.write_all(&fs::read(new).unwrap()).unwrap(),
+            Err(_) => fs::rename(new, self.file()).unwrap(),
         }
         self.set.set((to, Instant::now()));
     }
@@ -215,6 +218,48 @@ fn what_was_due_three_times_is_done_once_and_a_clock_put_back_does_nothing_twice
     moved.wait("the next noon", || moved.said().len() == 3);
     assert_eq!(moved.said()[2], "schedule:noon:2035-03-14T12:00:00Z");
     assert_eq!((moved.missed().len(), moved.model.requests().len()), (1, 3));
+    moved.stop();
+}
+
+/// Tasks that take longer than from one time to the next do not become more and more.
+#[test]
+fn a_time_whose_predecessor_still_runs_is_skipped_and_told() {
+    let gate = Gate::default();
+    let held = || Reply::Held(gate.clone(), Message::text("at last"));
+    let moved = Moved::new(vec![held(), held(), Reply::text("done")]);
+    let ran = moved.ran(&["schedule", "add", "noon", "--cron", "0 12 * * *", "look around"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    moved.start();
+    moved.go(HOUR as i64 + 60);
+    moved.model.wait_for(1);
+    let first = ["schedule:noon:2035-03-10T12:00:00Z"];
+    moved.wait("noon", || moved.said() == first);
+    for day in 1..=2 {
+        moved.go(DAY as i64);
+        moved.wait("that it is skipped", || moved.noted("skipped").len() == day);
+        thread::sleep(A_WHILE);
+        assert_eq!((moved.said().len(), moved.noted("skipped").len()), (1, day), "once each");
+    }
+    let listed = || moved.ran(&["--json", "schedule", "list"]).lines().remove(0);
+    assert_eq!(listed()["skipped"], 2);
+    assert_eq!(moved.noted("skipped")[0]["session"], listed()["session"]);
+    assert!(moved.ran(&["schedule", "list"]).stdout.contains("skipped 2 times while that ran"));
+    // A kill changes nothing of that: it goes on, and is the predecessor still.
+    let status = || moved.ran(&["--json", "status"]).lines().remove(0);
+    end(pid(&status()), "-KILL");
+    moved.wait("its end", || status()["pid"].is_null());
+    moved.go(DAY as i64);
+    moved.start();
+    moved.wait("that it is skipped", || moved.noted("skipped").len() == 3);
+    thread::sleep(A_WHILE);
+    assert_eq!(moved.said(), first);
+    // The control: when it has ended, the next one is done, and nothing is to be told any more.
+    gate.open();
+    moved
+        .wait("its end", || status()["sessions"].as_array().unwrap().iter().all(|it| it["working"] == false));
+    moved.go(DAY as i64);
+    moved.wait("the next noon", || moved.said().last().unwrap() == "schedule:noon:2035-03-14T12:00:00Z");
+    moved.wait("its note", || listed()["skipped"] == 0);
     moved.stop();
 }
 
