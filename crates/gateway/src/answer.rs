@@ -5,6 +5,7 @@ use crate::{
     ask::{Act, Answer, Ask, Code, Delivery, Wish},
     assets,
     guard::Refusal,
+    places::Busy,
     route::{self, Route},
     stream::{self, Relay},
 };
@@ -117,15 +118,15 @@ impl Gateway {
                 return Ok(full(StatusCode::ACCEPTED, JSON, "{}"));
             }
             Route::Events(session, after) => {
-                let socket = self.open(bearer.clone(), Wish::Join(session)).await?;
-                let relay = stream::join(&self.streams, socket, bearer, after);
+                let (socket, busy) = self.open(bearer.clone(), Wish::Join(session)).await?;
+                let relay = stream::join(&self.streams, socket, bearer, after, busy);
                 return Ok(relayed(relay.map_err(|error| unavailable(&error.to_string()))?));
             }
         };
         match &wish {
             Wish::See(_) | Wish::Do(_) => {
-                let pipe = self.open(bearer, wish).await?;
-                Ok(relayed(stream::read(pipe).map_err(|error| unavailable(&error.to_string()))?))
+                let (pipe, busy) = self.open(bearer, wish).await?;
+                Ok(relayed(stream::read(pipe, busy).map_err(|error| unavailable(&error.to_string()))?))
             }
             Wish::Metrics | Wish::Health => Ok(full(StatusCode::OK, TEXT, self.done(bearer, wish).await?)),
             _ => {
@@ -137,15 +138,15 @@ impl Gateway {
 
     async fn done(&self, bearer: String, wish: Wish) -> Result<String, (StatusCode, String)> {
         match self.ask(bearer, wish).await? {
-            (Answer::Done(text), _) => Ok(text),
-            (answer, _) => Err(refusal(answer)),
+            (Answer::Done(text), ..) => Ok(text),
+            (answer, ..) => Err(refusal(answer)),
         }
     }
 
-    async fn open(&self, bearer: String, wish: Wish) -> Result<OwnedFd, (StatusCode, String)> {
+    async fn open(&self, bearer: String, wish: Wish) -> Result<(OwnedFd, Busy), (StatusCode, String)> {
         match self.ask(bearer, wish).await? {
-            (Answer::Opened, Some(fd)) => Ok(fd),
-            (answer, _) => Err(refusal(answer)),
+            (Answer::Opened, Some(fd), busy) => Ok((fd, busy)),
+            (answer, ..) => Err(refusal(answer)),
         }
     }
 
@@ -153,11 +154,13 @@ impl Gateway {
         &self,
         bearer: String,
         wish: Wish,
-    ) -> Result<(Answer, Option<OwnedFd>), (StatusCode, String)> {
+    ) -> Result<(Answer, Option<OwnedFd>, Busy), (StatusCode, String)> {
+        let busy = self.place.busy();
         let (answer, answered) = oneshot::channel();
         let gone = || unavailable("the daemon has ended");
         self.asks.send((Ask { bearer, wish }, answer)).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())
+        let (answer, fd) = answered.await.map_err(|_| gone())?;
+        Ok((answer, fd, busy))
     }
 }
 

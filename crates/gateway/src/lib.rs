@@ -7,7 +7,8 @@
 //! A bearer comes in the header `authorization` (RFC 6750) and never in a cookie: a browser sends cookies by itself, also for other
 //! pages, and to every port of a host. Requests for another host, or from another page, are refused besides ([`Origins`]).
 //!
-//! What comes is bounded: connections, headers, bodies and the time that each may take. What goes out waits for its reader, and who
+//! What comes is bounded: connections, headers, bodies and the time that each may take; and where all places are taken, whoever has
+//! asked for nothing for the longest time gives way. What goes out waits for its reader, and who
 //! takes nothing of it for long is cut off; a page that comes back says after which line.
 
 mod answer;
@@ -15,6 +16,7 @@ mod ask;
 mod assets;
 mod guard;
 mod patient;
+mod places;
 mod route;
 mod stream;
 
@@ -39,11 +41,12 @@ pub use guard::Origins;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use patient::Patient;
+use places::{Place, Places};
 use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 use stream::Streams;
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::sleep,
 };
 
@@ -61,11 +64,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A question, and where its answer goes. A descriptor comes with [`Answer::Opened`].
 pub type Asked = (Ask, oneshot::Sender<(Answer, Option<OwnedFd>)>);
 
-/// What all requests share.
+/// What the requests of a connection have.
+#[derive(Clone)]
 struct Gateway {
-    origins: Origins,
+    origins: Arc<Origins>,
     asks: mpsc::Sender<Asked>,
     streams: Streams,
+    place: Arc<Place>,
 }
 
 /// Serves what connects to `listener`, for ever. Questions go to `asks`.
@@ -73,10 +78,9 @@ struct Gateway {
 /// # Errors
 /// None that a client can bring about: when nobody takes questions any more.
 pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<Asked>) -> io::Result<()> {
-    let gateway = Arc::new(Gateway { origins, asks, streams: Streams::default() });
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (origins, streams) = (Arc::new(origins), Streams::default());
+    let places = Places::new(CONNECTIONS_MAX);
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else { return Ok(()) };
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
@@ -85,11 +89,17 @@ pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<A
                     continue;
                 }
             },
-            () = gateway.asks.closed() => return Ok(()),
+            () = asks.closed() => return Ok(()),
         };
+        let place = tokio::select! {
+            place = places.take() => place,
+            () = asks.closed() => return Ok(()),
+        };
+        let Some(place) = place.map(Arc::new) else { return Ok(()) };
         // Pieces of a model's text are small, and are to be seen at once.
         stream.set_nodelay(true).ok();
-        let gateway = gateway.clone();
+        let (asks, origins, streams) = (asks.clone(), origins.clone(), streams.clone());
+        let gateway = Gateway { origins, asks, streams, place: place.clone() };
         tokio::spawn(async move {
             let served = service_fn(|request: hyper::Request<Incoming>| {
                 let gateway = gateway.clone();
@@ -97,9 +107,12 @@ pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<A
             });
             let mut connection = http1::Builder::new();
             connection.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
-            // What is wrong with a connection is its client's to see.
-            connection.serve_connection(TokioIo::new(Patient::new(stream, TAKING_MAX)), served).await.ok();
-            drop(place);
+            let stream = TokioIo::new(Patient::new(stream, TAKING_MAX));
+            tokio::select! {
+                // What is wrong with a connection is its client's to see.
+                _ = connection.serve_connection(stream, served) => {}
+                () = place.is_over() => {}
+            }
         });
     }
 }

@@ -1,6 +1,6 @@
 //! What goes out piece by piece: what a command prints, and what happens in a session.
 
-use crate::route::After;
+use crate::{places::Busy, route::After};
 use bailey_protocol::Op;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
@@ -38,8 +38,11 @@ const LINE_BYTES_MAX: u64 = 64 << 20;
 /// How often a browser that hears nothing else hears that somebody is there.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// A body that comes piece by piece.
-pub(crate) struct Relay(mpsc::Receiver<Bytes>);
+/// A body that comes piece by piece, and keeps its connection's place.
+pub(crate) struct Relay {
+    pieces: mpsc::Receiver<Bytes>,
+    _busy: Busy,
+}
 
 impl Body for Relay {
     type Data = Bytes;
@@ -49,7 +52,7 @@ impl Body for Relay {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        self.pieces.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
 
@@ -92,7 +95,7 @@ impl Streams {
 }
 
 /// What comes out of a pipe.
-pub(crate) fn read(pipe: OwnedFd) -> io::Result<Relay> {
+pub(crate) fn read(pipe: OwnedFd, busy: Busy) -> io::Result<Relay> {
     let mut pipe = pipe::Receiver::from_owned_fd(pipe)?;
     let (pieces, relay) = mpsc::channel(WAITING_MAX);
     tokio::spawn(async move {
@@ -107,7 +110,7 @@ pub(crate) fn read(pipe: OwnedFd) -> io::Result<Relay> {
             }
         }
     });
-    Ok(Relay(relay))
+    Ok(Relay { pieces: relay, _busy: busy })
 }
 
 /// What happens in a session, and what its browser says there.
@@ -116,6 +119,7 @@ pub(crate) fn join(
     socket: OwnedFd,
     bearer: String,
     after: Option<After>,
+    busy: Busy,
 ) -> io::Result<Relay> {
     let socket = net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
@@ -131,7 +135,7 @@ pub(crate) fn join(
         }
         streams.remove(&name);
     });
-    Ok(Relay(relay))
+    Ok(Relay { pieces: relay, _busy: busy })
 }
 
 /// Tells a browser what it does not have yet.

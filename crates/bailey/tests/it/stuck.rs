@@ -2,9 +2,10 @@
 
 use crate::{
     daemon::{Daemon, PATIENCE, end, pid},
-    page::{Page, anywhere, default_model},
+    page::{Page, anywhere, connect, default_model, event},
     stage::Stage,
 };
+use bailey_testkit::Reply;
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -80,4 +81,36 @@ fn a_session_that_hangs_when_it_is_to_end_is_ended_and_holds_nobody_up() {
     assert_ne!(pid(&daemon.status()["sessions"][0]), first);
     let log = stage.ran(&["--json", "logs", "--lines", "500"]).stdout;
     assert!(log.contains("\"hung\"") && !log.contains("\"begun_again\""), "{log}");
+}
+
+/// Each may take 20 s for a request.
+#[test]
+fn those_who_ask_for_nothing_give_way_to_those_who_do() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(vec![Reply::text("hello")]);
+    default_model(&stage);
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    let (mut lines, stream, _) = page.begin(&stage, None);
+    let heads = format!("host: 127.0.0.1:{}\r\ncontent-type: application/json\r\n", page.port);
+    for half in
+        ["GET / HT".to_owned(), format!("POST /api/login HTTP/1.1\r\n{heads}content-length: 9\r\n\r\n{{")]
+    {
+        let crowd: Vec<_> = (0..200)
+            .map(|_| {
+                let mut one = connect(page.port);
+                // Whoever gave way already hears that.
+                one.write_all(half.as_bytes()).ok();
+                one
+            })
+            .collect();
+        let begin = Instant::now();
+        assert_eq!(page.get("/api/status").status, 200);
+        assert!(begin.elapsed() < Duration::from_secs(5), "{half}: {:?}", begin.elapsed());
+        drop(crowd);
+    }
+    // Who looks on at a session keeps the place, though it was there first.
+    page.say(&stream, "hello");
+    event(&mut lines, "end");
 }

@@ -1,0 +1,110 @@
+//! Places for connections. Where all are taken, whoever has kept theirs longest without asking for anything gives way: a request that
+//! comes a letter at a time holds nobody up.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// All places.
+pub(crate) struct Places {
+    free: Arc<Semaphore>,
+    taken: Mutex<Vec<Arc<Seat>>>,
+    /// Somebody asks for nothing any more.
+    freed: Notify,
+}
+
+/// One that is taken.
+struct Seat {
+    /// Since when nothing was asked for there; none while something is answered.
+    silent: Mutex<Option<Instant>>,
+    /// Whether it is to be given up.
+    is_going: AtomicBool,
+    gone: Notify,
+}
+
+/// A connection's place.
+pub(crate) struct Place {
+    places: Arc<Places>,
+    seat: Arc<Seat>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Something is answered; until then its connection keeps its place.
+pub(crate) struct Busy {
+    places: Arc<Places>,
+    seat: Arc<Seat>,
+}
+
+impl Places {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        let free = Arc::new(Semaphore::new(most));
+        Arc::new(Self { free, taken: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// Takes a place, for which another one may have to give way. None when nothing is served any more.
+    pub(crate) async fn take(self: &Arc<Self>) -> Option<Place> {
+        let permit = loop {
+            if let Ok(permit) = self.free.clone().try_acquire_owned() {
+                break permit;
+            }
+            self.give_way();
+            // Where all are busy, whoever has done first.
+            tokio::select! {
+                permit = self.free.clone().acquire_owned() => break permit.ok()?,
+                () = self.freed.notified() => {}
+            }
+        };
+        let silent = Mutex::new(Some(Instant::now()));
+        let seat = Arc::new(Seat { silent, is_going: AtomicBool::new(false), gone: Notify::new() });
+        lock(&self.taken).push(seat.clone());
+        Some(Place { places: self.clone(), seat, _permit: permit })
+    }
+
+    /// Ends whoever has been silent longest, where nobody is about to go anyway.
+    fn give_way(&self) {
+        let taken = lock(&self.taken);
+        if taken.iter().any(|seat| seat.is_going.load(Ordering::Relaxed)) {
+            return;
+        }
+        let silent = taken.iter().filter_map(|seat| Some((lock(&seat.silent).as_ref().copied()?, seat)));
+        if let Some((_, seat)) = silent.min_by_key(|(since, _)| *since) {
+            seat.is_going.store(true, Ordering::Relaxed);
+            seat.gone.notify_one();
+        }
+    }
+}
+
+impl Place {
+    /// Comes when it is to be given up.
+    pub(crate) async fn is_over(&self) {
+        self.seat.gone.notified().await;
+    }
+
+    /// From now on something is answered there.
+    pub(crate) fn busy(&self) -> Busy {
+        *lock(&self.seat.silent) = None;
+        Busy { places: self.places.clone(), seat: self.seat.clone() }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.places.taken).retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *lock(&self.seat.silent) = Some(Instant::now());
+        self.places.freed.notify_one();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
