@@ -173,6 +173,42 @@ pub struct Broken {
     pub what: String,
 }
 
+/// What is said of an entry that fits and says what this program has no word for.
+const OF_A_NEWER: &str = "it is of a kind that this program does not know: a newer Bailey wrote it";
+
+impl Broken {
+    /// Whether a newer program wrote it.
+    pub(crate) fn is_newer(&self) -> bool {
+        self.what == OF_A_NEWER
+    }
+
+    /// What there is to do about it.
+    pub(crate) fn advice(&self) -> &'static str {
+        if self.is_newer() {
+            "nothing was changed: use that one, or `bailey restore` a copy of before"
+        } else {
+            "`bailey audit salvage` keeps what holds of it, `bailey restore` brings a backup back, or move it away to start a new one"
+        }
+    }
+}
+
+/// The error of an entry that cannot be read: of a newer program's, or not.
+pub(crate) fn unreadable(seq: u64, body: &[u8], why: &serde_json::Error) -> Broken {
+    #[derive(serde::Deserialize)]
+    struct Shape {
+        seq: u64,
+        v: u32,
+        #[serde(rename = "type")]
+        name: String,
+    }
+    let is_shaped = |shape: Shape| shape.seq == seq && shape.v >= ENTRY_VERSION && !shape.name.is_empty();
+    let what = match serde_json::from_slice(body).is_ok_and(is_shaped) {
+        true => OF_A_NEWER.to_owned(),
+        false => format!("it cannot be read: {why}"),
+    };
+    Broken { seq, what }
+}
+
 /// Walks the chain, from the entry after `from` (0: from genesis), and checks every link and every payload.
 pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>, StoreError> {
     let mut walk = Walk::after(from, hash_of(tx, from)?);
@@ -384,8 +420,8 @@ impl Walk {
         if hash.0.as_slice() != at.hash.as_slice() {
             return Err(broken("its hash does not fit its content and the entry before it"));
         }
-        let stored: Stored = serde_json::from_slice(&at.body)
-            .map_err(|error| broken(&format!("it cannot be read: {error}")))?;
+        let stored: Stored =
+            serde_json::from_slice(&at.body).map_err(|error| unreadable(at.seq, &at.body, &error))?;
         let number = stored.seq.0;
         #[cfg(bailey_break)]
         let number = match bailey_protocol::broken::broken("numbers") {

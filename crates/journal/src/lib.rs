@@ -434,9 +434,7 @@ pub enum JournalError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The chain does not hold.
-    #[error(
-        "{0}; `bailey audit salvage` keeps what holds of it, `bailey restore` brings a backup back, or move it away to start a new one"
-    )]
+    #[error("{}; {}", .0, .0.advice())]
     Broken(#[from] Broken),
     /// There is nothing to salvage.
     #[error("`{}` is whole, up to everything that is known of it: there is nothing to salvage", .0.display())]

@@ -101,6 +101,9 @@ impl Salvage {
             }
             way = Way::along(&sources, u64::MAX);
         }
+        if let Some(newer) = way.newer(&sources) {
+            return Err(newer.into());
+        }
         let mut limit = way.entries();
         for _ in 0..ROUNDS {
             if limit == 0 {

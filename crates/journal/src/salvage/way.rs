@@ -2,7 +2,7 @@
 
 use super::source::{Found, Source};
 use crate::{
-    chain::{self, Link, Walk},
+    chain::{self, Broken, Link, Walk},
     checkpoint::PublicKey,
     fact::{Fact, Stored},
     tree,
@@ -98,6 +98,18 @@ impl Way {
             return Some(None);
         }
         None
+    }
+
+    /// The error of the next entry, where it fits and is of a newer program: to go on without it would cut off what is whole.
+    pub(super) fn newer(&self, sources: &[Source]) -> Option<Broken> {
+        let number = self.entries() + 1;
+        let rows = sources.iter().flat_map(|source| source.entries(number).map(move |row| (source, row)));
+        let bodies = rows.filter_map(|(source, row)| Some(source.entry(number, row)?.link));
+        let fits = |link: &Link| chain::link(&self.walk.previous, &link.body).0 == *link.hash;
+        bodies.filter(fits).find_map(|link| {
+            let why = serde_json::from_slice::<Stored>(&link.body).err()?;
+            Some(chain::unreadable(number, &link.body, &why)).filter(Broken::is_newer)
+        })
     }
 
     fn take(&mut self, pick: Pick) {

@@ -394,3 +394,37 @@ async fn a_copy_that_is_brought_back_lifts_no_stop_and_has_no_yes() {
         copy.journal.verify().await.unwrap();
     }
 }
+
+/// A newer program writes what this one has no word for: that is nothing broken, and a salvage would cut it off.
+#[tokio::test]
+async fn what_a_newer_program_wrote_is_told_as_such_and_not_salvaged() {
+    for (name, newer) in [("from_the_future", true), ("", false)] {
+        let desk = desk().await;
+        let _session = desk.session().await;
+        desk.tamper(move |tx| {
+            let last = "SELECT seq, body, hash FROM entry ORDER BY seq DESC LIMIT 1";
+            let (seq, body, hash): (u64, Vec<u8>, Vec<u8>) =
+                tx.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+            let mut body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            (body["seq"], body["type"]) = ((seq + 1).into(), name.into());
+            let body = body.to_string().into_bytes();
+            let hash = Digest::of_parts(&[b"bailey.journal.1", &hash, &body]);
+            let sql = "INSERT INTO entry (seq, body, hash, type) VALUES (?1, ?2, ?3, ?4)";
+            tx.execute(sql, params![seq + 1, body, hash.0.to_vec(), name]).unwrap()
+        })
+        .await;
+        let error = desk.journal.verify().await.unwrap_err().to_string();
+        assert_eq!(error.contains("a newer Bailey wrote it"), newer, "{error}");
+        assert_eq!(error.contains("audit salvage"), !newer, "{error}");
+        let closed = desk.close();
+        let (path, clock) = (closed.path(), closed.clock.clone());
+        let salvage = move || Salvage::prepare(&path, &[], &redactor(), &*clock).map(drop);
+        let salvaged = tokio::task::spawn_blocking(salvage).await.unwrap();
+        match (newer, salvaged) {
+            (true, Err(error)) => assert!(error.to_string().contains("nothing was changed"), "{error}"),
+            // The control: what cannot be read is left out.
+            (false, Ok(())) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
