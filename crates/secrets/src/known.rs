@@ -9,11 +9,15 @@
 //! - occurs in no mark of this redactor.
 //!
 //! Spellings: as it is; each line of a value of several lines; Base64 at each of the three alignments, standard and URL-safe, without the characters
-//! that depend on neighbours or padding; in upper and in lower case, where that is strong by itself; hexadecimal in both cases; percent-encoded, with the sets of
-//! characters that common libraries leave alone; escaped for JSON once and twice, and with `\u` or HTML's references for the characters that libraries so escape; as UTF-16 and UTF-32; and each of these as the module `view`
+//! that depend on neighbours or padding; in upper and in lower case, where that is strong by itself; hexadecimal in both cases, also with `:` or `-` between
+//! bytes; percent-encoded, with the sets of characters that common libraries leave alone; escaped for JSON once and twice; as UTF-16 and UTF-32; and each of
+//! these as the module `view`
 //! shows it. A value of 8 bytes has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.
 
-use crate::view::loosen;
+use crate::{
+    escape::ESCAPE_MAX,
+    view::{GAP_MAX, loosen},
+};
 use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -108,7 +112,10 @@ fn is_run(value: &[u8]) -> bool {
 
 /// Every spelling of a value that is searched for, each once.
 pub(crate) fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
-    let mut all = BTreeSet::from([value.as_bytes().to_vec(), hex(value, false), hex(value, true)]);
+    let mut all = BTreeSet::from([value.as_bytes().to_vec()]);
+    for between in ["", ":", "-"] {
+        all.extend(hex(value, between));
+    }
     for before in 0..3 {
         all.extend(base64(value, before));
     }
@@ -122,12 +129,6 @@ pub(crate) fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
             all.insert(once.into_bytes());
         }
     }
-    for escaped in ["<>&='", "<>&=+'/`", ""] {
-        all.extend(units(value, escaped));
-    }
-    for escaped in ["&<>\"'", "&<>\"'/", "&<>\"'/`=", ""] {
-        all.extend(entities(value, escaped));
-    }
     for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
         all.insert(value.encode_utf16().flat_map(bytes).collect());
     }
@@ -139,8 +140,21 @@ pub(crate) fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
     all.insert(value.replace(' ', "+").into_bytes());
     all.extend(lines(value).map(|line| line.as_bytes().to_vec()));
     let loose: Vec<_> = all.iter().map(|spelling| loosen(spelling)).collect();
-    all.extend(loose.into_iter().filter(|text| str::from_utf8(text).is_ok_and(is_strong)));
+    all.extend(loose.into_iter().filter(|text| is_strong_text(text)));
     all
+}
+
+fn is_strong_text(text: &[u8]) -> bool {
+    str::from_utf8(text).is_ok_and(is_strong)
+}
+
+/// Whether loose views may miss a value where it is escaped: too little of it is left in them, or they leave so much out in one
+/// place that, escaped, it is too wide a gap.
+pub(crate) fn is_strict(value: &str) -> bool {
+    let is_left_out = |c| matches!(c, ' ' | '\t' | '\r' | '\n' | '"' | '\'' | '\\' | 'n' | 'r' | 't');
+    let is_wide =
+        |run: &str| run.len() * ESCAPE_MAX > GAP_MAX && !run.bytes().all(|b| b.is_ascii_alphabetic());
+    !is_strong_text(&loosen(value.as_bytes())) || value.split(|c| !is_left_out(c)).any(is_wide)
 }
 
 /// The lines of a value of several: a reader of a part of a file shows some of them without the others. What a block in
@@ -151,12 +165,11 @@ fn lines(value: &str) -> impl Iterator<Item = &str> {
     value.lines().map(str::trim).filter(move |line| several && is_told(line))
 }
 
-fn hex(value: &str, upper: bool) -> Vec<u8> {
-    let mut text = String::with_capacity(2 * value.len());
-    for byte in value.bytes() {
-        let _ = if upper { write!(text, "{byte:02X}") } else { write!(text, "{byte:02x}") };
-    }
-    text.into_bytes()
+/// In lower and in upper case, with this between two bytes.
+fn hex(value: &str, between: &str) -> [Vec<u8>; 2] {
+    let bytes: Vec<String> = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let lower = bytes.join(between);
+    [lower.to_ascii_uppercase(), lower].map(String::into_bytes)
 }
 
 /// Both alphabets, with `before` unknown bytes ahead. Characters that hold bits of a neighbour are cut off.
@@ -182,52 +195,6 @@ fn percent(value: &str, left_alone: &str) -> [Vec<u8>; 3] {
     }
     let form = upper.replace("%20", "+");
     [upper, lower, form].map(String::into_bytes)
-}
-
-/// With these characters, or all that are no letters and digits, as `\\u003d`, in both cases.
-fn units(value: &str, escaped: &str) -> [Vec<u8>; 2] {
-    let (mut lower, mut upper) = (String::new(), String::new());
-    for c in value.chars() {
-        if is_escaped(c, escaped) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                let _ = write!(lower, "\\u{unit:04x}");
-                let _ = write!(upper, "\\u{unit:04X}");
-            }
-        } else {
-            lower.push(c);
-            upper.push(c);
-        }
-    }
-    [lower, upper].map(String::into_bytes)
-}
-
-/// The same as character references of HTML: decimal, hexadecimal in both cases, and by name where there is one.
-fn entities(value: &str, escaped: &str) -> [Vec<u8>; 5] {
-    let spelled = |write: &dyn Fn(char) -> String| -> Vec<u8> {
-        let one = |c: char| if is_escaped(c, escaped) { write(c) } else { c.to_string() };
-        value.chars().map(one).collect::<String>().into_bytes()
-    };
-    let named = |c: char, other: String| match c {
-        '&' => "&amp;".into(),
-        '<' => "&lt;".into(),
-        '>' => "&gt;".into(),
-        '"' => "&quot;".into(),
-        _ => other,
-    };
-    let decimal = |c: char| format!("&#{};", u32::from(c));
-    let hex = |c: char| format!("&#x{:x};", u32::from(c));
-    let upper = |c: char| format!("&#x{:X};", u32::from(c));
-    [
-        spelled(&decimal),
-        spelled(&hex),
-        spelled(&upper),
-        spelled(&|c| named(c, decimal(c))),
-        spelled(&|c| named(c, upper(c))),
-    ]
-}
-
-fn is_escaped(c: char, escaped: &str) -> bool {
-    if escaped.is_empty() { !c.is_ascii_alphanumeric() } else { escaped.contains(c) }
 }
 
 /// The inside of a JSON string (RFC 8259), optionally in ASCII only and with `/` escaped.

@@ -12,9 +12,11 @@
 //! program that *wants* to smuggle a value past the redactor can reverse or encrypt it; what keeps secrets from such a
 //! program is that they never enter its sandbox.
 //!
-//! Read `redactor` first; `scan` is its heart, `patterns` what it searches for, `view` how a text is read.
+//! Read `redactor` first; `scan` is its heart, `patterns` what it searches for, `view` how a text is read,
+//! `escape` what it undoes.
 
 mod dotenv;
+mod escape;
 mod guard;
 mod keyring;
 mod known;

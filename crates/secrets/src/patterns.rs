@@ -30,6 +30,8 @@ pub(crate) struct Patterns {
     automaton: Option<Automaton>,
     patterns: Vec<Pattern>,
     shapes: Vec<Shape>,
+    /// Whether there is a value of which loose views leave too much out.
+    has_strict: bool,
     /// The length of the longest literal.
     longest: usize,
 }
@@ -66,6 +68,7 @@ impl Patterns {
         let is_in_mark = |spelling: &[u8]| {
             str::from_utf8(spelling).is_ok_and(|text| marks.iter().any(|mark| mark.contains(text)))
         };
+        let has_strict = values.iter().any(|(_, value)| known::is_strict(value));
         for (name, value) in values {
             let mark: Arc<str> = mark::mark(name).into();
             for spelling in known::spellings(value).into_iter().filter(|spelling| !is_in_mark(spelling)) {
@@ -81,7 +84,7 @@ impl Patterns {
             known.chain(begins).map(|(text, pattern)| (Zeroizing::new(text), pattern)).unzip();
         let known = patterns.iter().take_while(|pattern| matches!(pattern.what, What::Known)).count();
         let longest = literals.iter().map(|text| text.len()).max().unwrap_or_default();
-        Self { automaton: Automaton::new(&literals, known), patterns, shapes, longest }
+        Self { automaton: Automaton::new(&literals, known), patterns, shapes, has_strict, longest }
     }
 
     /// The shape that a pattern begins; none for a known value.
@@ -92,10 +95,11 @@ impl Patterns {
         }
     }
 
-    /// How many bytes beside a cut may be a part of what is searched for: the longest literal with its line breaks, and
+    /// How many bytes beside a cut may be a part of what is searched for: the longest literal with its line breaks, or a
+    /// value with each character escaped in six, which in the longest, UTF-32's, has four, and
     /// what a token of a known shape has. Rounded up, so that the length of a secret does not show.
     pub(crate) fn margin(&self) -> usize {
-        (self.longest + self.longest / 4).next_multiple_of(MARGIN_STEP).max(MARGIN_MIN)
+        (self.longest + self.longest / 2).next_multiple_of(MARGIN_STEP).max(MARGIN_MIN)
     }
 
     /// The most bytes that may be the beginning of a literal in any view: each of its characters encoded, behind the widest gap.
@@ -118,14 +122,14 @@ impl Patterns {
             });
             found
         };
-        self.automaton.is_some() && !views(bytes, 0).any(is_in)
+        self.automaton.is_some() && !View::of(bytes, 0, self.has_strict).any(is_in)
     }
 
     /// Every literal that begins at `from` or later, by place; at one place known values first, then by length. And the
     /// first place where the rest of the input is the beginning of a literal.
     pub(crate) fn find(&self, bytes: &[u8], from: usize, end: bool) -> (Vec<Match<'_>>, usize) {
         let (mut matches, mut limit) = (Vec::new(), bytes.len());
-        for view in views(bytes, from) {
+        for view in View::of(bytes, from, self.has_strict) {
             let open = self.read(view, bytes, from, end, |start, length, pattern| {
                 matches.push(Match { start, length, pattern });
                 ControlFlow::Continue(())
@@ -196,13 +200,6 @@ impl Patterns {
             open => places.len().checked_sub(open).and_then(|at| places.get(at)).copied().unwrap_or(from),
         }
     }
-}
-
-/// The views that can show something else than the ones before them.
-fn views(bytes: &[u8], from: usize) -> impl Iterator<Item = View> {
-    let seen = bytes.get(from.saturating_sub(CONTEXT)..).unwrap_or_default();
-    let decoded = seen.contains(&b'%').then_some(View::Decoded);
-    [View::Plain, View::Loose].into_iter().chain(decoded)
 }
 
 /// An Aho-Corasick automaton that knows of each state how much of a literal it has read.

@@ -200,11 +200,12 @@ fn looks_random(run: &[u8]) -> bool {
 }
 
 /// Whether a word may begin here: not inside another one (`task-…` holds `sk-`), unless what looks like the end
-/// of a word is an escape (`\n` in JSON, `%22` in a URL).
+/// of a word is an escape (`\n` and `\u0022` in JSON, `%22` in a URL).
 fn is_edge(before: &[u8]) -> bool {
     match before {
         [.., b'\\', b'n' | b'r' | b't'] => true,
         [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => true,
+        [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => true,
         [.., last] => !last.is_ascii_alphanumeric(),
         [] => true,
     }

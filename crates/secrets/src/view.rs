@@ -2,16 +2,21 @@
 //!
 //! Beside the bytes as they are there is a loose view, without what programs put between the characters of a value: line
 //! breaks and indentation (Base64 is wrapped at 64 or 76 columns), quotes and backslashes (every escaping of JSON and of
-//! shells, however often), colours of a terminal. The decoded view undoes percent-encoding as well, whichever characters
-//! were encoded. What a view shows at a place depends on at most [`CONTEXT`] bytes before it, not on where reading began.
+//! shells, however often), colours of a terminal. The escaped view undoes the escapes of JSON and HTML as well, and the decoded
+//! one percent-encoding, too, whichever characters were encoded: each library has a set of its own. They are two, for a value
+//! may hold a percent sign itself. What a view shows at a place depends on at most [`CONTEXT`] bytes before it, not on where
+//! reading began.
 
-use crate::shape::CONTEXT;
+use crate::{
+    escape::{self, ESCAPE_MAX, Escape},
+    shape::CONTEXT,
+};
 use std::ops::Range;
 
 /// What is left out between two characters of a value, at most, in bytes; a longer gap parts them.
-const GAP_MAX: usize = 32;
+pub(crate) const GAP_MAX: usize = 32;
 /// Bytes that one character of a value may take in any view, with the gap before it.
-pub(crate) const SPREAD_MAX: usize = GAP_MAX + 4;
+pub(crate) const SPREAD_MAX: usize = GAP_MAX + ESCAPE_MAX;
 /// Parameters of a colour, at most, in bytes.
 const PARAMETERS_MAX: u8 = 16;
 
@@ -22,8 +27,28 @@ pub(crate) enum View {
     Plain,
     /// Without white space, quotes, backslashes and colours.
     Loose,
+    /// The same, with escapes and references undone.
+    Escaped,
     /// The same after percent-decoding.
     Decoded,
+    /// Percent-decoded, with escapes and references undone, and with all that stands between: for values of which a
+    /// loose view leaves too much out, such as a short password with quotes in it.
+    Strict,
+}
+
+impl View {
+    /// The views that can show something else than the ones before them.
+    pub(crate) fn of(bytes: &[u8], from: usize, has_strict: bool) -> impl Iterator<Item = Self> {
+        let seen = bytes.get(from.saturating_sub(CONTEXT)..).unwrap_or_default();
+        let escaped = escape::may_be_in(seen).then_some(Self::Escaped);
+        let decoded = seen.contains(&b'%').then_some(Self::Decoded);
+        let strict = (has_strict && (escaped.is_some() || decoded.is_some())).then_some(Self::Strict);
+        [Self::Plain, Self::Loose].into_iter().chain(escaped).chain(decoded).chain(strict)
+    }
+
+    fn is_loose(self) -> bool {
+        matches!(self, Self::Loose | Self::Escaped | Self::Decoded)
+    }
 }
 
 /// A byte as a view shows it.
@@ -45,6 +70,8 @@ pub(crate) struct Reading<'a> {
     at: usize,
     /// Whether nothing comes after `bytes`.
     end: bool,
+    /// How many bytes of the character that is escaped at `at` were shown.
+    shown: usize,
     before: u8,
     color: Color,
     gap: usize,
@@ -59,7 +86,7 @@ impl Dull {
     pub(crate) fn new(begins: impl Fn(u8) -> bool) -> Self {
         let mut dull = [false; 256];
         for (byte, dull) in (0..=u8::MAX).zip(&mut dull) {
-            *dull = !begins(byte) && !matches!(byte, b'%' | b'\x1b');
+            *dull = !begins(byte) && !escape::begins(byte) && !matches!(byte, b'%' | b'\x1b');
         }
         Self(dull)
     }
@@ -81,7 +108,7 @@ impl<'a> Reading<'a> {
     /// Shows what begins at `from` or later.
     pub(crate) fn new(view: View, bytes: &'a [u8], from: usize, end: bool) -> Self {
         let at = if view == View::Plain { from } else { from.saturating_sub(CONTEXT) };
-        Self { view, bytes, from, at, end, before: 0, color: Color::None, gap: 0 }
+        Self { view, bytes, from, at, end, shown: 0, before: 0, color: Color::None, gap: 0 }
     }
 
     /// Where reading ended: before an escape that is not complete yet, or at the end.
@@ -108,17 +135,39 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The next byte and its length in the text.
+    /// The next byte and its length in the text, which the last of a character has.
     fn upcoming(&self) -> Option<(u8, usize)> {
         let rest = self.bytes.get(self.at..)?;
-        match (self.view, rest) {
-            (View::Decoded, [b'%', high, low, ..]) => match (hex(*high), hex(*low)) {
+        let first = *rest.first()?;
+        if matches!(first, b'%' | b'\\' | b'&') { self.undone(first, rest) } else { Some((first, 1)) }
+    }
+
+    /// The same for what may begin an escape; few bytes do.
+    #[inline(never)]
+    fn undone(&self, first: u8, rest: &[u8]) -> Option<(u8, usize)> {
+        match (self.view, first) {
+            (View::Plain | View::Loose, _) | (View::Escaped, b'%') => Some((first, 1)),
+            (_, b'%') => self.percent(rest),
+            _ => match escape::read(rest, self.end) {
+                Escape::Of(c, length) => {
+                    let last = c.len_utf8() - 1;
+                    let byte = *c.encode_utf8(&mut [0; 4]).as_bytes().get(self.shown)?;
+                    Some((byte, if self.shown == last { length } else { 0 }))
+                }
+                Escape::No => Some((first, 1)),
+                Escape::More => None,
+            },
+        }
+    }
+
+    fn percent(&self, rest: &[u8]) -> Option<(u8, usize)> {
+        match rest {
+            [_, high, low, ..] => match (hex(*high), hex(*low)) {
                 (Some(high), Some(low)) => Some((high << 4 | low, 3)),
                 _ => Some((b'%', 1)),
             },
-            (View::Decoded, [b'%'] | [b'%', _]) if !self.end => None,
-            (_, [byte, ..]) => Some((*byte, 1)),
-            (_, []) => None,
+            _ if !self.end => None,
+            _ => Some((b'%', 1)),
         }
     }
 
@@ -148,7 +197,8 @@ impl Iterator for Reading<'_> {
             if self.view == View::Plain {
                 return Some(Seen { byte, place, parted: false });
             }
-            let left_out = self.leaves_out(byte);
+            self.shown = if length == 0 { self.shown + 1 } else { 0 };
+            let left_out = self.view.is_loose() && self.leaves_out(byte);
             self.before = byte;
             if left_out {
                 self.gap += length;

@@ -13,12 +13,35 @@ const VALUE: &str = "n7-Zk3vQ9 sX1b\"N7tR\\5wY2mC8d=";
 /// Pieces of what is searched for, and of what is left out and stands between.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let spellings: Vec<Vec<u8>> = known::spellings(VALUE).into_iter().collect();
-    let marks: Vec<Vec<u8>> =
-        ["\\", "n", "r", "\\n", "\"", " ", "\x1b[", "\x1b[31m", "m", "%", "%5", "%6E", "sk-", "x"]
-            .iter()
-            .map(|text| text.as_bytes().to_vec())
-            .chain([vec![b' '; 33], vec![b'n'; 40]])
-            .collect();
+    let marks: Vec<Vec<u8>> = [
+        "\\",
+        "n",
+        "r",
+        "\\n",
+        "\"",
+        " ",
+        "\x1b[",
+        "\x1b[31m",
+        "m",
+        "%",
+        "%5",
+        "%6E",
+        "sk-",
+        "x",
+        "\\u00",
+        "\\u006E",
+        "\\x2",
+        "\\u0026",
+        "&",
+        "&#11",
+        "&#110;",
+        "&amp;",
+        "\\ud83d\\ude00",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .chain([vec![b' '; 33], vec![b'n'; 40]])
+    .collect();
     prop_oneof![
         (prop::sample::select(spellings), any::<prop::sample::Index>(), any::<prop::sample::Index>())
             .prop_map(|(text, from, to)| {
@@ -46,7 +69,7 @@ proptest! {
         let quick = Patterns::new([("V", VALUE)].into_iter(), shapes());
         let mut slow = Patterns::new([("V", VALUE)].into_iter(), shapes());
         slow.automaton.as_mut().unwrap().dull = Dull::new(|_| true);
-        for view in [View::Plain, View::Loose, View::Decoded] {
+        for view in [View::Plain, View::Loose, View::Escaped, View::Decoded, View::Strict] {
             let read = |patterns: &Patterns| {
                 let mut found = Vec::new();
                 let open = patterns.read(view, &text, from, end, |start, length, pattern| {

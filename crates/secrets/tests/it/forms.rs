@@ -23,6 +23,48 @@ fn every_other_byte(value: &str) -> String {
     value.chars().enumerate().map(one).collect()
 }
 
+/// Each character that is meant as `write` writes it.
+fn escaped(value: &str, is_meant: impl Fn(char) -> bool, write: impl Fn(u32) -> String) -> String {
+    value.chars().map(|c| if is_meant(c) { write(c.into()) } else { c.to_string() }).collect()
+}
+
+fn unit(code: u32) -> String {
+    format!("\\u{code:04X}")
+}
+
+fn decimal(code: u32) -> String {
+    format!("&#{code};")
+}
+
+/// What libraries escape of a value, each in its own way.
+fn escapes(value: &str) -> Vec<(&'static str, String)> {
+    let is_mark = |c: char| !c.is_ascii_alphanumeric() && c != '%';
+    let json = value.replace('\\', "\\\\").replace('"', "\\u0022").replace('\'', "\\u0027");
+    let named = value.replace('&', "&amp;").replace('"', "&quot;").replace('\'', "&#39;");
+    vec![
+        ("JSON, only + as \\u002B", json.replace('+', "\\u002B")),
+        ("JSON in JSON, only + as \\u002B", json.replace('+', "\\u002B").replace('\\', "\\\\")),
+        ("HTML, only + as a reference", named.replace('+', "&#43;")),
+        ("HTML, / and + in two ways", named.replace('/', "&#x2F;").replace('+', "&#43;")),
+        ("HTML, / and + by name", named.replace('/', "&sol;").replace('+', "&plus;")),
+        ("HTML in JSON", named.replace('+', "&#43;").replace('&', "\\u0026")),
+        ("HTML in HTML", named.replace('+', "&#43;").replace('&', "&amp;")),
+        ("a URL in HTML", percent_but_quotes(value).replace('\'', "&#39;")),
+        ("a URL in JSON", percent_but_quotes(value).replace('\'', "\\u0027")),
+        ("each character as \\u0067", escaped(value, |_| true, unit)),
+        ("each character as \\x67", escaped(value, |_| true, |code| format!("\\x{code:02x}"))),
+        ("each character as &#103;", escaped(value, |_| true, decimal)),
+        ("each character as &#x67;", escaped(value, |_| true, |code| format!("&#x{code:x};"))),
+        ("each mark as \\u002b", escaped(value, is_mark, |code| format!("\\u{code:04x}"))),
+        ("each mark as &#0043;", escaped(value, is_mark, |code| format!("&#{code:04};"))),
+        ("some of each", escaped(value, |c| c < 'A', unit).replace('L', "&#76;").replace('C', "&#x43;")),
+    ]
+}
+
+fn percent_but_quotes(value: &str) -> String {
+    escaped(value, |c| !c.is_ascii_alphanumeric() && c != '\'', |code| format!("%{code:02X}"))
+}
+
 fn hex(value: &str) -> String {
     value.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -70,10 +112,14 @@ fn forms(value: &str) -> Vec<(String, String)> {
         ("upper case hexadecimal", hex(value).to_uppercase()),
         ("hexadecimal in lines", wrapped(&hex(value), 60, "\n")),
         ("hexadecimal in pairs", wrapped(&hex(value), 4, " ")),
+        ("hexadecimal with colons", wrapped(&hex(value), 2, ":")),
+        ("hexadecimal with dashes", wrapped(&hex(value).to_uppercase(), 2, "-")),
+        ("hexadecimal with colons in lines", wrapped(&wrapped(&hex(value), 2, ":"), 45, "\n    ")),
         ("a part in colour", value.replacen("q9+", "\u{1b}[01;31m\u{1b}[Kq9+\u{1b}[m\u{1b}[K", 1)),
     ] {
         forms.push((name.to_owned(), text));
     }
+    forms.extend(escapes(value).into_iter().map(|(name, text)| (name.to_owned(), text)));
     forms
 }
 
@@ -162,6 +208,11 @@ fn fifty_megabytes_of_near_misses_take_linear_time() {
         ("repeating", "x7".to_owned()),
         ("escapes", "%78%37".to_owned()),
         ("half escapes", "%7%3x".to_owned()),
+        ("references", "&#120;&#x37;".to_owned()),
+        ("half references", "&#&#12&amp;#12".to_owned()),
+        ("units", "\\u0078\\u0037".to_owned()),
+        ("half units", "\\u00\\ud83d\\u0078".to_owned()),
+        ("pairs", "78:37:".to_owned()),
         ("white space", format!("x7{}", " ".repeat(31))),
         ("backslashes", "\\\\\\\\x".to_owned()),
         ("colours", "\u{1b}[01;31mx\u{1b}[7".to_owned()),
@@ -201,4 +252,57 @@ fn a_known_secret_is_taken_out_in_another_case_and_in_wide_letters() {
     let named = redactor(&[("FORGE_TOKEN_1", "forge_token_1")]);
     let once = redact(&named, "forge_token_1");
     assert_eq!((once.as_str(), redact(&named, &once)), ("[redacted:FORGE_TOKEN_1]", once.clone()));
+}
+
+/// The key of a well-known example, with just what the encoders of two common libraries escape of it.
+#[test]
+fn a_key_is_taken_out_whatever_of_it_is_escaped() {
+    let value = "wJalrXUt/FEMI+K7MDENGbPxRfiCYzz/KEYq9Az";
+    let knows = redactor(&[("KEY", value)]);
+    for text in [value.replace('+', "\\u002B"), value.replace('+', "&#43;")] {
+        assert_eq!(redact(&knows, &format!("<p>{text}</p>")), "<p>[redacted:KEY]</p>");
+        // Nothing of it is left beside a cut, either.
+        let cut = format!("{}{}", "before ".repeat(200), &text[..text.len() - 1]);
+        let shown = String::from_utf8(knows.redact_before_cut(cut.as_bytes())).unwrap();
+        assert!(!shown.contains("wJal"), "{shown}");
+    }
+    // A short password, of which too little is left without its quotes.
+    let knows = redactor(&[("PASSWORD", "aB3'\"xY9")]);
+    for text in
+        ["aB3'\\u0022xY9", "aB3\\u0027\\u0022xY9", "aB3&#39;&quot;xY9", "aB3'&#34;xY9", "aB%33'%22xY9"]
+    {
+        assert_eq!(redact(&knows, text), "[redacted:PASSWORD]", "{text}");
+    }
+    // One with so many of them in a row that, escaped, they would be too wide a gap.
+    let quoted = "aaa000AAA\\\\\"\\\\'0b";
+    let knows = redactor(&[("QUOTED", quoted)]);
+    for text in [escaped(quoted, |_| true, unit), escaped(quoted, |c| !c.is_ascii_alphanumeric(), decimal)] {
+        assert_eq!(redact(&knows, &text), "[redacted:QUOTED]", "{text}");
+    }
+    // Characters of more bytes than one, and of two units.
+    let wide = "clé-+7Kq9Lm😀2pBdW";
+    let knows = redactor(&[("WIDE", wide)]);
+    for text in [
+        wide.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>(),
+        escaped(wide, |_| true, decimal),
+        wide.replace('+', "\\u002B").replace('é', "\\u00E9").replace('😀', "\\uD83D\\uDE00"),
+    ] {
+        assert_eq!(redact(&knows, &format!("|{text}|")), "|[redacted:WIDE]|");
+        let mut stream = knows.stream();
+        let mut pieces: Vec<u8> = text.bytes().flat_map(|byte| stream.push(&[byte])).collect();
+        pieces.extend(stream.finish());
+        assert_eq!(String::from_utf8(pieces).unwrap(), "[redacted:WIDE]");
+    }
+}
+
+/// Where each character of a long value is escaped, what comes before a cut leaves out all of it.
+#[test]
+fn a_cut_leaves_nothing_of_an_escaped_value() {
+    let value = "x7Kq9Lm2pBdW4TzRw8NsYc3HdF6gKe1Ua5QoXi0B".repeat(5);
+    let knows = redactor(&[("LONG", &value)]);
+    for text in [escaped(&value, |_| true, unit), escaped(&value, |_| true, |code| format!("&#x{code:x};"))] {
+        let cut = format!("{}{}", "before ".repeat(400), &text[..text.len() - 1]);
+        let shown = String::from_utf8(knows.redact_before_cut(cut.as_bytes())).unwrap();
+        assert!(shown.starts_with("before ") && !shown.contains(&text[..6]), "{shown}");
+    }
 }

@@ -45,6 +45,11 @@ fn spellings(value: &str) -> Vec<String> {
         hex,
         percent(value),
         value.replace('\\', "\\\\").replace('"', "\\\""),
+        value.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect(),
+        value
+            .chars()
+            .map(|c| if c.is_ascii_lowercase() { c.to_string() } else { format!("&#{};", u32::from(c)) })
+            .collect(),
     ]
 }
 
@@ -73,6 +78,10 @@ fn text() -> impl Strategy<Value = Vec<Result<String, (usize, usize)>>> {
         "-----",
         "\\n",
         "%2F",
+        // Not the first half of an escape whose other half is a letter of a value: that is another text.
+        "\\u00|",
+        "&#",
+        "&amp;",
         ".",
         "!",
     ];
@@ -80,7 +89,7 @@ fn text() -> impl Strategy<Value = Vec<Result<String, (usize, usize)>>> {
     let piece = prop_oneof![
         3 => fixed.prop_map(Ok),
         1 => "[a-zA-Z0-9 .]{0,20}".prop_map(Ok),
-        2 => (0..2usize, 0..7usize).prop_map(Err),
+        2 => (0..2usize, 0..9usize).prop_map(Err),
     ];
     prop::collection::vec(piece, 0..25)
 }

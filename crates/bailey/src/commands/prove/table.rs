@@ -107,8 +107,8 @@ const CHAIN: &str = "A changed, deleted, inserted or reordered entry of the jour
 const SIGNED: &str = "An end of the journal that was cut off, and a chain that was written anew as a whole, are found as far \
                       as they were signed; who has today's key cannot sign anything of yesterday";
 const FORMS: &str = "A key that Bailey knows is taken out also in the forms that programs print by accident: Base64 at every \
-                     alignment, in hexadecimal, percent-encoded, escaped for JSON or a shell, coloured, over line breaks, in \
-                     pieces of a stream";
+                     alignment, in hexadecimal, percent-encoded, escaped for JSON, HTML or a shell, coloured, over line \
+                     breaks, in pieces of a stream";
 
 const fn line(
     id: &'static str,
