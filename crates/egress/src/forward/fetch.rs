@@ -2,7 +2,7 @@
 
 use super::{
     ForwardProxy,
-    body::Mask,
+    body::{Mask, SHOWS_STAND_IN},
     headers::{OF_THE_CONNECTION, OLDER, check_plain, hide, is_override},
     limits::{Direction, Meter},
     serve::WEBSOCKET,
@@ -81,6 +81,9 @@ impl ForwardProxy {
         }
         let mut sent = built(request, &uri)?;
         if sent.headers().contains_key(header::COOKIE) && inner.keys.are_at(&origin) {
+        if inner.keys.are_in(&request.body.0) {
+            return Err(SHOWS_STAND_IN.into());
+        }
             return Err(format!("`{origin}` has a key of the owner's, and is sent no cookie"));
         }
         if inner

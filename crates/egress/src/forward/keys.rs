@@ -165,6 +165,14 @@ impl Keys {
         self.watch.as_ref().map(Redactor::stream)
     }
 
+    /// Whether a stand-in is anywhere in a body that is there as a whole.
+    pub(super) fn are_in(&self, body: &[u8]) -> bool {
+        self.watch().is_some_and(|mut watch| {
+            drop(watch.push(body));
+            watch.found()
+        })
+    }
+
     /// Whether a server has a key of the owner's.
     pub(super) fn are_at(&self, origin: &Origin) -> bool {
         self.bindings.iter().any(|binding| binding.origin == *origin)

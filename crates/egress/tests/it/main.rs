@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 mod bench;
+mod fetch;
 mod limits;
 mod refusals;
 mod secrets;
