@@ -67,6 +67,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
             "sha1",
             "ignore",
             "globset",
+            "encoding_rs",
             "grep-searcher",
             "grep-regex",
             "bytes",

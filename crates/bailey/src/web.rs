@@ -29,6 +29,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 const FETCHES: usize = 30;
 const SENDS: usize = 10;
 
+const PACKED: &str = "it is packed, which nobody asked for (`Content-Encoding`)";
+const UNKNOWN: &str = "it is no text, or in a set of characters that is not known here";
+
 /// Sends what the rules let pass, and reads what comes back.
 #[derive(Debug)]
 pub(crate) struct Web {
@@ -86,57 +89,89 @@ impl Web {
         pace.take(Instant::now())?;
         let bytes_max = if raw { FILE_BYTES_MAX } else { PAGE_BYTES_MAX };
         let page = self.door.fetch(request, bytes_max).await?;
-        let (text, enforced) = match raw {
-            true => (None, None),
+        let read = match raw {
+            true => Read::default(),
             // It was answered, whatever can be read of that.
             false => {
-                let text = self.text(session, &page, isolation, cancel).await;
-                text.map_err(|why| format!("the server answered {}, but {why}", page.status))?
+                let read = self.read(session, &page, isolation, cancel).await;
+                read.map_err(|why| format!("the server answered {}, but {why}", page.status))?
             }
         };
-        let Fetched { status, media, location, body, cut: is_cut } = page;
-        let shown: Option<String> = text.as_ref().map(|text| text.chars().take(TEXT_CHARS_MAX).collect());
+        let Fetched { status, media, location, body, cut: is_cut, packed: _ } = page;
+        let Read { text: whole, cut, unread, enforced } = read;
+        let text: Option<String> = whole.as_ref().map(|text| text.chars().take(TEXT_CHARS_MAX).collect());
         // A text that ends too early is cut, too: what stands at its end may be half of something.
-        let cut = is_cut || shown != text;
-        let text = shown;
+        let cut = is_cut || cut || text != whole;
         let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
         let body = (raw && !is_cut).then_some(Blob(body));
-        Ok((PageReport { status, media, location, text, body, bytes, cut }, enforced))
+        Ok((PageReport { status, media, location, text, unread, body, bytes, cut }, enforced))
     }
 
-    /// What can be read of it; none where it is no text.
-    async fn text(
+    /// What can be read of it.
+    async fn read(
         &self,
         session: SessionId,
         page: &Fetched,
         isolation: &Isolation,
         cancel: &CancellationToken,
-    ) -> Result<(Option<String>, Option<Enforced>), String> {
-        let kind = page.media.split(';').next().unwrap_or_default().trim();
-        if matches!(kind, "text/html" | "application/xhtml+xml") {
-            let request = Request::Page { html: page.body.clone().into() };
-            let read = self.native.work(session, request, isolation, cancel).await;
-            return match read.map_err(|error| format!("the page could not be read: {error}"))? {
-                (Reply::Page(text), enforced) => Ok((Some(text), Some(enforced))),
-                (Reply::Refused { reason }, _) => Err(reason),
-                _ => Err("the walls answered something else".into()),
-            };
+    ) -> Result<Read, String> {
+        let mut words = page.media.split(';').map(str::trim);
+        let kind = words.next().unwrap_or_default();
+        let charset = words.find_map(|word| word.strip_prefix("charset="));
+        let charset = charset.map(|name| name.trim_matches(['"', '\'']).to_owned());
+        let html = matches!(kind, "text/html" | "application/xhtml+xml");
+        if !html && !is_text(kind) {
+            return Ok(Read::default());
         }
-        let is_text = kind.starts_with("text/")
-            || kind.ends_with("json")
-            || kind.ends_with("xml")
-            || matches!(
-                kind,
-                "" | "application/javascript"
-                    | "application/toml"
-                    | "application/yaml"
-                    | "application/x-yaml"
-            );
-        if !is_text || page.body.contains(&0) {
-            return Ok((None, None));
+        if page.packed {
+            return Ok(Read { unread: Some(PACKED.into()), ..Read::default() });
         }
-        Ok((Some(String::from_utf8_lossy(&page.body).into_owned()), None))
+        if !html && is_plain(charset.as_deref(), &page.body) {
+            let text = String::from_utf8_lossy(&page.body);
+            let text = (!text.contains('\0')).then(|| text.into_owned());
+            return Ok(Read { text, ..Read::default() });
+        }
+        let request = Request::Page { body: page.body.clone().into(), charset, html };
+        let read = self.native.work(session, request, isolation, cancel).await;
+        match read.map_err(|error| format!("the page could not be read: {error}"))? {
+            (Reply::Page { text, cut }, enforced) => {
+                let unread = text.is_none().then(|| UNKNOWN.into());
+                Ok(Read { text, cut, unread, enforced: Some(enforced) })
+            }
+            (Reply::Refused { reason }, _) => Err(reason),
+            _ => Err("the walls answered something else".into()),
+        }
     }
+}
+
+/// What can be read of an answer.
+#[derive(Debug, Default)]
+struct Read {
+    /// None where it is no text.
+    text: Option<String>,
+    /// Whether there was more.
+    cut: bool,
+    /// Why it is not read, where it may be text.
+    unread: Option<String>,
+    enforced: Option<Enforced>,
+}
+
+/// Whether what says that it is of this kind is text, or may be.
+fn is_text(kind: &str) -> bool {
+    kind.starts_with("text/")
+        || kind.ends_with("json")
+        || kind.ends_with("xml")
+        || matches!(
+            kind,
+            "" | "application/javascript" | "application/toml" | "application/yaml" | "application/x-yaml"
+        )
+}
+
+/// Whether a text is UTF-8, as far as anybody says: no reader inside the walls is needed for it.
+fn is_plain(charset: Option<&str>, body: &[u8]) -> bool {
+    matches!(charset, None | Some("utf-8" | "utf8" | "us-ascii" | "ascii"))
+        && !body.starts_with(b"\xff\xfe")
+        && !body.starts_with(b"\xfe\xff")
 }
 
 impl Executor for Web {

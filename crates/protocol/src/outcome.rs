@@ -396,6 +396,9 @@ pub struct PageReport {
     /// Its text; none where it is no text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Why it is not read, where it may be text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
     /// Its body, byte for byte, where that was asked for and all of it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Blob>,

@@ -374,7 +374,7 @@ fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
         | Reply::Scanned { .. }
         | Reply::References(_)
         | Reply::Settled
-        | Reply::Page(_) => (status(WorkError::NoAnswer), Report::Nothing),
+        | Reply::Page { .. } => (status(WorkError::NoAnswer), Report::Nothing),
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }
 }

@@ -28,7 +28,8 @@ pub(crate) fn conclude(url: &str, outcome: &Outcome, from: usize) -> Conclusion 
             lines.push(shown);
         }
         None if page.bytes > 0 => {
-            lines.push("It is no text. To keep it, fetch it again with `save_to`.".into())
+            let why = page.unread.as_deref().unwrap_or("it is no text");
+            lines.push(format!("Not shown: {why}. To keep it, fetch it again with `save_to` of web.fetch."));
         }
         None => {}
     }

@@ -78,7 +78,7 @@ fn a_page_becomes_text_and_what_is_none_is_said_to_be_none() {
         "A title\nSome words (/x)",
         "It leads on to http://169.254.169.254/x",
         "{\"a\":1}",
-        "It is no text",
+        "it is no text",
         "characters 119990 to 119998 of 119998",
         "there was more than is taken",
         "took 5",
@@ -325,4 +325,44 @@ fn so_many_requests_are_made_in_a_minute() {
     let told = run(&stage, &calls, &["--approve", "never"]);
     assert_eq!(server.asked().len(), 10);
     assert!(told[10].contains("10 requests of this kind were made in a minute"), "{}", told[10]);
+}
+
+/// What came back was told as words with holes in them, or with an invisible character between each two letters.
+#[test]
+fn text_is_read_in_its_own_letters_or_said_to_be_unread() {
+    let server = Upstream::start(|first, _| {
+        let wide: Vec<u8> = "<p>Grüße".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let (head, body) = match first.split(' ').nth(1).unwrap() {
+            "/latin" => ("Content-Type: text/html; charset=iso-8859-1", b"<p>Gr\xfc\xdfe".to_vec()),
+            "/latin.txt" => ("Content-Type: text/plain; charset=\"ISO-8859-1\"", b"Gr\xfc\xdfe".to_vec()),
+            "/wide" => ("Content-Type: text/html; charset=utf-16", wide),
+            "/odd" => ("Content-Type: text/html; charset=klingon", b"<p>odd".to_vec()),
+            "/packed" => ("Content-Type: text/html\r\nContent-Encoding: gzip", b"\x1f\x8bgarbage".to_vec()),
+            "/long" => ("Content-Type: text/html", format!("<p>{}", "語".repeat(360_000)).into_bytes()),
+            _ => ("Content-Type: text/plain", "Grüße".into()),
+        };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{head}\r\n\r\n", body.len());
+        [head.as_bytes(), &body].concat()
+    });
+    let stage = stage(&server, ALLOW);
+    let paths = ["/latin", "/latin.txt", "/wide", "/odd", "/packed", "/long", "/plain"];
+    let calls: Vec<_> = paths
+        .iter()
+        .map(|path| ("web_fetch", json!({ "url": format!("http://{}{path}", server.address) })))
+        .collect();
+    let told = run(&stage, &calls, &["--approve", "never"]);
+    let expect = [
+        "Grüße",
+        "Grüße",
+        "Grüße",
+        "a set of characters that is not known here",
+        "it is packed, which nobody asked for",
+        "there was more than is taken of one page",
+        "Grüße",
+    ];
+    assert_eq!(told.len(), expect.len());
+    for (told, expected) in told.iter().zip(expect) {
+        assert!(told.contains(expected), "{expected}: {}", told.chars().take(600).collect::<String>());
+        assert!(!told.contains("garbage") && !told.contains("\\x00") && !told.contains('\u{fffd}'), "{told}");
+    }
 }

@@ -49,6 +49,8 @@ pub struct Fetched {
     pub body: Vec<u8>,
     /// Whether there was more.
     pub cut: bool,
+    /// Whether it is packed (`Content-Encoding`), which nobody asked for.
+    pub packed: bool,
 }
 
 impl ForwardProxy {
@@ -79,11 +81,11 @@ impl ForwardProxy {
         if canonical(&origin.host) != origin.host {
             return Err(format!("write its host as `{}`", canonical(&origin.host)));
         }
-        let mut sent = built(request, &uri)?;
-        if sent.headers().contains_key(header::COOKIE) && inner.keys.are_at(&origin) {
         if inner.keys.are_in(&request.body.0) {
             return Err(SHOWS_STAND_IN.into());
         }
+        let mut sent = built(request, &uri)?;
+        if sent.headers().contains_key(header::COOKIE) && inner.keys.are_at(&origin) {
             return Err(format!("`{origin}` has a key of the owner's, and is sent no cookie"));
         }
         if inner
@@ -129,6 +131,7 @@ impl ForwardProxy {
             location: Some(text(&head.headers, &header::LOCATION)).filter(|place| !place.is_empty()),
             body: Vec::new(),
             cut: false,
+            packed: head.headers.get_all(header::CONTENT_ENCODING).iter().any(|packed| packed != "identity"),
         };
         let until = Instant::now() + WHOLE_MAX;
         while !fetched.cut {

@@ -2,7 +2,7 @@
 
 use crate::{
     bench::get,
-    server::{Server, answer, serve},
+    server::{Server, Step, answer, serve},
 };
 use bailey_egress::{Authority, BoundKey, ForwardConfig, ForwardProxy, KeyForm, Proxies};
 use bailey_journal::{Journal, SystemClock};
@@ -63,5 +63,16 @@ async fn a_stand_in_in_the_body_of_a_request_of_the_agents_own_is_refused() {
         let half = &stand_in[..stand_in.len() - 1];
         let passed = door.fetch(&post(server, half.as_bytes()), 1000).await.unwrap();
         assert_eq!(passed.body, b"took it", "the control");
+    }
+}
+
+#[tokio::test]
+async fn what_is_packed_though_nobody_asked_for_that_is_told_as_packed() {
+    for (head, packed) in [("gzip", true), ("br, identity", true), ("identity", false)] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Encoding: {head}\r\n\r\nok");
+        let server = serve(vec![Step::Send(head.into_bytes())]).await;
+        let door = door("https://keyed.example", &[&server.url]).await;
+        let got = door.fetch(&get(&format!("{}/x", server.url)), 1000).await.unwrap();
+        assert_eq!((got.body.as_slice(), got.packed), (&b"ok"[..], packed));
     }
 }

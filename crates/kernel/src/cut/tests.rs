@@ -126,6 +126,7 @@ fn a_page_that_is_shown_in_parts_shows_no_half_of_a_secret() {
             media,
             location,
             text: Some(text),
+            unread: None,
             body,
             bytes: 0,
             cut,

@@ -15,6 +15,7 @@ mod bases;
 mod beneath;
 mod blob;
 mod change;
+mod charset;
 mod copy;
 mod diff;
 mod error;
@@ -134,10 +135,14 @@ pub enum Request {
         #[serde(default)]
         masks: Vec<String>,
     },
-    /// Make text of a page of the web.
+    /// Make text of what a server of the web sent.
     Page {
-        /// The page, as HTML.
-        html: Blob,
+        /// What it sent.
+        body: Blob,
+        /// The set of characters that it named.
+        charset: Option<String>,
+        /// Whether it is HTML.
+        html: bool,
     },
     /// Apply, undo or discard.
     Merge {
@@ -215,7 +220,12 @@ pub enum Reply {
     /// To `References`; none where the session has no repository of its own.
     References(Option<References>),
     /// To `Page`.
-    Page(String),
+    Page {
+        /// What can be read of it; none where it is no text, or in a set of characters that nobody knows.
+        text: Option<String>,
+        /// Whether there was more.
+        cut: bool,
+    },
     /// To `Settle`.
     Settled,
     /// It was not done.
@@ -261,7 +271,7 @@ fn run_but(request: Request, unseen: Unseen<'_>) -> Reply {
             let places = copy::Places { project: &project, copy: &copy, upper: &upper, record: &record };
             copy::settle(&places, &masks, &own, anew).map(|()| Reply::Settled)
         }
-        Request::Page { html } => Ok(Reply::Page(page::text(&html.0))),
+        Request::Page { body, charset, html } => Ok(page::read(&body.0, charset.as_deref(), html)),
         Request::Perform { action } => perform(action, unseen).map(Reply::Report),
         Request::Scan { upper, project, known, since, outside, bases } => {
             let outside = outside.then_some(since);
@@ -324,7 +334,10 @@ fn hear(input: impl io::BufRead) -> io::Result<Option<Request>> {
 /// Makes text of a page; for fuzzing.
 #[cfg(feature = "fuzz")]
 pub(crate) fn page_text(html: &[u8]) -> String {
-    page::text(html)
+    match page::read(html, None, true) {
+        Reply::Page { text, .. } => text.unwrap_or_default(),
+        _ => String::new(),
+    }
 }
 
 /// Reads git's index as a scan does; for fuzzing.

@@ -3,6 +3,8 @@
 //! This is no browser: it runs nothing, follows nothing, and needs no tree. It goes over the bytes once, keeps what a person
 //! would read, and writes links as `text (address)`.
 
+use super::{Reply, charset};
+
 /// The longest text that is made, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The longest tag that is read as one; more is text.
@@ -74,11 +76,20 @@ const NAMED: [(&str, &str); 24] = [
     ("euro", "€"),
 ];
 
-/// The text of a page. Bytes that are no UTF-8 become U+FFFD.
-pub(super) fn text(html: &[u8]) -> String {
-    let html = String::from_utf8_lossy(html);
+/// What can be read of what a server sent.
+pub(super) fn read(body: &[u8], charset: Option<&str>, is_html: bool) -> Reply {
+    // A text with such a character is none, or one of another set than it is said to be.
+    let Some(read) = charset::decoded(body, charset, is_html).filter(|text| !text.contains('\0')) else {
+        return Reply::Page { text: None, cut: false };
+    };
+    let (text, cut) = if is_html { text(&read) } else { (read.into_owned(), false) };
+    Reply::Page { text: Some(text), cut }
+}
+
+/// The text of a page, and whether there was more of it.
+fn text(html: &str) -> (String, bool) {
     let mut page = Page::default();
-    let mut rest = html.as_ref();
+    let mut rest = html;
     while !rest.is_empty() && page.text.len() < TEXT_BYTES_MAX {
         let at = rest.find('<').unwrap_or(rest.len());
         let (words, tail) = rest.split_at(at);
@@ -97,7 +108,8 @@ pub(super) fn text(html: &[u8]) -> String {
             }
         };
     }
-    page.done()
+    let (text, cut) = page.done();
+    (text, cut || !rest.is_empty())
 }
 
 #[derive(Default)]
@@ -264,8 +276,8 @@ impl Page {
         }
     }
 
-    /// No more than one empty line in a row, and none at either end.
-    fn done(self) -> String {
+    /// No more than one empty line in a row, and none at either end; and whether it was too long.
+    fn done(self) -> (String, bool) {
         let mut text = String::with_capacity(self.text.len());
         let mut empty = 0;
         for line in self.text.lines().map(str::trim_end) {
@@ -275,9 +287,10 @@ impl Page {
                 text.push('\n');
             }
         }
+        let cut = text.trim_end().len() > TEXT_BYTES_MAX;
         text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         text.truncate(text.trim_end().len());
-        text
+        (text, cut)
     }
 }
 

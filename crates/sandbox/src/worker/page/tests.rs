@@ -1,4 +1,4 @@
-use super::{TEXT_BYTES_MAX, text};
+use super::{Reply, TEXT_BYTES_MAX, read, text};
 
 #[test]
 fn a_page_reads_as_a_person_reads_it() {
@@ -9,7 +9,7 @@ fn a_page_reads_as_a_person_reads_it() {
    as it is</pre><img src=x alt=\"a picture\"><table><tr><td>1<td>2</td></tr></table>
 <a href=\"#top\">up</a> <a href=\"javascript:x()\">no</a> <a href=https://e.com>https://e.com</a></body></html>";
     assert_eq!(
-        text(html.as_bytes()),
+        text(html).0,
         "The title
 # A heading
 
@@ -31,9 +31,9 @@ up no https://e.com"
 #[test]
 fn what_is_no_html_stays_what_it_is() {
     for plain in ["", "1 < 2 && 3 > 2", "a <3 b", "<", "& &; &#; &#x110000; &#0; &nosuch;", "größe"] {
-        assert_eq!(text(plain.as_bytes()), plain, "{plain}");
+        assert_eq!(text(plain), (plain.to_owned(), false), "{plain}");
     }
-    assert_eq!(text(b"\xff\xfe<p>x"), "\u{fffd}\u{fffd}\nx");
+    assert_eq!(text(&String::from_utf8_lossy(b"\xff\xff<p>x")).0, "\u{fffd}\u{fffd}\nx");
 }
 
 #[test]
@@ -54,14 +54,44 @@ fn hostile_pages_take_linear_time_and_bounded_room() {
         many("<li>"),
         many("<pre>"),
     ] {
-        assert!(text(html.as_bytes()).len() <= TEXT_BYTES_MAX);
+        assert!(text(&html).0.len() <= TEXT_BYTES_MAX);
     }
 }
 
 #[test]
 fn what_nobody_reads_hides_nothing_behind_it() {
-    assert_eq!(text(b"<script>x</SCRIPT >shown"), "shown");
-    assert_eq!(text(b"<style>x</style><p title='>'>shown"), "shown");
-    assert_eq!(text(b"<p title='open>shown"), "shown", "a quote that nothing closes");
-    assert_eq!(text(b"<iframe src=x>inner</iframe>shown<script>never closed"), "shown");
+    assert_eq!(text("<script>x</SCRIPT >shown").0, "shown");
+    assert_eq!(text("<style>x</style><p title='>'>shown").0, "shown");
+    assert_eq!(text("<p title='open>shown").0, "shown", "a quote that nothing closes");
+    assert_eq!(text("<iframe src=x>inner</iframe>shown<script>never closed").0, "shown");
+}
+
+#[test]
+fn a_page_that_is_cut_says_so() {
+    let read = |html: &str| match read(html.as_bytes(), None, true) {
+        Reply::Page { text, cut } => (text.unwrap(), cut),
+        other => panic!("{other:?}"),
+    };
+    // Each letter takes three bytes, so this is far from as many characters as one page may have.
+    let line = "<p>語語語語語語語語語語</p>";
+    let (long, cut) = read(&line.repeat(TEXT_BYTES_MAX / 30 + 1));
+    assert!(cut && long.len() <= TEXT_BYTES_MAX && long.len() > TEXT_BYTES_MAX - 64);
+    let (one, cut) = read(&format!("<p>{}", "語".repeat(TEXT_BYTES_MAX / 3 + 1)));
+    assert!(cut && one.len() <= TEXT_BYTES_MAX, "one long line");
+    let (_, cut) = read(&line.repeat(TEXT_BYTES_MAX / 40));
+    assert!(!cut, "the control");
+}
+
+#[test]
+fn what_is_no_text_is_not_shown_as_some() {
+    for (body, charset, html) in [
+        (&b"a\0b"[..], None, false),
+        (b"<p>a\0b", None, true),
+        (b"plain", Some("klingon"), false),
+        (b"<p>plain", Some("klingon"), true),
+    ] {
+        assert!(matches!(read(body, charset, html), Reply::Page { text: None, cut: false }), "{charset:?}");
+    }
+    let Reply::Page { text, .. } = read(b"Gr\xfc\xdfe <b>", Some("iso-8859-1"), false) else { panic!() };
+    assert_eq!(text.as_deref(), Some("Grüße <b>"), "the control");
 }
