@@ -111,10 +111,13 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         .into_iter()
         .map(|name| format!("Bailey knows no variable {name}: there are {}", known_variables().join(", ")))
         .collect();
-    let of_clouds = config.network.private.iter().filter(|url| bailey_egress::is_of_a_cloud(url));
-    warnings.extend(of_clouds.map(|url| {
+    let named = |key, urls: &'_ [String]| urls.iter().map(move |url| (key, url.clone())).collect::<Vec<_>>();
+    let places =
+        [named("private", &config.network.private), named("tunnels", &config.network.tunnels)].concat();
+    let of_clouds = places.iter().filter(|(_, url)| bailey_egress::is_of_a_cloud(url));
+    warnings.extend(of_clouds.map(|(key, url)| {
         format!(
-            "`network.private` names `{url}`, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
+            "`network.{key}` names `{url}`, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
         )
     }));
     if !config.network.keys.is_empty() {

@@ -1,7 +1,7 @@
 //! Keys that the network door puts in for commands: `[[network.key]]`.
 
 use super::{ConfigError, document::Document, models};
-use bailey_egress::{BoundKey, KeyForm};
+use bailey_egress::{BoundKey, KeyForm, is_key_header};
 use bailey_policy::{Method, UrlGlob};
 use bailey_secrets::is_secret_name;
 use serde::{Deserialize, Serialize};
@@ -76,6 +76,11 @@ impl Key {
             return Err("an empty list of methods or paths is a key for nothing: leave the table out".into());
         }
         let header = self.header.clone().unwrap_or_else(|| "authorization".into()).to_ascii_lowercase();
+        if !is_key_header(&header) {
+            return Err(format!(
+                "`{header}` is no header for a key: it is none at all, or one that the door removes or sets itself"
+            ));
+        }
         let is_usual = header == "authorization";
         let form = match (&self.user, &self.prefix) {
             (Some(_), Some(_)) => return Err("`user` and `prefix` are two forms: write one of them".into()),

@@ -278,8 +278,13 @@ fn a_draft_takes_back_nothing_that_was_changed_since() {
 fn a_place_of_a_clouds_own_secrets_is_named_in_vain() {
     let stage = Stage::new(&[]);
     fs::create_dir_all(stage.home()).unwrap();
-    for (place, is_told) in [("http://169.254.169.254", true), ("http://10.0.0.1", false)] {
-        let config = format!("[network]\nprivate = [\"{place}\"]\n");
+    for (key, place, is_told) in [
+        ("private", "http://169.254.169.254", true),
+        ("private", "http://10.0.0.1", false),
+        ("tunnels", "https://169.254.169.254:22", true),
+        ("tunnels", "https://10.0.0.1:22", false),
+    ] {
+        let config = format!("[network]\n{key} = [\"{place}\"]\n");
         fs::write(stage.home().join("config.toml"), config).unwrap();
         let checked = stage.ran(&["config", "check"]);
         assert_eq!(
@@ -333,4 +338,26 @@ fn what_holds_other_things_is_made_no_home() {
     assert_eq!(mode(), 0o777);
     fs::remove_file(other.join("a.txt")).unwrap();
     assert_eq!((doctor().code, mode()), (Some(0), 0o700), "the control");
+}
+
+/// Such a key was "no mistake", and then no session could begin, or the key was never put in.
+#[test]
+fn a_key_in_a_header_that_the_door_removes_is_a_mistake_where_it_stands() {
+    for (header, is_mistake) in [
+        ("host", true),
+        ("Cookie", true),
+        ("bad header", true),
+        ("x-forwarded-host", true),
+        ("accept-encoding", true),
+        ("x-api-key", false),
+    ] {
+        let stage = configured(&format!(
+            "[network]\nprivate = []\n\n[[network.key]]\nsecret = \"A_KEY\"\nat = \"https://e.com\"\nheader = \"{header}\"\n"
+        ));
+        let ran = stage.ran(&["config", "check"]);
+        let said = format!("`A_KEY`: `{}` is no header for a key", header.to_lowercase());
+        let is_told = ran.stderr.contains("config.toml:4:") && ran.stderr.contains(&said);
+        let expected = if is_mistake { (Some(2), true) } else { (Some(0), false) };
+        assert_eq!((ran.code, is_told), expected, "{ran:?}");
+    }
 }

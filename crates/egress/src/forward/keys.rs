@@ -5,7 +5,7 @@
 //! key of the owner's: whoever brings an account of their own there would carry out what they like. What comes back is looked
 //! through, so that a server which shows what it was sent gives no key away.
 
-use super::headers::{OF_THE_CONNECTION, OLDER};
+use super::headers::{OF_THE_CONNECTION, OLDER, is_override};
 use crate::{
     ConfigError,
     config::{Origin, canonical},
@@ -289,16 +289,28 @@ impl Watched {
     }
 }
 
+/// Whether a key can stand in a header of this name.
+#[must_use]
+pub fn is_key_header(name: &str) -> bool {
+    header_of(name).is_some()
+}
+
+/// The header of this name, where it is none that the door removes or sets itself.
+fn header_of(name: &str) -> Option<HeaderName> {
+    HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| {
+        !OF_THE_CONNECTION.contains(name)
+            && !OLDER.contains(&name.as_str())
+            && !is_override(name)
+            && ![header::COOKIE, header::ACCEPT_ENCODING].contains(name)
+    })
+}
+
 impl Binding {
     fn new(key: BoundKey) -> Result<Self, ConfigError> {
         let origin = key.at.parse().ok().as_ref().and_then(Origin::of);
         let origin = origin.ok_or_else(|| ConfigError::NoOrigin(key.at.clone()))?;
         let origin = Origin { host: canonical(&origin.host), ..origin };
-        let header = HeaderName::from_bytes(key.header.as_bytes()).ok().filter(|name| {
-            // Those that the door removes or sets itself.
-            !OF_THE_CONNECTION.contains(name) && !OLDER.contains(&name.as_str()) && *name != header::COOKIE
-        });
-        let header = header.ok_or_else(|| ConfigError::NoHeader(key.header.clone()))?;
+        let header = header_of(&key.header).ok_or_else(|| ConfigError::NoHeader(key.header.clone()))?;
         Ok(Self { key, origin, header })
     }
 
