@@ -4,6 +4,7 @@ use crate::{
     agent_file, cli,
     config::{Config, Document, Origin, TEMPLATE, known_variables, unknown_variables},
     daemon::client::Client,
+    exit,
     home::{Home, write_private},
     print::{Printer, Style},
     project,
@@ -103,7 +104,8 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         _ => Config::load(home)?,
     };
     if let Some(model) = &config.model {
-        config.find(model).with_context(|| format!("`model`, from {}", config.origin("model")))?;
+        let from = config.origin("model");
+        config.find(model).map_err(|error| exit::Mistyped(format!("`model`, from {from}: {error:#}")))?;
     }
     config.check_agents(home)?;
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

@@ -110,7 +110,7 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     }
     let stage = configured("model = \"nobody/x\"\n");
     let ran = stage.ran(&["config", "check"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("there is no provider `nobody`"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("there is no provider `nobody`"), "{ran:?}");
     for url in ["https://127.0.0.1", "http://[::1]:8080/v1", "https://models.example.com/"] {
         let config = format!("[providers.x]\nwire = \"openai\"\nbase_url = \"{url}\"\n");
         assert_eq!(configured(&config).ran(&["config", "check"]).code, Some(0), "the control: {url}");
@@ -135,7 +135,7 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         "{ran:?}"
     );
     let ran = configured("model = \"ollama/\"\n").ran(&["config", "check"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("names no model"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("names no model"), "{ran:?}");
 }
 
 #[test]
@@ -360,4 +360,23 @@ fn a_key_in_a_header_that_the_door_removes_is_a_mistake_where_it_stands() {
         let expected = if is_mistake { (Some(2), true) } else { (Some(0), false) };
         assert_eq!((ran.code, is_told), expected, "{ran:?}");
     }
+}
+
+/// `doctor` found nothing that stops Bailey, and no session could begin.
+#[test]
+fn a_model_without_its_provider_is_wrong_wherever_it_is_looked_at() {
+    let stage = configured("model = \"nope/x\"\n");
+    let ran = stage.ran(&["config", "check"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("there is no provider `nope`"), "{ran:?}");
+    let found = |stage: &Stage| {
+        let ran = stage.ran(&["--json", "doctor", "--offline"]);
+        let findings = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let of_model: Vec<Value> = findings.filter(|it| it["check"] == "model").collect();
+        (ran.code, of_model)
+    };
+    let (code, of_model) = found(&stage);
+    assert_eq!((code, of_model.len()), (Some(1), 1), "{of_model:?}");
+    assert!(of_model[0]["grade"] == "fail" && of_model[0]["says"].as_str().unwrap().contains("`nope`"));
+    let (_, of_model) = found(&configured("model = \"ollama/x\"\n"));
+    assert_eq!(of_model, [] as [Value; 0], "the control");
 }

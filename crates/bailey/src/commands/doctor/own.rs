@@ -98,6 +98,7 @@ pub(super) fn config(home: &Home) -> (Vec<Finding>, Option<Config>) {
             let says =
                 if path.exists() { path.display().to_string() } else { "none: all at its default".into() };
             let mut findings = vec![Finding::ok("configuration", says)];
+            findings.extend(model(&config));
             let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
             findings.extend(unknown_variables(names).into_iter().map(|name| {
                 Finding::warn(
@@ -112,6 +113,17 @@ pub(super) fn config(home: &Home) -> (Vec<Finding>, Option<Config>) {
             (vec![Finding::fail("configuration", format!("{error:#}"), "bailey config edit")], None)
         }
     }
+}
+
+/// The model that answers where none is named, of which no session begins without its provider.
+fn model(config: &Config) -> Option<Finding> {
+    let error = config.find(config.model.as_deref()?).err()?;
+    let says = format!("`model`, from {}: {error:#}", config.origin("model"));
+    Some(Finding::fail(
+        "model",
+        says,
+        "name one of a provider that is there: bailey models list, then bailey config edit",
+    ))
 }
 
 /// The rules.
