@@ -74,7 +74,11 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         Acted::Done(_) if unread.is_some() => ExitCode::from(unread.unwrap_or(exit::UNREAD)),
         Acted::Done(output) => report(&output, kept, &config.command, printer)?,
         Acted::Denied(reasons) => {
-            printer.note(&format!("denied: {}", reasons.join("; ")));
+            let error = format!("denied: {}", reasons.join("; "));
+            if printer.is_json() {
+                printer.json_error(&error);
+            }
+            printer.note(&error);
             ExitCode::from(exit::DENIED)
         }
         Acted::Waiting(question) => {

@@ -185,6 +185,24 @@ fn a_command_that_nobody_is_asked_about_is_denied() {
     assert!(ran.code == Some(3) && ran.stderr.contains("the rules ask for a human"), "{ran:?}");
 }
 
+/// A script that asks for JSON is told by JSON that a rule said no, as it is told that nobody was asked.
+#[test]
+fn a_denied_command_is_told_to_scripts_as_an_object() {
+    let stage = Stage::new(&[]);
+    let rule = "[[rule]]\nname = \"none\"\nanswer = \"deny\"\nmatch = { action = \"exec\" }\n";
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("policy/default.toml"), crate::web::DEFAULT).unwrap();
+    fs::write(stage.home().join("policy/own.toml"), rule).unwrap();
+    let json = stage.ran(&["--json", "sandbox", "run", "--", "true"]);
+    assert_eq!((json.code, json.lines().len()), (Some(3), 1), "{json:?}");
+    let told = &json.lines()[0];
+    let error = told["error"].as_str().unwrap();
+    assert!(told["v"] == 1 && told["type"] == "error" && error.starts_with("denied: "), "{told}");
+    let text = stage.ran(&["sandbox", "run", "--", "true"]);
+    assert_eq!((text.code, text.stdout.as_str()), (Some(3), ""), "{text:?}");
+    assert!(text.stderr.contains(error), "{text:?}");
+}
+
 /// What kept nothing has no folder, and a look at it makes none that stays.
 #[test]
 fn a_look_at_a_session_that_was_thrown_away_leaves_no_folder() {
