@@ -102,8 +102,9 @@ const PROVE_HELP: &str = "\
 Everything is tried in a temporary home, project and home directory with baits in them, by this program, with your
 configuration's limits and the organisation's rules; nothing of yours is touched, and nothing is sent anywhere. Each line
 has a control: the same attack without the wall. `held` says that the attack was stopped and its control succeeded, `NOT
-HELD` that the attack succeeded, `untried` that it shows nothing here, and why. Exit code 1 when a line is NOT HELD. What
-SECURITY.md claims beyond that is named at the end, `not here`, each with what a try would need.
+HELD` that the attack succeeded, `untried` that it shows nothing here, and why. Exit code 1 when a line is NOT HELD, and
+when none held, for then nothing is shown. What SECURITY.md claims beyond that is named at the end, `not here`, each with
+what a try would need.
 
 With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how the attack
 ended), control (how the same ended without the wall), wall, claim (in SECURITY.md), millis; then one with claim, verdict

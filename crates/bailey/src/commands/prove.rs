@@ -140,7 +140,21 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
             "{elsewhere} more claims need what is not here: the tests that SECURITY.md names try them"
         ));
     }
-    Ok(ExitCode::from(if not_held > 0 { exit::FAILED } else { exit::DONE }))
+    if is_nothing_shown(count) {
+        printer.alarm("no line held, because none could be tried: nothing is shown of this installation");
+    }
+    Ok(ExitCode::from(code(count)))
+}
+
+/// Whether what was tried says neither yes nor no: of how many lines held, did not hold and could not be tried.
+fn is_nothing_shown([held, not_held, _]: [usize; 3]) -> bool {
+    held == 0 && not_held == 0
+}
+
+/// Whoever asks only whether it failed is not told that walls hold of which none was tried.
+fn code(count: [usize; 3]) -> u8 {
+    let [_, not_held, _] = count;
+    if not_held > 0 || is_nothing_shown(count) { exit::FAILED } else { exit::DONE }
 }
 
 fn is_all(lines: &[&Line]) -> bool {

@@ -1,7 +1,7 @@
 //! SECURITY.md and the table say the same, and what follows from a try.
 
 use super::{
-    claims,
+    claims, code,
     desk::changed,
     table::LINES,
     trial::{Attempt, Tried, Verdict},
@@ -85,5 +85,14 @@ fn a_token_with_another_signature_is_still_a_token() {
         let other = changed(&text);
         assert_ne!(other, text);
         assert!(other.len() == text.len() && other.ends_with(last), "{other}");
+    }
+}
+
+/// `bailey prove && deploy`, where no line could be tried, deploys nothing.
+#[test]
+fn what_shows_nothing_is_no_success() {
+    for (count, expected) in [([3, 0, 0], 0), ([1, 0, 5], 0), ([3, 1, 0], 1), ([0, 1, 5], 1), ([0, 0, 6], 1)]
+    {
+        assert_eq!(code(count), expected, "{count:?}");
     }
 }
