@@ -21,9 +21,26 @@ use std::{
 /// A database without a table is one page at most, in bytes.
 const EMPTY_JOURNAL: u64 = 4096;
 
-/// Any of these says that a directory is a home, or was made ready to be one.
-const OF_HOME: [&str; 7] =
-    ["config.toml", ".env", "journal.db", "sessions", "policy", "boot.conf", "lost+found"];
+/// Any of these says that a directory is a home, or was made ready to be one; or that a disk of its own is mounted there.
+const OF_HOME: [&str; 17] = [
+    "config.toml",
+    ".env",
+    "secrets.sealed",
+    "models.toml",
+    "boot.conf",
+    "journal.db",
+    "agent.toml",
+    "SOUL.md",
+    "IDENTITY.md",
+    "USER.md",
+    "sessions",
+    "policy",
+    "profiles",
+    "agents",
+    "channels",
+    "backups",
+    "lost+found",
+];
 
 /// What a copy that the home keeps of itself is called: the moment at which it was made.
 pub(crate) const COPY_NAME: &str = "%Y%m%dT%H%M%SZ";

@@ -211,6 +211,15 @@ fn a_branch_that_is_being_rebased_is_not_moved() {
     fs::remove_dir_all(&rebase).unwrap();
     let second = session(&stage, script);
     assert!(sessions(&stage, "apply", &second).stdout.contains("`main` is at"));
+    // Nor back, while another one is.
+    let applied = tip(&stage, "main");
+    begin();
+    let undone = sessions(&stage, "undo", &second);
+    assert!(undone.stdout.contains("a rebase of it is under way"), "{undone:?}");
+    assert_eq!(tip(&stage, "main"), applied);
+    fs::remove_dir_all(&rebase).unwrap();
+    assert_eq!(sessions(&stage, "undo", &second).code, Some(0));
+    assert_eq!(tip(&stage, "main"), start);
 }
 
 #[test]

@@ -137,10 +137,27 @@ impl Commits<'_> {
 
     /// An undo needs nothing but an index, and that only where the branch is checked out: the merge looks.
     async fn fates_back(&self, tips: &[Tip]) -> Vec<Fate> {
-        for tip in tips.iter().filter(|tip| tip.name.starts_with("refs/heads/")) {
-            drop(self.index(Some(&tip.new), tip.old.as_deref(), true).await);
+        // Where the layer was thrown away, what the session sees is the project's.
+        let project = match self.references(true).await {
+            Ok(None) => self.references(false).await,
+            found => found,
+        };
+        let taken = match project {
+            Ok(found) => found.unwrap_or_default().taken,
+            Err(why) => return vec![Fate::Refused(why); tips.len()],
+        };
+        let mut fates = Vec::new();
+        for tip in tips {
+            if let Some(what) = taken.get(&tip.name) {
+                fates.push(Fate::Refused(what.clone()));
+                continue;
+            }
+            if tip.name.starts_with("refs/heads/") {
+                drop(self.index(Some(&tip.new), tip.old.as_deref(), true).await);
+            }
+            fates.push(Fate::Ready);
         }
-        vec![Fate::Ready; tips.len()]
+        fates
     }
 
     /// Makes the index of the commit that a reference moves to.
