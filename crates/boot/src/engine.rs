@@ -4,7 +4,6 @@ use crate::settings::{Place, Settings};
 use std::{
     fs,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
-    path::Path,
     process::{self, Command, Stdio},
 };
 
@@ -63,7 +62,10 @@ fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
             let mut command = Command::new(engine);
             command.args(["run", "--rm", "--interactive", "--init"]).args(OPTIONS.split(' '));
             command.args(name.iter().flat_map(|name| ["--name", name]));
-            if let Some((user, group)) = owner(&settings.home) {
+            // Nobody else may use it. It is made first, for an engine would make it as root.
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.home).ok();
+            if let Ok(about) = fs::metadata(&settings.home) {
+                let (user, group) = (about.uid(), about.gid());
                 command.args(["--user", &format!("{user}:{group}")]);
                 command.args(OF_ROOT.split(' ').filter(|_| user == 0));
             }
@@ -76,10 +78,4 @@ fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
             command
         }
     }
-}
-
-/// Whose the home is: nobody else may use it. It is made first, for an engine would make it as root.
-fn owner(home: &Path) -> Option<(u32, u32)> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(home).ok();
-    fs::metadata(home).ok().map(|about| (about.uid(), about.gid()))
 }

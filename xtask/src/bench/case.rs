@@ -27,12 +27,23 @@ impl<'a> Case<'a> {
 }
 
 /// Runs every case in turn, `rounds` times, and [prints](table) what they took. Each run of a case does `per` things, and times are of one.
-pub(super) fn compare(title: &str, rounds: usize, per: u32, mut cases: Vec<Case<'_>>) -> Result<()> {
+pub(super) fn compare(title: &str, rounds: usize, per: u32, cases: Vec<Case<'_>>) -> Result<()> {
+    compare_after(GAP, title, rounds, per, cases)
+}
+
+/// The same with another pause.
+pub(super) fn compare_after(
+    gap: Duration,
+    title: &str,
+    rounds: usize,
+    per: u32,
+    mut cases: Vec<Case<'_>>,
+) -> Result<()> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds); cases.len()];
     for round in 0..WARM_UP + rounds {
         for (case, times) in cases.iter_mut().zip(&mut times) {
             (case.ahead)()?;
-            std::thread::sleep(GAP);
+            std::thread::sleep(gap);
             let begin = Instant::now();
             (case.run)()?;
             if round >= WARM_UP {

@@ -1,6 +1,6 @@
 //! `/bin/true`: plain, in Bailey's walls, and in bubblewrap's.
 
-use super::case::{Case, compare};
+use super::case::{Case, compare, compare_after};
 use anyhow::{Context as _, Result, ensure};
 use bailey_protocol::{Command as Inside, Isolation, Limits, SessionId, Status};
 use bailey_sandbox::{Config, Native, Warden, Yard};
@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 const ROUNDS: usize = 100;
 /// What the main process holds in one of the comparisons.
 const HELD_BYTES: usize = 512 << 20;
+/// By then what is made ahead is made, too, and no processor has gone to sleep deeply.
+const SHORT: Duration = Duration::from_millis(5);
 /// By then what is made ahead is made.
 const SOON: Duration = Duration::from_millis(200);
 
@@ -52,6 +54,15 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
         println!("SKIPPED bwrap (not installed): apt-get install bubblewrap");
     }
     compare("/bin/true", ROUNDS, 1, cases)?;
+    let mut cases = vec![
+        Case::new("posix_spawn", || plain(&mut Command::new("/bin/true"))),
+        Case::new("Bailey, next command of a session", || walls.run(&runtime, session(0)))
+            .after(|| walls.expect(session(0))),
+    ];
+    if has("bwrap") {
+        cases.push(Case::new("bwrap --unshare-all, the same view", || plain(&mut bubblewrap(&yard.project))));
+    }
+    compare_after(SHORT, "/bin/true, with pauses of 5 ms in place of 20", ROUNDS, 1, cases)?;
     // Whatever forks of itself would copy the tables of these pages each time.
     let held = std::hint::black_box(vec![1u8; HELD_BYTES]);
     let cases = vec![
