@@ -398,8 +398,23 @@ fn named(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{NOT_FOUND, OriginKind, Search, Seq, Source, Value};
+    use super::{Action, HeaderValue, NOT_FOUND, OriginKind, Search, Seq, Source, Value, values};
+    use bailey_protocol::HttpRequest;
     use bailey_secrets::Redactor;
+
+    #[test]
+    fn what_stands_in_a_header_is_a_value_and_a_key_is_none() {
+        let key = HeaderValue::Secret { name: "A_KEY".into(), prefix: "Bearer ".into() };
+        let headers = vec![("x-to".into(), HeaderValue::Text("over there".into())), ("x-key".into(), key)];
+        let request = HttpRequest {
+            method: "POST".into(),
+            url: "http://e.com/".into(),
+            headers,
+            body: b"words\nlonger words".to_vec().into(),
+        };
+        let all: Vec<String> = values(&Action::Http(request)).into_iter().map(|value| value.whole).collect();
+        assert_eq!(all, ["http://e.com/", "longer words", "over there"]);
+    }
 
     #[test]
     fn what_was_not_looked_for_is_not_said_to_be_nowhere() {

@@ -117,6 +117,25 @@ fn a_copy_is_checked_by_anybody_and_brings_a_home_back() {
     nothing_left(&stage);
 }
 
+/// A copy that had what opens the sealed store beside it would open itself.
+#[test]
+fn the_key_file_of_the_sealed_store_is_in_no_copy_but_where_keys_are() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let key = stage.home().join("seal.key");
+    fs::write(&key, "a key\n").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap_or_default();
+    fs::write(&config, format!("{own}\n[secrets]\nkey_file = {key:?}\n")).unwrap();
+    assert!(!backup(&stage, &[]).join("seal.key").exists());
+    let with = stage.folder().join("with");
+    assert!(
+        backup(&stage, &["--with-keys", with.to_str().unwrap()]).join("seal.key").exists(),
+        "the control"
+    );
+}
+
 /// A copy is from before the stop, and says nothing of it.
 #[test]
 fn a_copy_lifts_no_stop_and_a_person_is_told_so() {

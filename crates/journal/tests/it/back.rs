@@ -418,12 +418,14 @@ async fn what_a_newer_program_wrote_is_told_as_such_and_not_salvaged() {
         assert_eq!(error.contains("audit salvage"), !newer, "{error}");
         let closed = desk.close();
         let (path, clock) = (closed.path(), closed.clock.clone());
-        let salvage = move || Salvage::prepare(&path, &[], &redactor(), &*clock).map(drop);
+        let salvage = move || {
+            Salvage::prepare(&path, &[], &redactor(), &*clock).map(|it| (it.loss().kept.0, it.loss().known.0))
+        };
         let salvaged = tokio::task::spawn_blocking(salvage).await.unwrap();
         match (newer, salvaged) {
             (true, Err(error)) => assert!(error.to_string().contains("nothing was changed"), "{error}"),
-            // The control: what cannot be read is left out.
-            (false, Ok(())) => {}
+            // The control: what cannot be read is left out, and counts as lost.
+            (false, Ok((kept, known))) => assert_eq!(known, kept + 1),
             other => panic!("{other:?}"),
         }
     }
