@@ -8,7 +8,7 @@
 //! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends where it stands. What
 //! it ran is begun again by the next daemon (`record.rs`), and the journal knows how far it came.
 
-mod alone;
+pub(crate) mod alone;
 mod attached;
 pub(crate) mod bridge;
 mod channels;

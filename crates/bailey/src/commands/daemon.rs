@@ -2,7 +2,7 @@
 
 use crate::{
     daemon::{
-        self, LOG,
+        self, LOG, alone,
         client::Client,
         log::as_now,
         wire::{Ask, ChannelState, MemoryState, PageState, Running, Status, Told},
@@ -167,6 +167,9 @@ pub(super) async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) 
             named = Some(working);
         }
         told = client.told().await.unwrap_or(None);
+    }
+    if !alone::gone(home).await? {
+        bail!("the daemon hears nobody any more, and its process has not ended: bailey logs");
     }
     if begin.elapsed() > SILENCE || !printer.is_json() {
         printer.note("the daemon has ended");

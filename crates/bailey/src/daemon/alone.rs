@@ -7,15 +7,18 @@ use super::{
 };
 use crate::home::Home;
 use anyhow::{Result, bail};
-use bailey_journal::{Holder, JournalError, SessionLock};
+use bailey_journal::{FileLocks, Holder, InUse, JournalError, SessionLock};
 use bailey_protocol::SessionId;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 /// How long a daemon that nobody can ask any more may take to be gone.
 const LAST_BREATH: Duration = Duration::from_secs(1);
+/// The longest that is waited for one that hears nobody any more.
+const GONE_MAX: Duration = Duration::from_secs(5);
 /// How often is looked.
 const PAUSE: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The session whose lock the daemon of a home holds.
 fn session() -> SessionId {
@@ -46,6 +49,25 @@ pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> R
             lock => return Ok(lock?),
         }
     }
+}
+
+/// Waits until a daemon that hears nobody any more has let go of its home: until then it writes there. Whether it has.
+///
+/// # Errors
+/// When that cannot be seen.
+pub(crate) async fn gone(home: &Home) -> Result<bool> {
+    let since = Instant::now();
+    while InUse::of(&home.daemon(), &FileLocks::now()?)?.is_some() {
+        // The next one may be there already.
+        if Client::is_there(home) {
+            return Ok(true);
+        }
+        if since.elapsed() > GONE_MAX {
+            return Ok(false);
+        }
+        sleep(LOOK).await;
+    }
+    Ok(true)
 }
 
 /// The daemon that runs, where it is about to end.

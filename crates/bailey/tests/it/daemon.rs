@@ -6,9 +6,10 @@ use crate::{
     terminal::Terminal,
 };
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 use std::{
-    fs,
+    fs::{self, File},
     io::{BufRead as _, BufReader, Read as _, Write as _},
     os::unix::{
         fs::PermissionsExt as _,
@@ -112,6 +113,28 @@ fn held(gate: &Gate, text: &str) -> Reply {
 /// The last words of whoever said anything, as the journal has them.
 fn answers(stage: &Stage, session: &str) -> String {
     stage.ran(&["sessions", "show", session]).stdout
+}
+
+/// Whoever stops it may move the home, copy it or remove it at once: it writes nothing there any more.
+#[test]
+fn one_that_was_stopped_has_let_go_of_its_home() {
+    let stage = Stage::new(&[]);
+    let _daemon = Daemon::start(&stage);
+    // What it writes last does not get anywhere until somebody reads it.
+    let last = stage.home().join("health.json.new");
+    mkfifoat(CWD, &last, Mode::from_raw_mode(0o600)).unwrap();
+    let mut stopping = stage.bailey(&["stop"]).spawn().unwrap();
+    let since = Instant::now();
+    while stage.home().join("daemon/socket").exists() {
+        assert!(since.elapsed() < PATIENCE, "it hears nobody any more");
+        thread::sleep(Duration::from_millis(5));
+    }
+    thread::sleep(Duration::from_millis(300));
+    assert!(stopping.try_wait().unwrap().is_none(), "it has not ended yet");
+    let mut written = String::new();
+    File::open(&last).unwrap().read_to_string(&mut written).unwrap();
+    assert!(written.contains("stopped"), "{written}");
+    assert!(stopping.wait().unwrap().success());
 }
 
 #[test]
