@@ -38,9 +38,9 @@ use bailey_kernel::{
 };
 use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, Status};
 use bailey_secrets::Vault;
-use body::{Answered, Look, Mask, Passing, SHOWS_STAND_IN};
+use body::{Answered, Look, Mask, Passing};
 use dial::{Barred, Guarded, Private};
-use headers::{check_plain, end_to_end, hide, keep_upgrade, without_overrides};
+use headers::{check_plain, end_to_end, hide, keep_length, keep_upgrade, one_cookie, without_overrides};
 use http_body_util::BodyExt as _;
 use hyper::{
     Method, Request, Response, StatusCode, Uri, Version,
@@ -293,7 +293,7 @@ impl Inner {
         let method = if is_switch { Ok(Method::GET) } else { Method::from_bytes(relay.method.as_bytes()) };
         let method = method.map_err(|_| "it is no method".to_owned())?;
         let (head, body) = request.into_parts();
-        let (whole, asked) = oneshot::channel();
+        let (whole, mut asked) = oneshot::channel();
         let body = Passing::new(body, out.clone(), self.config.idle_timeout, Some(whole))
             .looking(self.keys.watch().map(Look::Refuse));
         let mut sent = Request::new(body);
@@ -305,6 +305,8 @@ impl Inner {
             sent.headers_mut().insert(header::TE, HeaderValue::from_static("trailers"));
         }
         without_overrides(sent.headers_mut());
+        one_cookie(sent.headers_mut());
+        keep_length(&head.headers, &mut sent);
         if is_switch {
             keep_upgrade(&head.headers, sent.headers_mut());
         }
@@ -329,7 +331,13 @@ impl Inner {
         let came = tokio::select! {
             biased;
             () = answer.closed() => return Err(Broken::Gone(" before an answer came")),
-            came = self.head(sent, &origin, &clients, passed) => came?,
+            came = self.head(sent, &origin, &clients, passed) => came.map_err(|why| match asked.try_recv() {
+                // Of a body that was cut off, HTTP/2 passes on that it was and not why.
+                Ok(Err(Broken::Because(why))) => {
+                    Broken::from(format!("the door passed no more of it on to `{origin}`: {why}"))
+                }
+                _ => why.into(),
+            })?,
         };
         passed.status.store(came.status().as_u16(), Ordering::Relaxed);
         if is_switch && came.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -414,9 +422,6 @@ fn why(origin: &Origin, error: &hyper_util::client::legacy::Error) -> String {
     match find::<rustls::Error>(error) {
         Some(rustls::Error::InvalidCertificate(why)) => {
             format!("the certificate of `{origin}` is not trusted: {why}")
-        }
-        _ if innermost(error) == SHOWS_STAND_IN => {
-            format!("the door passed no more of it on to `{origin}`: {SHOWS_STAND_IN}")
         }
         _ if error.is_connect() => format!("`{origin}` cannot be reached: {}", innermost(error)),
         _ => format!("`{origin}` gave no answer: {}", innermost(error)),

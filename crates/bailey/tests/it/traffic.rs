@@ -12,7 +12,7 @@ use std::{
     path::PathBuf,
     process::{Child, Command, Stdio},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -68,6 +68,7 @@ const server = http2.createSecureServer({{ key: fs.readFileSync('{}'), cert: fs.
     request.on('end', () => {{
       answer.setHeader('trailer', 'x-late');
       answer.write(`version ${{request.httpVersion}} te ${{request.headers.te}} length ${{length}}\\n`);
+      if (Object.keys(request.trailers).length) answer.write(JSON.stringify(request.trailers));
       answer.addTrailers({{ 'x-late': 'came behind' }});
       answer.end();
     }});
@@ -266,6 +267,131 @@ asyncio.run(one())"
     let exported = open.ran(&["audit", "export"]).stdout;
     assert!(exported.contains(r#"\"out\":\"15\""#) && exported.contains(r#"\"back\":\"15\""#), "{exported}");
     assert!(open.trail().iter().any(|entry| entry["target"] == format!("CONNECT {place}/")));
+}
+
+/// A server that answers whatever comes on each of its connections, and what came on all of them.
+fn taker(answers: &'static str) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, taken) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<u8>>>::default());
+    let all = taken.clone();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let all = all.clone();
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                    all.lock().unwrap().extend(&buffer[..length]);
+                    if stream.write_all(answers.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, taken)
+}
+
+/// Each new tunnel, and each switch to WebSocket, could else send once more what is too much.
+#[test]
+fn what_is_sent_through_tunnels_is_limited_for_all_of_them_together() {
+    let program = |address: SocketAddr| {
+        format!(
+            "{PROXY}
+async def one():
+    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port)
+    writer.write(f'CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\n{{shown}}\\r\\n\\r\\n'.encode())
+    line = await reader.readline()
+    while (await reader.readline()) not in (b'\\r\\n', b''): pass
+    writer.write(b'x' * 4096)
+    await reader.read(1)
+    writer.close()
+    return line.decode().split(' ')[1]
+async def all():
+    print(*[await one() for _ in range(8)], *await asyncio.gather(*[one() for _ in range(8)]))
+asyncio.run(all())"
+        )
+    };
+    let sent = |limit: &str| {
+        let (address, taken) = taker(".");
+        let place = format!("https://{address}");
+        let config = format!("[network]\nprivate = [\"{place}\"]\ntunnels = [\"{place}\"]\n{limit}");
+        let ran = python(
+            &stage(&config, &allow(&address.to_string(), ", method = \"CONNECT\"")),
+            &program(address),
+        );
+        (taken.lock().unwrap().len(), ran)
+    };
+    let (length, ran) = sent("[[network.limit]]\nhost = \"*\"\nsent = \"10 KB\"\n");
+    assert_eq!(length, 10_000, "{ran:?}");
+    assert!(
+        ran.stdout.starts_with("200 200 200 429 ") && ran.stderr.contains("no more than 10000 bytes"),
+        "{ran:?}"
+    );
+    let (length, ran) = sent("");
+    assert_eq!(length, 16 * 4096, "the control: {ran:?}");
+}
+
+/// HTTP/2 tells that a body was cut off and not why.
+#[test]
+fn why_a_body_was_cut_off_is_told_over_http_2_too() {
+    let stage = stage("", "");
+    let node = Node::start(&stage);
+    let place = format!("https://localhost:{}", node.port);
+    let config =
+        format!("[network]\nprivate = [\"{place}\"]\n[[network.limit]]\nhost = \"*\"\nsent = \"50 KB\"\n");
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let rules = allow(&format!("localhost:{}", node.port), "");
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rules}")).unwrap();
+    let line = format!(
+        "export NO_PROXY= no_proxy=; head -c 90000 /dev/zero | curl -sS --max-time 30 -T - {place}/up"
+    );
+    let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+    let cut = Ran::of(command.env("SSL_CERT_FILE", &node.authority).output().unwrap());
+    assert!(cut.stdout.contains("no more than 50000 bytes are sent to"), "{cut:?}");
+    assert!(stage.ran(&["audit", "export"]).stdout.contains("no more than 50000 bytes are sent to"));
+}
+
+/// What stands behind a body went past nobody who looks at headers.
+#[test]
+fn what_comes_behind_the_body_of_a_request_stays_inside() {
+    let stage = stage("", "");
+    let node = Node::start(&stage);
+    let place = format!("localhost:{}", node.port);
+    let config = format!("[network]\nprivate = [\"https://{place}\"]\n");
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{}", allow(&place, "")))
+        .unwrap();
+    let program = format!(
+        "{PROXY}
+import ssl, socket
+plain = socket.create_connection((proxy.hostname, proxy.port))
+plain.sendall(f'CONNECT {place} HTTP/1.1\\r\\nHost: {place}\\r\\n{{shown}}\\r\\n\\r\\n'.encode())
+while not plain.recv(4096).endswith(b'\\r\\n\\r\\n'): pass
+safe = ssl.create_default_context().wrap_socket(plain, server_hostname='localhost')
+safe.sendall(b'POST /x HTTP/1.1\\r\\nHost: {place}\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: x-http-method-override\\r\\nConnection: close\\r\\n\\r\\n5\\r\\nhello\\r\\n0\\r\\nx-http-method-override: DELETE\\r\\n\\r\\n')
+while came := safe.recv(4096): print(came.decode())"
+    );
+    let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "python3", "-c", &program]);
+    let ran = Ran::of(command.env("SSL_CERT_FILE", &node.authority).output().unwrap());
+    assert!(ran.stdout.contains("version 2.0") && ran.stdout.contains("length 5"), "the control: {ran:?}");
+    assert!(!ran.stdout.contains("DELETE"), "{ran:?}");
+}
+
+/// What a client says of its message is not lost where the door speaks to an older server.
+#[test]
+fn lengths_cookies_and_bodies_of_any_method_arrive() {
+    let (address, taken) = taker("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let stage =
+        stage(&format!("[network]\nprivate = [\"http://{address}\"]\n"), &allow(&address.to_string(), ""));
+    let line = format!(
+        "curl -sS -X PUT -d '' http://{address}/empty; curl -sS -H 'Cookie: a=1' -H 'Cookie: b=2' http://{address}/cookies; \
+         echo hello | curl -sS -X GET -T - http://{address}/chunked"
+    );
+    let ran = run(&stage, &line);
+    let taken = String::from_utf8_lossy(&taken.lock().unwrap()).to_lowercase();
+    assert!(taken.contains("put /empty") && taken.contains("content-length: 0"), "{taken} {ran:?}");
+    assert!(taken.contains("cookie: a=1; b=2"), "{taken} {ran:?}");
+    assert!(taken.contains("get /chunked") && taken.contains("hello"), "{taken} {ran:?}");
 }
 
 #[test]

@@ -171,6 +171,10 @@ impl Body for Passing {
                 }
                 let next = Instant::now() + self.idle;
                 self.timer.as_mut().reset(next);
+                // What comes behind the body of a request went past nobody who looks at headers, and may be left away (RFC 9110, 6.5).
+                if self.meter.is_out() && frame.is_trailers() {
+                    return Poll::Ready(Some(Ok(Frame::data(Bytes::new()))));
+                }
                 let Some(look) = &mut self.look else { return Poll::Ready(Some(Ok(frame))) };
                 match frame.into_data().map(|bytes| look.through(&bytes)) {
                     Ok(Ok(passes)) => Poll::Ready(Some(Ok(Frame::data(passes)))),
@@ -244,13 +248,16 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Counted<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match Pin::new(&mut self.inner).poll_write(context, bytes) {
-            Poll::Ready(Ok(written)) => {
-                let passed = self.out.pass(written).map_err(io::Error::other);
-                Poll::Ready(passed.map(|()| written))
-            }
-            other => other,
-        }
+        // Before they are gone: each new connection could send so much again beyond what may pass.
+        let reserved = self.out.reserve(bytes.len()).map_err(io::Error::other)?;
+        let written =
+            Pin::new(&mut self.inner).poll_write(context, bytes.get(..reserved).unwrap_or_default());
+        let sent = match &written {
+            Poll::Ready(Ok(sent)) => *sent,
+            Poll::Ready(Err(_)) | Poll::Pending => 0,
+        };
+        self.out.sent(reserved, sent);
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -3,7 +3,8 @@
 
 use bailey_secrets::Redactor;
 use hyper::{
-    HeaderMap, StatusCode,
+    HeaderMap, Request, StatusCode,
+    body::Body,
     header::{self, HeaderName, HeaderValue},
 };
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -192,6 +193,26 @@ pub(super) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         }
     }
     kept
+}
+
+/// One line of cookies: HTTP/2 may bring them in several, which older servers read the first of (RFC 9113, 8.2.3).
+pub(super) fn one_cookie(headers: &mut HeaderMap) {
+    let all: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if all.len() > 1
+        && let Ok(one) = HeaderValue::from_bytes(&all.join(&b"; "[..]))
+    {
+        headers.insert(header::COOKIE, one);
+    }
+}
+
+/// Says how long a body is where the client library would say nothing: one that is empty (RFC 9110, 8.6), and one whose length nobody
+/// knows behind a method that has none as a rule, which it would leave away.
+pub(super) fn keep_length<B: Body>(from: &HeaderMap, to: &mut Request<B>) {
+    if from.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0") {
+        to.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    } else if !to.body().is_end_stream() && to.body().size_hint().exact().is_none() {
+        to.headers_mut().insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
 }
 
 /// Where both sides may switch protocols, the wish goes on (RFC 9110, 7.8).

@@ -139,6 +139,18 @@ impl Used {
         self.0.iter().for_each(|count| count.take_back(began));
     }
 
+    /// How much of so many bytes may be sent; an error where nothing may. What is not sent of it is given back.
+    fn reserve(&self, bytes: u64) -> Result<u64, String> {
+        let mut room = bytes;
+        for (number, count) in self.0.iter().enumerate() {
+            let reserved = count.reserve(room);
+            let now = *reserved.as_ref().unwrap_or(&0);
+            self.0.iter().take(number).for_each(|count| count.give_back(room - now));
+            room = reserved?;
+        }
+        Ok(room)
+    }
+
     fn take(&self, direction: Direction, bytes: u64) -> Result<(), String> {
         // All of them count it, also where one is full.
         let taken: Vec<Result<(), String>> =
@@ -164,8 +176,9 @@ impl Count {
     }
 
     fn has_room(&self, length: Option<u64>, now: Instant) -> Result<(), String> {
-        if let (Some(most), Some(length)) = (self.limit.sent, length)
-            && self.sent.load(Ordering::Relaxed).saturating_add(length) > most
+        // Who does not say how much comes has at least something to send.
+        if let Some(most) = self.limit.sent
+            && self.sent.load(Ordering::Relaxed).saturating_add(length.unwrap_or(1)) > most
         {
             return Err(self.full(Direction::Out, most));
         }
@@ -210,6 +223,22 @@ impl Count {
         }
     }
 
+    /// Takes as much of so many bytes as may still be sent: what nobody else can take meanwhile.
+    fn reserve(&self, bytes: u64) -> Result<u64, String> {
+        let most = self.limit.sent.unwrap_or(u64::MAX);
+        let with = |sent: u64| {
+            let room = bytes.min(most.saturating_sub(sent));
+            (room > 0).then(|| sent.saturating_add(room))
+        };
+        let before = self.sent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+        let before = before.map_err(|_| self.full(Direction::Out, most))?;
+        Ok(bytes.min(most.saturating_sub(before)))
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.sent.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     fn full(&self, direction: Direction, most: u64) -> String {
         let what = if direction == Direction::Out { "sent to" } else { "received from" };
         format!("no more than {most} bytes are {what} `{}` (`network.limit` in config.toml)", self.host)
@@ -219,6 +248,27 @@ impl Count {
 impl Meter {
     pub(super) fn new(count: &Arc<AtomicU64>, direction: Direction, used: Option<&Arc<Used>>) -> Self {
         Self { count: count.clone(), direction, used: used.cloned() }
+    }
+
+    /// Whether it counts what goes to a server.
+    pub(super) fn is_out(&self) -> bool {
+        self.direction == Direction::Out
+    }
+
+    /// How much of so many bytes may be sent, of which [`Self::sent`] is told how much was. An error says that nothing may.
+    pub(super) fn reserve(&self, bytes: usize) -> Result<usize, String> {
+        let Some(used) = self.used.as_ref().filter(|_| bytes > 0) else { return Ok(bytes) };
+        let room = used.reserve(u64::try_from(bytes).unwrap_or(u64::MAX))?;
+        Ok(usize::try_from(room).unwrap_or(bytes))
+    }
+
+    /// Counts what was sent of what was reserved for it.
+    pub(super) fn sent(&self, reserved: usize, sent: usize) {
+        let number = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.count.fetch_add(number(sent), Ordering::Relaxed);
+        if let Some(used) = &self.used {
+            used.0.iter().for_each(|count| count.give_back(number(reserved.saturating_sub(sent))));
+        }
     }
 
     /// Counts bytes that are about to pass. An error says that they may not.

@@ -24,8 +24,29 @@ fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
     assert!(
         used.begin(Some(1), Instant::now()).is_err()
             && used.begin(Some(0), Instant::now()).is_ok()
-            && used.begin(None, Instant::now()).is_ok()
+            && used.begin(None, Instant::now()).is_err()
     );
+    assert!(of("c.example.com").unwrap().begin(None, Instant::now()).is_ok(), "as long as there is room");
+}
+
+/// Connections at once take no more together than may pass, and what one did not send another may.
+#[test]
+fn what_is_about_to_be_sent_is_nobody_elses() {
+    let all = vec![limit("a.com", Some(10), None, None), limit("*", Some(8), None, None)];
+    let limits = Limits::new(all);
+    let out = || {
+        let of = limits.of("http://a.com/", Instant::now()).unwrap();
+        Meter::new(&Arc::default(), Direction::Out, of.as_ref())
+    };
+    let (one, two) = (out(), out());
+    assert_eq!((one.reserve(6), two.reserve(6)), (Ok(6), Ok(2)), "the narrower limit holds");
+    let full = two.reserve(1).unwrap_err();
+    assert!(full.contains("8 bytes are sent to `a.com`"), "{full}");
+    one.sent(6, 5);
+    two.sent(2, 0);
+    assert_eq!(two.reserve(9), Ok(3));
+    two.sent(3, 3);
+    assert!(one.reserve(1).is_err() && one.reserve(0) == Ok(0));
 }
 
 #[test]
