@@ -7,6 +7,10 @@ use crate::{
     cli::{Answering, Approve, Sessions},
     compose::{self, Keys, Open, Session},
     config::Config,
+    daemon::{
+        client::Client,
+        wire::{Ask, State, Told},
+    },
     exit,
     front::{Asker, Front, Spent, barred, one_line, short},
     home::Home,
@@ -16,7 +20,7 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
-use bailey_protocol::{Kind, WsPath};
+use bailey_protocol::{Kind, SessionId, WsPath};
 use bailey_runtime::{Changes, Host, Opening};
 use bailey_sandbox::Shape;
 use std::{
@@ -348,6 +352,17 @@ struct Found {
     revealed: Vec<WsPath>,
 }
 
+/// Has the daemon end the process of a session that rests there and that nobody looks at, which it would do by itself in a minute.
+/// What goes wrong here is told by whoever finds the session in use.
+async fn let_go(home: &Home, session: SessionId) {
+    let Ok(Some(mut daemon)) = Client::connect(home) else { return };
+    let Ok(Told::Status(status)) = daemon.ask(Ask::Status).await else { return };
+    let at_rest = State { working: false, questions: 0, clients: 0, processes: 0 };
+    if status.sessions.iter().any(|running| running.session == session && running.state == at_rest) {
+        let _ = daemon.ask(Ask::Close { session }).await;
+    }
+}
+
 /// Whether there is anything to go on with, or to apply.
 fn is_own(info: &bailey_kernel::SessionInfo) -> Result<()> {
     if info.principal == bailey_kernel::CLIENT {
@@ -366,6 +381,7 @@ async fn find(home: &Home, name: &str, is_going_on: bool, printer: &Printer) -> 
     let (journal, _) = compose::journal(home, &keys).await?;
     let mut info = journal.session(name).await?;
     is_own(&info)?;
+    let_go(home, info.id).await;
     let (home, mut config) = if is_going_on {
         let home = super::home_of(home, &journal, info.id).await?;
         let config = Config::load(&home)?;

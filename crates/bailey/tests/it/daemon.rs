@@ -137,6 +137,29 @@ fn one_that_was_stopped_has_let_go_of_its_home() {
     assert!(stopping.wait().unwrap().success());
 }
 
+/// What the story of a chat says to do next can be done at once, though its process rests for a minute; not where somebody looks on.
+#[test]
+fn a_session_that_rests_makes_room_for_who_looks_at_its_changes() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let edit = Reply::calls([("c1", "fs_edit", json!({ "path": "a.txt", "old": "one", "new": "two" }))]);
+    let _model = stage.model(vec![edit, Reply::text("it is done")]);
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("repair it\r");
+    terminal.wait_for("it is done");
+    let running = daemon.wait("the turn's end", |it| it["working"] == false && it["clients"] == 1);
+    let session = running["session"].as_str().unwrap();
+    let held = stage.ran(&["sessions", "diff", session]);
+    assert!(held.code != Some(0) && held.stderr.contains("is in use by process"), "the control: {held:?}");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    daemon.wait("nobody there", |it| it["clients"] == 0);
+    let diff = stage.ran(&["sessions", "diff", session]);
+    assert!(diff.code == Some(0) && diff.stdout.contains("+two"), "{diff:?}");
+    assert_eq!(stage.ran(&["sessions", "apply", session]).code, Some(0));
+    assert_eq!(stage.read("a.txt"), "two\n");
+}
+
 #[test]
 fn a_turn_goes_on_without_its_terminal_and_is_come_back_to() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

@@ -93,6 +93,7 @@ pub(super) async fn export(
 pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result<ExitCode> {
     let journal = crate::commands::journal(home, printer).await?;
     let session = journal.session(name).await?;
+    super::let_go(home, session.id).await;
     // A link to it may be lost, and it still be there.
     let elsewhere = home.elsewhere(session.id);
     home.give_up_lost(session.id)?;
