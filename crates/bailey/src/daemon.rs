@@ -461,17 +461,12 @@ impl Daemon {
         self.log.note("reloaded", json!({}));
         let mut older = 0;
         for held in self.sessions.borrow_mut().values_mut() {
-            match held.shown.state {
-                // Who opened it a moment ago is on the way.
-                State { working: false, questions: 0, clients: 0, processes: 0 }
-                    if held.opened.elapsed() > SILENCE_MAX =>
-                {
-                    held.drain();
-                }
-                _ => {
-                    held.say(RULES);
-                    older += 1;
-                }
+            // Who opened it a moment ago is on the way.
+            if held.shown.state.is_at_rest() && held.opened.elapsed() > SILENCE_MAX {
+                held.drain();
+            } else {
+                held.say(RULES);
+                older += 1;
             }
         }
         Ok(Told::Reloaded { older })

@@ -9,7 +9,7 @@ use crate::{
     config::Config,
     daemon::{
         client::Client,
-        wire::{Ask, State, Told},
+        wire::{Ask, Told},
     },
     exit,
     front::{Asker, Front, Spent, barred, one_line, short},
@@ -357,8 +357,7 @@ struct Found {
 async fn let_go(home: &Home, session: SessionId) {
     let Ok(Some(mut daemon)) = Client::connect(home) else { return };
     let Ok(Told::Status(status)) = daemon.ask(Ask::Status).await else { return };
-    let at_rest = State { working: false, questions: 0, clients: 0, processes: 0 };
-    if status.sessions.iter().any(|running| running.session == session && running.state == at_rest) {
+    if status.sessions.iter().any(|running| running.session == session && running.state.is_at_rest()) {
         let _ = daemon.ask(Ask::Close { session }).await;
     }
 }

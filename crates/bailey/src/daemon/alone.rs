@@ -57,7 +57,8 @@ pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> R
 /// When that cannot be seen.
 pub(crate) async fn gone(home: &Home) -> Result<bool> {
     let since = Instant::now();
-    while InUse::of(&home.daemon(), &FileLocks::now()?)?.is_some() {
+    // By whom it is held does not matter.
+    while InUse::of(&home.daemon(), &FileLocks::default())?.is_some() {
         // The next one may be there already.
         if Client::is_there(home) {
             return Ok(true);

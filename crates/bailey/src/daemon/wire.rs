@@ -191,6 +191,13 @@ pub(crate) struct State {
     pub(crate) processes: usize,
 }
 
+impl State {
+    /// Whether it does nothing, and nobody waits for it or looks at it.
+    pub(crate) fn is_at_rest(self) -> bool {
+        self == Self::default()
+    }
+}
+
 /// The first line at a session's socket where the daemon connects for a person at a channel: whatever follows is theirs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Introduced {

@@ -37,11 +37,17 @@ fn python(stage: &Stage, program: &str) -> Ran {
     stage.ran(&["sandbox", "run", "--network", "--", "python3", "-c", program])
 }
 
-/// What a client of the proxy in Python begins with: a connection to it, and its pass.
-const PROXY: &str = "import asyncio, base64, os
+/// What a client of the proxy in Python begins with: a connection to it that shows its pass, and the status of the answer.
+const PROXY: &str = r"import asyncio, base64, os
 from urllib.parse import urlsplit
 proxy = urlsplit(os.environ['HTTP_PROXY'])
 shown = 'Proxy-Authorization: Basic ' + base64.b64encode(f'{proxy.username}:{proxy.password}'.encode()).decode()
+async def opened(head):
+    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port)
+    writer.write(f'{head}{shown}\r\n\r\n'.encode())
+    line = await reader.readline()
+    while (await reader.readline()) not in (b'\r\n', b''): pass
+    return line.decode().split(' ')[1], reader, writer
 ";
 
 /// A server of Node.js that speaks HTTP/2 and HTTP/1.1 over TLS.
@@ -242,11 +248,8 @@ fn a_tunnel_is_opened_where_the_owner_named_it_and_a_rule_allows_it() {
     let program = format!(
         "{PROXY}
 async def one():
-    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port)
-    writer.write(f'CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\n{{shown}}\\r\\n\\r\\n'.encode())
-    line = await reader.readline()
-    while (await reader.readline()) not in (b'\\r\\n', b''): pass
-    print(line.decode().split(' ')[1])
+    status, reader, writer = await opened('CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\n')
+    print(status)
     writer.write(b'no HTTP at all\\n')
     print((await reader.readline()).decode().strip())
 asyncio.run(one())"
@@ -294,41 +297,45 @@ fn taker(answers: &'static str) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
 /// Each new tunnel, and each switch to WebSocket, could else send once more what is too much.
 #[test]
 fn what_is_sent_through_tunnels_is_limited_for_all_of_them_together() {
-    let program = |address: SocketAddr| {
-        format!(
+    let tunnel =
+        |address| ("https", "CONNECT", format!("CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\n"));
+    let switch = |address| {
+        let upgrade = "Connection: upgrade\\r\\nUpgrade: websocket\\r\\n";
+        ("http", "WEBSOCKET", format!("GET http://{address}/ HTTP/1.1\\r\\nHost: {address}\\r\\n{upgrade}"))
+    };
+    let sent = |way: &dyn Fn(SocketAddr) -> (&'static str, &'static str, String), limit: &str| {
+        // To whoever opened a tunnel it is what came back.
+        let (address, taken) =
+            taker("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+        let (scheme, method, head) = way(address);
+        let place = format!("{scheme}://{address}");
+        let tunnels = if method == "CONNECT" { format!("tunnels = [\"{place}\"]\n") } else { String::new() };
+        let config = format!("[network]\nprivate = [\"{place}\"]\n{tunnels}{limit}");
+        let program = format!(
             "{PROXY}
 async def one():
-    reader, writer = await asyncio.open_connection(proxy.hostname, proxy.port)
-    writer.write(f'CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\n{{shown}}\\r\\n\\r\\n'.encode())
-    line = await reader.readline()
-    while (await reader.readline()) not in (b'\\r\\n', b''): pass
-    writer.write(b'x' * 4096)
+    status, reader, writer = await opened('{head}')
+    writer.write(b'#' * 4096)
     await reader.read(1)
     writer.close()
-    return line.decode().split(' ')[1]
+    return status
 async def all():
     print(*[await one() for _ in range(8)], *await asyncio.gather(*[one() for _ in range(8)]))
 asyncio.run(all())"
-        )
-    };
-    let sent = |limit: &str| {
-        let (address, taken) = taker(".");
-        let place = format!("https://{address}");
-        let config = format!("[network]\nprivate = [\"{place}\"]\ntunnels = [\"{place}\"]\n{limit}");
-        let ran = python(
-            &stage(&config, &allow(&address.to_string(), ", method = \"CONNECT\"")),
-            &program(address),
         );
-        (taken.lock().unwrap().len(), ran)
+        let rules = allow(&address.to_string(), &format!(", method = \"{method}\""));
+        let ran = python(&stage(&config, &rules), &program);
+        let taken = taken.lock().unwrap().iter().filter(|byte| **byte == b'#').count();
+        (taken, ran)
     };
-    let (length, ran) = sent("[[network.limit]]\nhost = \"*\"\nsent = \"10 KB\"\n");
-    assert_eq!(length, 10_000, "{ran:?}");
-    assert!(
-        ran.stdout.starts_with("200 200 200 429 ") && ran.stderr.contains("no more than 10000 bytes"),
-        "{ran:?}"
-    );
-    let (length, ran) = sent("");
-    assert_eq!(length, 16 * 4096, "the control: {ran:?}");
+    for way in [&tunnel as &dyn Fn(_) -> _, &switch] {
+        let (taken, ran) = sent(way, "[[network.limit]]\nhost = \"*\"\nsent = \"10 KB\"\n");
+        assert!(taken > 0 && taken <= 10_000, "{taken}: {ran:?}");
+        let is_told = ran.stderr.contains("no more than 10000 bytes are sent to");
+        assert!(ran.stdout.contains("429") && is_told, "no new one begins: {ran:?}");
+        let (taken, ran) = sent(way, "");
+        assert!(taken > 10_000 && !ran.stdout.contains("429"), "the control: {taken}: {ran:?}");
+    }
 }
 
 /// HTTP/2 tells that a body was cut off and not why.
