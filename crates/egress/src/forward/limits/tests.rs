@@ -32,7 +32,7 @@ fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
 /// Connections at once take no more together than may pass, and what one did not send another may.
 #[test]
 fn what_is_about_to_be_sent_is_nobody_elses() {
-    let all = vec![limit("a.com", Some(10), None, None), limit("*", Some(8), None, None)];
+    let all = vec![limit("a.com", Some(9), None, None), limit("*", Some(8), None, None)];
     let limits = Limits::new(all);
     let out = || {
         let of = limits.of("http://a.com/", Instant::now()).unwrap();
