@@ -129,6 +129,9 @@ fn what_is_in_use_is_kept_and_a_full_table_says_so() {
     assert!(full.contains("10000 counts of hosts are in use") && !full.contains("again in"), "{full}");
     assert!(begin("h1.example".into(), now).is_ok(), "the control: who is known is counted on");
     assert!(begin("new.example".into(), later).is_ok(), "the last minute's requests are past");
-    let over = begin("sent.example".into(), later).unwrap();
-    assert!(over.take(Direction::Out, 1).is_err(), "bytes are kept as long as the process lives");
+    let over = begin("sent.example".into(), later).unwrap_err();
+    assert!(
+        over.contains("10 bytes are sent to `sent.example`"),
+        "kept as long as the process lives: {over}"
+    );
 }
