@@ -22,7 +22,7 @@ use crate::{
     person::person,
     place::Place,
     print::Printer,
-    retention,
+    program, retention,
     stores::Stores,
     web::Web,
     witness::{Post, Witness},
@@ -309,7 +309,7 @@ pub(crate) struct Open {
 
 /// Puts the circle together and opens the session.
 pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let programs = program::files()?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
     // Its start takes milliseconds, in which this process does other things.
     let coming = Coming::execute(Path::new("/proc/self/exe"))?;
@@ -408,7 +408,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         walls.begin(id);
     }
     let (kernel, registrar) =
-        Kernel::new(mint, rules, KernelConfig { escalation, ..kernel_config(home, config, &program) })
+        Kernel::new(mint, rules, KernelConfig { escalation, ..kernel_config(home, config, programs) })
             .await?;
     let of_home = home.clone();
     registrar.extensions(Arc::new(runner));
@@ -584,11 +584,11 @@ fn escalation(steps: &[Step]) -> Result<Escalation> {
     Ok(Escalation { after, tell })
 }
 
-pub(crate) fn kernel_config(home: &Home, config: &Config, program: &Path) -> KernelConfig {
+pub(crate) fn kernel_config(home: &Home, config: &Config, programs: Vec<String>) -> KernelConfig {
     KernelConfig {
         user_home: home.user.display().to_string(),
         bailey_home: home.root.display().to_string(),
-        programs: vec![program.display().to_string()],
+        programs,
         question_lasts: Duration::from_secs(config.approvals.answer_seconds),
         budgets: config.budgets.clone(),
         grace: GRACE,
@@ -679,7 +679,7 @@ pub(crate) async fn owner(
     keys: Keys,
     endpoints: &[bailey_llm::Endpoint],
 ) -> Result<(Kernel, Scope, mpsc::Receiver<Event>, GuestLock)> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let programs = program::files()?;
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
@@ -687,7 +687,7 @@ pub(crate) async fn owner(
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     let (rules, _) = policy(home, &extensions)?;
     let door = door(config, &keys, &journal, endpoints)?;
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
     registrar.register(vec![Arc::new(door)]);
     let workspace = WsPath(home.root.display().to_string());
     let session = owner_session();
@@ -750,7 +750,7 @@ pub(crate) async fn line(
     notes: [PathBuf; 2],
     answer_bytes_max: usize,
 ) -> Result<Opened> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let programs = program::files()?;
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
@@ -761,7 +761,7 @@ pub(crate) async fn line(
     }
     let (rules, _) = policy(home, &extensions)?;
     let (executor, line) = models::line(config, &way, &keys, &journal, answer_bytes_max)?;
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
     registrar.register(vec![executor]);
     let workspace = WsPath(folder.display().to_string());
     let mut of_name = [0; 10];
@@ -797,7 +797,7 @@ pub(crate) async fn amend(
     amendment: Amendment,
     why: String,
 ) -> Result<Amended> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let programs = program::files()?;
     let lock = law::lock(home, &holder(&keys)).await?;
     let (journal, mint) = journal(home, &keys).await?;
     let mut amended = Amended { remarks: law::recover(home, &mint, &lock).await?, ..Amended::default() };
@@ -807,7 +807,7 @@ pub(crate) async fn amend(
         Err(_) => with_binding(file::Parsed::default())?.0,
     };
     let law = Law::new(journal.seal(), home);
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
     registrar.register(vec![Arc::new(law)]);
     let (session, workspace) = (law::session(), WsPath(home.policy().display().to_string()));
     open_owners(&journal, session, &workspace).await?;

@@ -29,6 +29,7 @@ mod person;
 mod place;
 mod print;
 mod probe;
+mod program;
 mod project;
 mod prompt;
 mod replay;

@@ -11,6 +11,7 @@ use crate::{
     compose::{self, Keys},
     config::Config,
     home::{Home, make_private},
+    program,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Models, Own, Patience, Retry, Route};
@@ -159,9 +160,9 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         shape: Shape,
     ) -> Result<Host> {
         let Self { home, config, tape, recording, .. } = self;
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let programs = program::files()?;
         let (journal, mint) = self.journal().await?;
-        let mut settings = compose::kernel_config(home, config, &program);
+        let mut settings = compose::kernel_config(home, config, programs);
         settings.question_lasts = LONG;
         // What other sessions used up that day is not recorded with this one.
         settings.budgets.day = Bound::default();

@@ -13,7 +13,7 @@ use crate::{
     front::short,
     home::Home,
     print::{Printer, Style},
-    project,
+    program, project,
     schedules::{Cron, Schedule, Schedules, UNSAID, zone},
 };
 use anyhow::{Context as _, Result, bail};
@@ -91,8 +91,8 @@ fn vouch(home: &Home, may: &[String], workspace: &WsPath) -> Result<()> {
     let scope = scope(may).map_err(|error| Mistyped(error.to_string()))?.into_iter().map(of_agent).collect();
     let config = Config::load(home)?;
     let policy = compose::policy(home, &Extensions::read(&config))?.0;
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let places = compose::kernel_config(home, &config, &program).places(workspace);
+
+    let places = compose::kernel_config(home, &config, program::files()?).places(workspace);
     let caveat = Caveat { scope: Some(scope), ..Caveat::default() };
     policy.vouch(&caveat, &places).map_err(|why| {
         Mistyped(format!("{why}; a schedule can be given what your rules allow without a question: allow that in a rule first"))

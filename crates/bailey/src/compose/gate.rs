@@ -1,7 +1,7 @@
 //! The gate by itself: rules, journal and tokens, without walls, tools or a way out. What other runtimes ask.
 
 use super::{Keys, command_line, kernel_config, new_session, policy};
-use crate::{bounds, config::Config, extensions::Extensions, home::Home};
+use crate::{bounds, config::Config, extensions::Extensions, home::Home, program};
 use anyhow::{Context as _, Result};
 use bailey_journal::{BeginError, Clock as _, Holder, Journal, JournalFile, SessionLock, SystemClock};
 use bailey_kernel::{Connection, Kernel, Registrar, Scope};
@@ -39,7 +39,7 @@ impl Gate {
 /// # Errors
 /// When everything is stopped, or the rules or the journal cannot be read.
 pub(crate) async fn gate(home: &Home, config: &Config, keys: Keys, trust: Option<Trust>) -> Result<Gate> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let programs = program::files()?;
     let workspace = std::env::current_dir().context("the current directory is gone")?;
     let workspace = WsPath(workspace.display().to_string());
     let file = JournalFile::open(&home.journal())?;
@@ -55,7 +55,7 @@ pub(crate) async fn gate(home: &Home, config: &Config, keys: Keys, trust: Option
     let holder = Holder { pid: std::process::id(), since: SystemClock.now(), command };
     let lock = SessionLock::take(session, &folder, &holder)?;
     let (rules, _) = policy(home, &extensions)?;
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, &program)).await?;
+    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
     let of_home = home.clone();
     registrar.reread_rules(Box::new(move || {
         policy(&of_home, &extensions).map(|(policy, _)| policy).map_err(|error| format!("{error:#}"))

@@ -7,8 +7,9 @@ use crate::{
     front::one_line,
     home::Home,
     print::{Printer, Style},
+    program,
 };
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use bailey_journal::{Fact, Journal, Recorded, fact::Admitted};
 use bailey_policy::{Answer, Facts, Judged, Places, Policy, Reply, Rule, Verdict};
 use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, Verdict as Told, WsPath};
@@ -123,12 +124,12 @@ impl Record {
 
     /// What both policies make of it.
     pub(crate) fn compare(&self, home: &Home, old: &Policy, new: &Policy) -> Result<Comparison> {
-        let program = program()?;
+        let programs = program::files()?;
         let mut comparison = Comparison::default();
         // What is sent to a model is in the journal as its digest, which matters to who looks at how much it is.
         let is_sized = old.rules().chain(new.rules()).any(is_sized);
         for case in &self.cases {
-            let places = case.places(home, &program);
+            let places = case.places(home, &programs);
             let facts = case.facts(&places);
             let (was, _, asks) = judged(old, &facts);
             let (would, by, would_ask) = judged(new, &facts);
@@ -147,10 +148,10 @@ impl Record {
 impl Record {
     /// What these rules would have decided otherwise than what was decided then, whoever decided it.
     pub(crate) fn compare_with_then(&self, home: &Home, new: &Policy) -> Result<Comparison> {
-        let program = program()?;
+        let programs = program::files()?;
         let mut comparison = Comparison::default();
         for case in &self.cases {
-            let places = case.places(home, &program);
+            let places = case.places(home, &programs);
             let (would, by, asks) = judged(new, &case.facts(&places));
             comparison.judged += 1;
             comparison.asked += usize::from(asks);
@@ -162,18 +163,13 @@ impl Record {
     }
 }
 
-fn program() -> Result<String> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    Ok(program.display().to_string())
-}
-
 impl Case {
-    fn places(&self, home: &Home, program: &str) -> Places {
+    fn places(&self, home: &Home, programs: &[String]) -> Places {
         Places {
             workspace: self.workspace.clone(),
             user_home: home.user.display().to_string(),
             bailey_home: home.root.display().to_string(),
-            programs: vec![program.into()],
+            programs: programs.to_vec(),
         }
     }
 

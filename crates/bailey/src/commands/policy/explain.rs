@@ -8,7 +8,7 @@ use crate::{
     exit::Mistyped,
     home::Home,
     print::{Printer, Style},
-    project,
+    program, project,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
@@ -116,12 +116,11 @@ async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Res
 }
 
 fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printer: &Printer) -> Result<()> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
     let places = Places {
         workspace: workspace.into(),
         user_home: home.user.display().to_string(),
         bailey_home: home.root.display().to_string(),
-        programs: vec![program.display().to_string()],
+        programs: program::files()?,
     };
     let sealed = Sealed::new(effect).map_err(anyhow::Error::msg)?;
     let facts = Facts::new(&sealed, SystemClock.now(), &places);
