@@ -35,7 +35,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use attached::Kept;
-use bailey_journal::{Clock as _, Holder, SystemClock};
+use bailey_journal::{Clock as _, Holder, SessionLock, SystemClock};
 use bailey_protocol::{SessionId, Timestamp};
 use health::Phase;
 use log::Log;
@@ -65,7 +65,7 @@ use tokio::{
     task::{LocalSet, spawn_blocking, spawn_local},
     time::{interval, sleep, sleep_until, timeout},
 };
-use wire::{Ask, DRAIN, RULES, Report, Request, Running, State, Status, Told, Wanted};
+use wire::{Ask, DRAIN, RULES, Report, Running, State, Status, Told, Wanted};
 
 /// The daemon's socket, and its log, in the daemon's folder of a home.
 pub(crate) const SOCKET: &str = "socket";
@@ -93,11 +93,15 @@ const AGAIN_MAX: usize = 4;
 /// How often a session whose process was killed is begun again within a time: one that is its own end stays as it is.
 const CRASHES_MAX: usize = 3;
 const CRASHES_WITHIN: Duration = Duration::from_secs(300);
+/// How often is noted that connections are refused.
+const REFUSALS_EACH: Duration = Duration::from_secs(60);
 /// How long nothing is accepted where there is no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
 
 struct Daemon {
     home: Home,
+    /// Held as long as this is the home's daemon.
+    lock: SessionLock,
     since: Timestamp,
     log: Noted,
     manager: Manager,
@@ -108,6 +112,8 @@ struct Daemon {
     opening: RefCell<BTreeSet<SessionId>>,
     beginning: Cell<usize>,
     connections: Cell<usize>,
+    /// When somebody was refused and it was noted, and how many since then.
+    refusals: Cell<(Option<Instant>, u64)>,
     channels: RefCell<Vec<Rc<Kept>>>,
     page: RefCell<Option<Rc<page::Page>>>,
     sending: RefCell<telemetry::Sending>,
@@ -236,7 +242,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
     make_private(&folder)?;
     let since = SystemClock.now();
     let holder = Holder { pid: std::process::id(), since, command: "bailey start".into() };
-    let _lock = alone::alone(home, &holder, &say).await?;
+    let lock = alone::alone(home, &holder, &say).await?;
     // Before anything is started, so that all of it is in the same group.
     bailey_sandbox::settle_group();
     let listener = wire::listen(&folder, SOCKET)?;
@@ -244,6 +250,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
     let listener = UnixListener::from_std(listener)?;
     let daemon = Rc::new(Daemon {
         home: home.clone(),
+        lock,
         since,
         log: Noted::open(&folder, config.telemetry.logs.is_some())?,
         manager: Manager::find(),
@@ -252,6 +259,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         opening: RefCell::default(),
         beginning: Cell::new(0),
         connections: Cell::new(0),
+        refusals: Cell::default(),
         channels: RefCell::default(),
         page: RefCell::default(),
         sending: RefCell::default(),
@@ -271,7 +279,9 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
     let let_go = let_go(held);
     let is_up = || say("the daemon is up");
     let served = LocalSet::new().run_until(daemon.serve(listener, &config, let_go, is_up)).await;
-    fs::remove_file(folder.join(SOCKET)).ok();
+    if daemon.is_at_home() {
+        fs::remove_file(folder.join(SOCKET)).ok();
+    }
     daemon.tell_health(Phase::Stopped);
     daemon.log.note("ended", json!({ "pid": std::process::id() }));
     daemon.log.end();
@@ -310,7 +320,7 @@ impl Daemon {
         let mut hang_up = hear(SignalKind::hangup())?;
         let mut terminate = hear(SignalKind::terminate())?;
         let mut interrupt = hear(SignalKind::interrupt())?;
-        sweep(&self.home);
+        self.sweep();
         let turns = Rc::new(Semaphore::new(AGAIN_MAX));
         for record in Record::all(&self.home) {
             let (daemon, turns) = (self.clone(), turns.clone());
@@ -347,6 +357,8 @@ impl Daemon {
                 Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(PATIENCE),
                 _ = beat.tick() => {
                     self.manager.tell("WATCHDOG=1");
+                    // What runs ends with this process, where it stands.
+                    self.stay().inspect_err(|error| self.log.note("home_gone", json!({ "why": error.to_string() })))?;
                     self.end_overdue();
                     self.watch();
                 }
@@ -355,17 +367,33 @@ impl Daemon {
         }
     }
 
+    /// Whether the home still lies where it lay: what is at its path now may be another one, with a daemon of its own.
+    fn is_at_home(&self) -> bool {
+        self.lock.is_in(&self.home.daemon())
+    }
+
+    /// That nothing is done in a home that is another one.
+    fn stay(&self) -> Result<()> {
+        if !self.is_at_home() {
+            let home = self.home.root.display();
+            bail!(
+                "the home was moved or removed while its daemon ran: `{home}` is not what it was; start it again where it is now"
+            )
+        }
+        Ok(())
+    }
+
     fn accept(self: &Rc<Self>, stream: UnixStream) {
         if !wire::is_owner(&stream) {
             let peer = stream.peer_cred().ok();
-            self.log.note("refused", json!({ "uid": peer.map(|peer| peer.uid()) }));
+            self.refused(json!({ "uid": peer.map(|peer| peer.uid()) }));
             return;
         }
         if self.connections.get() >= CONNECTIONS_MAX {
             let why = format!(
                 "{CONNECTIONS_MAX} others are connected to the daemon: try again when some have gone"
             );
-            self.log.note("refused", json!({ "why": why }));
+            self.refused(json!({ "why": why }));
             spawn_local(async move { wire::say(&mut { stream }, &Told::Refused { why, code: None }).await });
             return;
         }
@@ -378,15 +406,27 @@ impl Daemon {
         });
     }
 
+    /// Notes who was refused: the first, and once a minute how many others there were, so that nobody fills the log.
+    fn refused(&self, mut about: Value) {
+        let (since, others) = self.refusals.get();
+        if since.is_some_and(|since| since.elapsed() < REFUSALS_EACH) {
+            self.refusals.set((since, others + 1));
+            return;
+        }
+        self.refusals.set((Some(Instant::now()), 0));
+        about["others"] = others.into();
+        self.log.note("refused", about);
+    }
+
     /// Serves one connection to its end.
     async fn answer(self: &Rc<Self>, stream: UnixStream) -> Result<()> {
         let mut stream = BufReader::new(stream);
         loop {
-            let heard = timeout(SILENCE_MAX, wire::hear::<Request>(&mut stream)).await;
+            let heard = timeout(SILENCE_MAX, wire::line(&mut stream, wire::LINE_BYTES_MAX)).await;
             let asked = match heard.unwrap_or(Ok(None)) {
                 Ok(None) => return Ok(()),
-                Ok(Some(request)) => wire::check(&request).map(|()| request.ask),
-                Err(error) => Err(error),
+                Ok(Some(line)) => wire::asked(&line),
+                Err(error) => Err(error.into()),
             };
             let told = match asked {
                 Ok(Ask::Status) => Ok(Told::Status(self.status().into())),
@@ -674,6 +714,10 @@ impl Daemon {
             let code =
                 ended(child).await.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
             timeout(ENDING_MAX, said).await.ok();
+            // It may have listened already, at a name that nobody told; and is bound, so that it takes nothing away.
+            if self.beginning.get() == 1 {
+                self.sweep();
+            }
             let mut remarks = remarks.take();
             // What went wrong is said last, and told first: what else there was may be more than is told.
             let wrong = remarks.iter().position(|remark| remark.starts_with("error: "));
@@ -705,6 +749,17 @@ impl Daemon {
         self.sessions.borrow_mut().insert(session, held);
         spawn_local(self.clone().follow(record, out, child));
         Ok(Told::Opened { session, remarks: remarks.take() })
+    }
+
+    /// Removes the sockets of sessions that do not run any more, while none is on its way.
+    fn sweep(&self) {
+        let sessions = self.sessions.borrow();
+        for entry in fs::read_dir(self.home.daemon()).into_iter().flatten().flatten() {
+            let session = entry.file_name().to_str().and_then(SessionId::parse);
+            if session.is_some_and(|session| !sessions.contains_key(&session)) {
+                fs::remove_file(entry.path()).ok();
+            }
+        }
     }
 
     fn may_be(&self, session: SessionId, wanted: Option<SessionId>) -> bool {
@@ -777,15 +832,6 @@ impl Daemon {
         crashes.values_mut().for_each(|of_it| of_it.retain(|at| at.elapsed() < CRASHES_WITHIN));
         crashes.retain(|_, of_it| !of_it.is_empty());
         crashes.values().map(Vec::len).sum()
-    }
-}
-
-/// Removes the sockets of sessions that do not run any more.
-fn sweep(home: &Home) {
-    for entry in fs::read_dir(home.daemon()).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(|name| SessionId::parse(name).is_some()) {
-            fs::remove_file(entry.path()).ok();
-        }
     }
 }
 

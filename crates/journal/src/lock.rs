@@ -9,8 +9,9 @@ use bailey_protocol::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::{
     fmt,
-    fs::{File, OpenOptions, TryLockError},
+    fs::{self, File, Metadata, OpenOptions, TryLockError},
     io::{ErrorKind, Read as _, Seek as _, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -111,7 +112,7 @@ fn says(path: &Path) -> Result<Option<Holder>, JournalError> {
 #[derive(Debug)]
 pub struct SessionLock {
     session: SessionId,
-    _file: File,
+    file: File,
 }
 
 impl SessionLock {
@@ -135,13 +136,21 @@ impl SessionLock {
         file.set_len(0).and_then(|()| file.rewind()).map_err(io)?;
         let line = serde_json::to_string(holder).map_err(|error| JournalError::Json(error.to_string()))?;
         file.write_all(line.as_bytes()).map_err(io)?;
-        Ok(Self { session, _file: file })
+        Ok(Self { session, file })
     }
 
     /// The session.
     #[must_use]
     pub fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// Whether this is still what lies in the folder, which may have been moved, removed or replaced meanwhile.
+    #[must_use]
+    pub fn is_in(&self, folder: &Path) -> bool {
+        let of = |about: Metadata| (about.dev(), about.ino());
+        let (held, there) = (self.file.metadata().map(of), fs::metadata(folder.join(LOCK)).map(of));
+        held.is_ok_and(|held| there.is_ok_and(|there| there == held))
     }
 }
 

@@ -74,7 +74,13 @@ pub(super) async fn start(
     let begin = Instant::now();
     while begin.elapsed() < START_MAX {
         if let Some(status) = asked(home).await? {
-            tell_up(&status, "is up", printer);
+            let is_ours = status.pid == child.id();
+            if !is_ours {
+                // Another start was faster, and this one's must not wait for the end of that one.
+                child.kill().ok();
+                child.wait()?;
+            }
+            tell_up(&status, if is_ours { "is up" } else { "runs already" }, printer);
             return Ok(ExitCode::SUCCESS);
         }
         if child.try_wait()?.is_some() {
@@ -141,6 +147,18 @@ fn tell_up(status: &Status, how: &str, printer: &Printer) {
     ));
 }
 
+/// That no daemon runs which cannot be asked, as one whose socket was removed.
+async fn deaf(home: &Home) -> Result<()> {
+    let Some(pid) = alone::deaf(home).await? else { return Ok(()) };
+    let who = pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+    let kill = pid.map_or_else(|| "end it by its process".to_owned(), |pid| format!("to end it: kill {pid}"));
+    let socket = home.daemon().join(daemon::SOCKET);
+    bail!(
+        "the daemon of this home runs ({who}) and cannot be asked: nobody listens at `{}`; {kill}",
+        socket.display()
+    )
+}
+
 async fn client(home: &Home) -> Result<Client> {
     Client::connect(home)?.context("no daemon of this home runs; to start it: bailey start")
 }
@@ -148,6 +166,7 @@ async fn client(home: &Home) -> Result<Client> {
 /// Ends the daemon, and waits until it has ended.
 pub(super) async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) -> Result<ExitCode> {
     let Some(mut client) = Client::connect(home)? else {
+        deaf(home).await?;
         printer.note("no daemon of this home runs");
         return Ok(ExitCode::SUCCESS);
     };
@@ -193,6 +212,7 @@ pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
         printer.line(format!("{} (since {})", printer.paint(Style::Red, says), at(&since.to_string())));
     }
     let Some(status) = asked(home).await? else {
+        deaf(home).await?;
         if printer.is_json() {
             printer.json(&json!({ "pid": null, "stopped": stopped }));
         }

@@ -28,6 +28,9 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
     match asked {
         Asked::Add { name, cron, task, directory, model, tokens, may } => {
             let cron: Cron = cron.parse().map_err(Mistyped)?;
+            if task.trim().is_empty() {
+                return Err(Mistyped("the task says nothing: write what is to be done".into()).into());
+            }
             let (directory, workspace) = project::find(directory.as_deref(), home)?;
             vouch(home, &may, &workspace)?;
             let (since, zone) = (SystemClock.now(), zone()?);

@@ -71,6 +71,19 @@ pub(crate) async fn gone(home: &Home) -> Result<bool> {
     Ok(true)
 }
 
+/// The process that is the home's daemon and that nobody can ask, where there is one: its number, where the kernel or it says that. Who begins
+/// or ends at the moment is waited for.
+///
+/// # Errors
+/// When that cannot be seen.
+pub(crate) async fn deaf(home: &Home) -> Result<Option<Option<u32>>> {
+    if gone(home).await? {
+        return Ok(None);
+    }
+    let in_use = InUse::of(&home.daemon(), &FileLocks::now().unwrap_or_default())?;
+    Ok(in_use.map(|it| it.processes.first().copied().or(it.says.map(|says| says.pid))))
+}
+
 /// The daemon that runs, where it is about to end.
 async fn ending(home: &Home) -> Option<u32> {
     let mut client = Client::connect(home).ok()??;

@@ -102,7 +102,7 @@ impl Daemon {
     pub(super) fn tell_health(self: &Rc<Self>, state: Phase) {
         let health = self.health(state);
         let mut told = self.told.0.borrow_mut();
-        if told.as_ref() == Some(&health) {
+        if told.as_ref() == Some(&health) || !self.is_at_home() {
             return;
         }
         match write(&self.home, &health) {

@@ -132,8 +132,9 @@ impl Daemon {
     /// That something new may begin.
     ///
     /// # Errors
-    /// When memory is short: what of it, why that counts, and what can be done.
+    /// When memory is short: what of it, why that counts, and what can be done. Or the home is not where it was.
     pub(super) fn room(self: &Rc<Self>) -> Result<()> {
+        self.stay()?;
         let (Level::Held | Level::Shedding, Some(memory)) = self.heed() else { return Ok(()) };
         let of = if memory.is_group { "the limit of its control group" } else { "all that this machine has" };
         bail!(

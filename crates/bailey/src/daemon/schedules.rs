@@ -14,7 +14,7 @@ use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Event, Happening, Inbound, Op, Role, SessionId, Speaker, Timestamp};
 use jiff::{SignedDuration, civil::DateTime, tz::TimeZone};
 use serde_json::{Value, json};
-use std::{fs, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, fs, rc::Rc, time::Duration};
 use tokio::{
     io::BufReader,
     net::UnixStream,
@@ -33,6 +33,8 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 const COPY_MAX: Duration = Duration::from_secs(3600);
 /// How long nothing is tried where none could be made: the first time, twice as long each time after that, and a day at most.
 const AGAIN: SignedDuration = SignedDuration::from_hours(1);
+/// How long nothing is tried of a schedule that could not be begun: the first time, twice as long each time after that, and `AGAIN` at most.
+const SOON: SignedDuration = SignedDuration::from_secs(15);
 /// How long a session may take to take its task.
 const ACCEPTED_MAX: Duration = Duration::from_secs(60);
 /// What its people are at.
@@ -43,6 +45,7 @@ impl Daemon {
     pub(super) async fn keep_time(self: Rc<Self>) {
         self.look_at_zone();
         let mut copies = Copies::default();
+        let mut failed = Failed::default();
         while !self.is_stopping.get() {
             match self.due() {
                 // What is due stays due.
@@ -54,7 +57,11 @@ impl Daemon {
                     continue;
                 }
                 Ok(due) => {
+                    failed.0.retain(|name, _| due.iter().any(|(due, ..)| due == name));
                     for (name, schedule, moment, missed) in due {
+                        if failed.is_just(&name, SystemClock.now()) {
+                            continue;
+                        }
                         match self.predecessor(&schedule) {
                             Predecessor::Comes => continue,
                             Predecessor::Runs(session) => {
@@ -67,8 +74,9 @@ impl Daemon {
                             self.log.note("missed", json!({ "schedule": name, "times": times(missed) }));
                         }
                         if let Err(error) = self.do_what_is_due(&name, schedule, moment).await {
-                            let why = format!("{error:#}");
-                            self.log.note("not_begun", json!({ "schedule": name, "why": why }));
+                            let again = failed.add(&name, SystemClock.now()).as_secs();
+                            let about = json!({ "schedule": name, "why": format!("{error:#}"), "again_seconds": again });
+                            self.log.note("not_begun", about);
                         }
                     }
                 }
@@ -288,6 +296,24 @@ enum Predecessor {
     Runs(SessionId),
     /// It is just being opened.
     Comes,
+}
+
+/// Schedules that could not be begun: when that was, and how long nothing is tried after it. Whoever changes one needs to wait no
+/// longer than that, and nothing is lost meanwhile: what is due stays due.
+#[derive(Default)]
+struct Failed(BTreeMap<String, (Timestamp, SignedDuration)>);
+
+impl Failed {
+    fn is_just(&self, name: &str, now: Timestamp) -> bool {
+        self.0.get(name).is_some_and(|(at, wait)| now.duration_since(*at).abs() < *wait)
+    }
+
+    /// How long nothing is tried now: twice as long as the last time.
+    fn add(&mut self, name: &str, now: Timestamp) -> SignedDuration {
+        let wait = self.0.get(name).map_or(SOON, |(_, wait)| (*wait * 2).min(AGAIN));
+        self.0.insert(name.to_owned(), (now, wait));
+        wait
+    }
 }
 
 /// What is known of the copies that are made each day.

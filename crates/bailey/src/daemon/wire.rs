@@ -36,6 +36,12 @@ pub(crate) struct Request {
     pub(crate) ask: Ask,
 }
 
+/// Of which version it is, whatever else it says.
+#[derive(Deserialize)]
+struct Of {
+    v: u32,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub(crate) enum Ask {
@@ -314,15 +320,19 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
     }
 }
 
-/// Checks that both sides are of one version.
+/// What a line asks for. Whoever is of another version is told so, and may still ask for the end, which all versions ask for alike.
 ///
 /// # Errors
-/// When they are not.
-pub(crate) fn check(request: &Request) -> Result<()> {
-    if request.v != VERSION {
-        bail!(
-            "the daemon is of another version than this program: end it (`bailey stop`), and start it again"
-        );
+/// When both sides are not of one version, or it asks for nothing.
+pub(crate) fn asked(line: &[u8]) -> Result<Ask> {
+    let Of { v } = serde_json::from_slice(line)?;
+    match serde_json::from_slice::<Request>(line) {
+        Ok(Request { ask: end @ Ask::Stop { .. }, .. }) => Ok(end),
+        _ if v != VERSION => {
+            bail!(
+                "the daemon is of another version than this program: end it (`bailey stop`), and start it again"
+            )
+        }
+        request => Ok(request?.ask),
     }
-    Ok(())
 }

@@ -8,6 +8,9 @@ use std::{fmt, str::FromStr};
 /// How far ahead is looked, in minutes: leap days come within eight years.
 const AHEAD_DAYS: i64 = 8 * 366;
 
+/// The longest that one is written with, in bytes.
+const TEXT_BYTES_MAX: usize = 500;
+
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
@@ -62,6 +65,9 @@ impl FromStr for Cron {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(format!("a schedule of {} bytes is none: {TEXT_BYTES_MAX} at most", text.len()));
+        }
         let named = match text.trim() {
             "@hourly" => "0 * * * *",
             "@daily" | "@midnight" => "0 0 * * *",

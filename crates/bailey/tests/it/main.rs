@@ -10,6 +10,7 @@
 
 mod adapts;
 mod agents;
+mod alone;
 mod always;
 mod approvals;
 mod attacks;

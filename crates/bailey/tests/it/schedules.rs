@@ -215,11 +215,14 @@ fn what_is_wrong_is_said() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let _model = home(&stage, Vec::new());
     add(&stage, "mine", "@daily", "x");
+    let long = format!("{}0 * * * *", "0,".repeat(996));
     for (words, code, why) in [
         (&["add", "mine", "--cron", "@daily", "y"][..], 1, "already"),
         (&["add", "a b", "--cron", "@daily", "y"], 1, "is no name of a schedule"),
         (&["add", "other", "--cron", "61 * * * *", "y"], 2, "`61` is no minute"),
         (&["add", "other", "--cron", "0 0 30 2 *", "y"], 2, "is never due"),
+        (&["add", "other", "--cron", &long, "y"], 2, "of 2001 bytes is none"),
+        (&["add", "other", "--cron", "@daily", " \n"], 2, "the task says nothing"),
         (&["rm", "other"], 1, "there is no schedule `other`"),
     ] {
         let ran = stage.ran(&[&["schedule"], words].concat());

@@ -351,6 +351,36 @@ fn a_copy_without_room_is_not_begun_and_tried_again_later_and_later() {
     moved.stop();
 }
 
+/// It was tried, and told, at each look at the clock.
+#[test]
+fn one_that_cannot_be_begun_is_tried_later_and_later_and_done_once_it_can() {
+    let moved = Moved::new(vec![Reply::text("done")]);
+    let _model = super::home(&moved.stage, vec![Reply::text("done")]);
+    let elsewhere = moved.stage.folder().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let directory = elsewhere.display().to_string();
+    let ran = moved.ran(&["schedule", "add", "-C", &directory, "each", "--cron", "* * * * *", "do it"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    fs::remove_dir(&elsewhere).unwrap();
+    moved.start();
+    moved.go(60);
+    let tried = || moved.noted("not_begun");
+    moved.wait("the first attempt", || tried().len() == 1);
+    assert!(tried()[0]["why"].as_str().unwrap().contains("elsewhere"), "{:?}", tried());
+    for (seconds, attempts) in [(5, 1), (10, 2), (20, 2), (12, 3)] {
+        thread::sleep(A_WHILE);
+        moved.go(seconds);
+        thread::sleep(A_WHILE);
+        moved.wait("the attempt", || tried().len() >= attempts);
+        assert_eq!(tried().len(), attempts, "{seconds} s later");
+    }
+    // The control: nothing was lost, and it is done.
+    fs::create_dir(&elsewhere).unwrap();
+    moved.go(61);
+    moved.wait("its task", || moved.said().len() == 1);
+    moved.stop();
+}
+
 /// The released program has the clock of the machine, whatever the environment says.
 #[test]
 fn only_the_program_for_tests_has_its_clock_moved() {

@@ -1,0 +1,178 @@
+//! A home has one daemon, which acts in that home alone, and which its owner can always end.
+
+use crate::{
+    daemon::{Daemon, PATIENCE, end, open, pid},
+    stage::{Ran, Stage},
+};
+use bailey_testkit::{Gate, Message, Reply};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+    path::Path,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longer than whoever wants to be the daemon waits for one that ends.
+const LATER: Duration = Duration::from_millis(1500);
+
+fn is_there(pid: u64) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Says a line at the daemon's socket, and hears one.
+fn said(home: &Path, line: &Value) -> String {
+    let mut stream = UnixStream::connect(home.join("daemon/socket")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    writeln!(stream, "{line}").unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).unwrap();
+    answer
+}
+
+/// The one that came too late waited for the end of the other, and was the daemon after a `stop`.
+#[test]
+fn of_two_starts_at_once_no_daemon_is_left_after_a_stop() {
+    let stage = Stage::new(&[]);
+    for _ in 0..3 {
+        let start = || stage.bailey(&["start"]).stderr(Stdio::piped()).spawn().unwrap();
+        let both = [start(), start(), start()].map(|it| Ran::of(it.wait_with_output().unwrap()));
+        assert!(both.iter().all(|ran| ran.code == Some(0)), "{both:?}");
+        let up = |says: &str| both.iter().filter(|ran| ran.stderr.contains(says)).count();
+        assert_eq!((up("is up"), up("runs already")), (1, 2), "{both:?}");
+        assert_eq!(stage.ran(&["stop"]).code, Some(0));
+        thread::sleep(LATER);
+        let status = stage.ran(&["status"]);
+        assert_eq!(status.code, Some(1), "{status:?}");
+    }
+}
+
+/// A daemon whose home is not where it was does nothing in whatever came to that place, and ends; its sessions go on where the home is.
+#[test]
+fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let model =
+        stage.model(vec![Reply::Held(gate.clone(), Message::text("never said")), Reply::text("at last")]);
+    let daemon = Daemon::start(&stage);
+    let first = pid(&daemon.status());
+    let opened = open(&stage, &[]);
+    let session = opened["session"].as_str().unwrap();
+    let mut stream = UnixStream::connect(stage.home().join("daemon").join(session)).unwrap();
+    writeln!(stream, "{}", json!({ "op": "say", "text": "do it" })).unwrap();
+    model.wait_for(1);
+
+    let moved = stage.folder().join("moved");
+    fs::rename(stage.home(), &moved).unwrap();
+    // Another home comes to its place, with a task that is due.
+    let config = fs::read_to_string(moved.join("config.toml")).unwrap();
+    fs::create_dir_all(stage.home()).unwrap();
+    fs::write(stage.home().join("config.toml"), config).unwrap();
+    let added = stage.ran(&["schedule", "add", "each", "--cron", "* * * * *", "do something else"]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let there =
+        || -> Vec<_> { fs::read_dir(stage.home()).unwrap().map(|it| it.unwrap().file_name()).collect() };
+    let before = (fs::read_to_string(stage.home().join("schedules.json")).unwrap(), there());
+    let wanted = json!({ "v": 1, "ask": "open", "directory": stage.project(), "words": [], "again": [], "session": null });
+    let refused = said(&moved, &wanted);
+    assert!(refused.contains("the home was moved or removed"), "{refused}");
+    until("its end", || !is_there(first));
+    assert_eq!((fs::read_to_string(stage.home().join("schedules.json")).unwrap(), there()), before);
+    let log = fs::read_to_string(moved.join("daemon/log")).unwrap();
+    assert!(log.contains("home_gone") && log.contains("start it again where it is now"), "{log}");
+
+    // Where the home is now, its session goes on; and that a daemon stays in a home that stays is the control.
+    fs::remove_dir_all(stage.home()).unwrap();
+    fs::rename(&moved, stage.home()).unwrap();
+    let again = Daemon::start(&stage);
+    model.wait_for(2);
+    again.wait("the turn's end", |it| it["working"] == false);
+    gate.open();
+    thread::sleep(Duration::from_secs(12));
+    assert_eq!(stage.ran(&["status"]).code, Some(0));
+    std::mem::forget(daemon);
+}
+
+/// That none runs was said of one whose socket was removed, and a start was refused all the same.
+#[test]
+fn a_daemon_that_cannot_be_asked_is_named() {
+    let stage = Stage::new(&[]);
+    let daemon = Daemon::start(&stage);
+    let process = pid(&daemon.status());
+    fs::remove_file(stage.home().join("daemon/socket")).unwrap();
+    for words in ["stop", "status"] {
+        let ran = stage.ran(&[words]);
+        let kill = format!("to end it: kill {process}");
+        assert!(ran.code == Some(1) && ran.stderr.contains(&kill), "{words}: {ran:?}");
+    }
+    end(process, "-TERM");
+    until("its end", || !is_there(process));
+    // The control.
+    assert!(stage.ran(&["stop"]).stderr.contains("no daemon of this home runs"));
+    std::mem::forget(daemon);
+}
+
+/// What `stop` was told to do where the daemon is of another version was refused, as of another version.
+#[test]
+fn another_version_is_told_so_and_can_end_the_daemon() {
+    let stage = Stage::new(&[]);
+    let daemon = Daemon::start(&stage);
+    let process = pid(&daemon.status());
+    for ask in ["status", "something_new"] {
+        let told = said(&stage.home(), &json!({ "v": 2, "ask": ask }));
+        assert!(told.contains("of another version than this program"), "{ask}: {told}");
+    }
+    assert!(is_there(process));
+    let told = said(&stage.home(), &json!({ "v": 2, "ask": "stop", "patience_seconds": 0, "more": true }));
+    assert!(told.contains("stopping"), "{told}");
+    until("its end", || !is_there(process));
+    std::mem::forget(daemon);
+}
+
+#[test]
+fn a_session_that_is_not_opened_leaves_no_socket() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let gate = Gate::default();
+    let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("done"))]);
+    let mut alone = stage.bailey(&["--json", "run", "--alone", "--model", "test/model", "do it"]);
+    let alone = alone.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    model.wait_for(1);
+    let _daemon = Daemon::start(&stage);
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let refused = open(&stage, &["--resume", &session]);
+    assert!(refused["told"] == "refused", "{refused}");
+    assert!(!stage.home().join("daemon").join(&session).exists());
+    gate.open();
+    let ran = Ran::of(alone.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // The control: one that is opened has it.
+    assert_eq!(open(&stage, &["--resume", &session])["told"], "opened");
+    assert!(stage.home().join("daemon").join(&session).exists());
+}
+
+#[test]
+fn who_is_refused_again_and_again_does_not_fill_the_log() {
+    let stage = Stage::new(&[]);
+    let _daemon = Daemon::start(&stage);
+    let socket = stage.home().join("daemon/socket");
+    let many: Vec<UnixStream> = (0..200).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    until("as many as are served", || {
+        said(&stage.home(), &json!({ "v": 1, "ask": "status" })).contains("try again")
+    });
+    drop(many);
+    until("room", || stage.ran(&["status"]).code == Some(0));
+    let log = stage.ran(&["--json", "logs", "-n", "1000"]).lines();
+    let refused = log.iter().filter(|line| line["what"] == "refused").count();
+    assert_eq!(refused, 1, "{log:?}");
+}
