@@ -55,7 +55,8 @@ impl Tree {
         Ok(file)
     }
 
-    /// A package without scripts: what it installs is all it does, and a home is never its business.
+    /// The package, with scripts that do nothing but have the service manager read its unit, and end what runs from it before it goes: a
+    /// home is never its business.
     pub(super) fn debian(&self, out: &Path) -> Result<PathBuf> {
         self.debian_as(version(), out)
     }
@@ -70,6 +71,9 @@ impl Tree {
         fs::create_dir_all(&data)?;
         check(Command::new("cp").args(["-a", "-T"]).arg(&self.path).arg(data.join("usr")))?;
         write(&work.join("control/control"), control(version, &self.path)?.as_bytes())?;
+        for script in ["postinst", "prerm", "postrm"] {
+            put(&root().join("packaging").join(script), &work.join("control").join(script), 0o755)?;
+        }
         write(&work.join("debian-binary"), b"2.0\n")?;
         tar(&data, ".", &work.join("data.tar.gz"))?;
         tar(&work.join("control"), ".", &work.join("control.tar.gz"))?;

@@ -43,6 +43,8 @@ systemd-analyze verify bailey@ann.service && echo '-- verified'
 systemd-analyze --no-pager security bailey@ann.service | tail -n 1 | sed 's/^/-- /'
 systemctl start bailey@ann && echo '-- started'
 as status | sed 's/^/-- /'
+grep Umask /proc/$(pid)/status | sed 's/^/-- /'
+systemctl enable bailey@ann 2>/dev/null && ls /etc/systemd/system/multi-user.target.wants | grep bailey@ | sed 's/^/-- enabled /'
 systemctl reload bailey@ann && echo '-- reloaded'
 systemctl start prove@ann && echo '-- proved'
 grep ' held, ' /proved | sed 's/^/-- /'
@@ -52,13 +54,20 @@ kill -9 "$(pid)"
 for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1; as status >/dev/null 2>&1 && break; done
 as status | sed 's/^/-- again /'
 systemctl stop bailey@ann && echo "-- stopped: $(systemctl show bailey@ann -p Result --value)"
-as logs | sed 's/^/   /'
+systemctl start bailey@ann && as status | sed 's/^/-- once more /'
+daemon=$(pid)
+dpkg -r bailey >/dev/null 2>&1 && echo '-- removed'
+ls "/proc/$daemon" >/dev/null 2>&1 && echo '-- a removed daemon runs'
+ls /etc/systemd/system/multi-user.target.wants | grep bailey@ | sed 's/^/-- left /'
+systemctl cat bailey@ann >/dev/null 2>&1 && echo '-- left its unit'
+ls -d /home/ann/.bailey/journal.db | sed 's/^/-- kept /'
+sed 's/^/   /' /home/ann/.bailey/daemon/log
 echo '-- end'
 systemctl poweroff
 "#;
 
 /// What must be said for it to have worked.
-const SAID: [&str; 8] = [
+const SAID: [&str; 13] = [
     "-- verified",
     "-- started",
     "-- reloaded",
@@ -67,7 +76,15 @@ const SAID: [&str; 8] = [
     "memory limit (enforced)",
     "-- again up",
     "-- stopped: success",
+    "-- Umask:\t0022",
+    "-- enabled bailey@ann.service",
+    "-- once more up",
+    "-- removed",
+    "-- kept /home/ann/.bailey/journal.db",
 ];
+
+/// What must not be said.
+const UNSAID: [&str; 2] = ["-- a removed daemon runs", "-- left "];
 
 /// Installs the package in a guest, and tries the service.
 pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
@@ -85,6 +102,9 @@ pub(super) fn run(tree: &Tree, out: &Path) -> Result<()> {
     println!("{}", told.join("\n"));
     for wanted in SAID {
         ensure!(said.contains(wanted), "the guest never said `{wanted}`:\n{said}");
+    }
+    for unwanted in UNSAID {
+        ensure!(!said.contains(unwanted), "the guest said `{unwanted}`:\n{said}");
     }
     fs::remove_file(disk)?;
     Ok(fs::remove_dir_all(place)?)
