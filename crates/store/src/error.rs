@@ -52,7 +52,7 @@ pub enum StoreError {
     /// A newer Bailey wrote the file.
     #[error(
         "database `{}` has schema version {found}, but this program knows versions up to {supported}: \
-         a newer Bailey wrote it; upgrade this one", path.display()
+         a newer Bailey wrote it; upgrade this one, or end it where the newer one is installed already", path.display()
     )]
     TooNew {
         /// The database file.

@@ -171,7 +171,7 @@ fn use_wal(connection: &Connection) -> Result<(), StoreError> {
 }
 
 fn migrate(connection: &mut Connection, migrations: &[Migration]) -> Result<(), StoreError> {
-    let supported = migrations.last().map_or(0, |last| last.version);
+    let supported = supported(migrations);
     let found = version(connection)?;
     if found > supported {
         return Err(StoreError::TooNew { path: PathBuf::new(), found, supported });
@@ -189,6 +189,11 @@ fn migrate(connection: &mut Connection, migrations: &[Migration]) -> Result<(), 
     Ok(())
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+/// The newest version that a program with these steps knows.
+pub(crate) fn supported(migrations: &[Migration]) -> u32 {
+    migrations.last().map_or(0, |last| last.version)
+}
+
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }

@@ -26,6 +26,8 @@ pub struct Database {
     path: PathBuf,
     connection: rusqlite::Connection,
     turns: Turns,
+    /// The schema's version that this program writes.
+    schema: u32,
 }
 
 impl Database {
@@ -35,7 +37,8 @@ impl Database {
     /// As [`Store::open`].
     pub fn open(path: &Path, migrations: &[Migration]) -> Result<Self, StoreError> {
         let connection = open::writable(path, migrations).map_err(|error| error.at(path))?;
-        Ok(Self { path: path.to_path_buf(), connection, turns: Turns::open(path)? })
+        let schema = open::supported(migrations);
+        Ok(Self { path: path.to_path_buf(), connection, turns: Turns::open(path)?, schema })
     }
 
     /// All files that the database consists of.
@@ -85,10 +88,10 @@ impl Store {
     /// # Errors
     /// `Access` when there can be no thread.
     pub fn start(database: Database) -> Result<Self, StoreError> {
-        let Database { path, connection, turns } = database;
+        let Database { path, connection, turns, schema } = database;
         let path = Arc::new(path);
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-        let writer = Writer::new(Arc::clone(&path), connection, turns);
+        let writer = Writer::new(Arc::clone(&path), connection, turns, schema);
         let thread = thread::Builder::new().name("store-write".into()).spawn(move || writer.run(queue));
         let thread = thread
             .map_err(|source| StoreError::Access { path: path.to_path_buf(), source: Arc::new(source) })?;

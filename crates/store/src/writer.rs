@@ -4,7 +4,7 @@
 
 use crate::{
     StoreError, Tx,
-    open::BUSY_TIMEOUT,
+    open::{BUSY_TIMEOUT, version},
     turn::{Turn, Turns},
 };
 use rusqlite::Connection;
@@ -103,17 +103,20 @@ pub(crate) struct Writer {
     path: Arc<PathBuf>,
     connection: Connection,
     turns: Turns,
+    /// The schema's version that this program writes.
+    schema: u32,
     grade: Option<Grade>,
     #[cfg(feature = "controls")]
     careless: bool,
 }
 
 impl Writer {
-    pub(crate) fn new(path: Arc<PathBuf>, connection: Connection, turns: Turns) -> Self {
+    pub(crate) fn new(path: Arc<PathBuf>, connection: Connection, turns: Turns, schema: u32) -> Self {
         Self {
             path,
             connection,
             turns,
+            schema,
             grade: None,
             #[cfg(feature = "controls")]
             careless: false,
@@ -225,9 +228,23 @@ impl Writer {
                 Err(StoreError::Busy { .. }) if start.elapsed() < BUSY_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                result => return result.map(|()| turn),
+                result => {
+                    result?;
+                    self.is_ours()?;
+                    return Ok(turn);
+                }
             }
         }
+    }
+
+    /// That the schema is not a newer one: a newer program may take the file over while this one has it open.
+    fn is_ours(&self) -> Result<(), StoreError> {
+        let found = version(&self.connection)?;
+        if found > self.schema {
+            self.execute("ROLLBACK")?;
+            return Err(StoreError::TooNew { path: PathBuf::new(), found, supported: self.schema });
+        }
+        Ok(())
     }
 
     fn execute(&self, sql: &str) -> Result<(), StoreError> {

@@ -77,6 +77,26 @@ fn a_newer_database_is_refused_by_name() {
     assert!(text.contains("test.db") && text.contains("upgrade"), "{text}");
 }
 
+/// A program that has the file open while a newer one takes it over writes nothing in a schema that it does not know.
+#[test]
+fn who_has_a_database_open_that_became_newer_writes_nothing_more() {
+    let (_directory, path) = fresh();
+    let older = open(&path);
+    insert(&older, 7).unwrap();
+    // The control: what another program of the same version does is in nobody's way.
+    insert(&open(&path), 8).unwrap();
+    insert(&older, 9).unwrap();
+    let newer = Migration { version: 9, sql: "ALTER TABLE number ADD COLUMN extra TEXT" };
+    let newer = Store::open(&path, &[SCHEMA[0], newer]).unwrap();
+    for _ in 0..2 {
+        let error = insert(&older, 10).unwrap_err();
+        assert!(matches!(error, StoreError::TooNew { found: 9, supported: 1, .. }), "{error}");
+        assert!(error.to_string().contains("test.db"), "{error}");
+    }
+    insert(&newer, 11).unwrap();
+    assert_eq!(committed(&path), [7, 8, 9, 11]);
+}
+
 #[test]
 fn garbage_is_refused_and_left_alone() {
     for garbage in [b"x".repeat(10), b"not a database, but a long text\n".repeat(400)] {
