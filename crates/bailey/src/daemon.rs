@@ -13,6 +13,7 @@ mod attached;
 pub(crate) mod bridge;
 mod channels;
 pub(crate) mod client;
+pub(crate) mod first;
 mod health;
 mod inbox;
 pub(crate) mod link;

@@ -4,6 +4,7 @@ use crate::{
     daemon::{
         self, LOG, alone,
         client::Client,
+        first,
         log::as_now,
         wire::{Ask, ChannelState, MemoryState, PageState, Running, Status, Told},
     },
@@ -47,6 +48,9 @@ pub(super) async fn start(
     printer: &Printer,
 ) -> Result<ExitCode> {
     if foreground {
+        if first::is_first() {
+            return first::keep().await;
+        }
         if detached {
             rustix::process::setsid().context("cannot leave the terminal")?;
         }

@@ -11,7 +11,7 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     os::unix::net::UnixStream,
     path::Path,
-    process::Stdio,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -138,6 +138,60 @@ fn another_version_is_told_so_and_can_end_the_daemon() {
     assert!(told.contains("stopping"), "{told}");
     until("its end", || !is_there(process));
     std::mem::forget(daemon);
+}
+
+/// The processes that have ended and that nobody has reaped, of those whose parent is this one.
+fn unreaped(parent: u64) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let stats = processes.filter_map(|it| fs::read_to_string(it.path().join("stat")).ok());
+    let of_it = |stat: String| {
+        let (_, rest) = stat.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        Some((fields.next()? == "Z", fields.next()?.parse::<u64>().ok()?))
+    };
+    stats.filter_map(of_it).filter(|it| *it == (true, parent)).count()
+}
+
+/// In a container it may be the first process, to which all come that lost their parents.
+#[test]
+fn as_the_first_process_of_a_container_it_reaps_whoever_ends() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = stage.model(Vec::new());
+    let mut first = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        first.args(["--user", "--map-root-user"]);
+    }
+    first.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+    let orphans = "for i in 1 2 3; do (sleep 0.5 & ); done; exec \"$@\"";
+    let as_first = |script: &str, program: &std::ffi::OsStr| {
+        let mut command = Command::new(first.get_program());
+        command.args(first.get_args()).args(["sh", "-c", script, "sh"]).arg(program);
+        command
+    };
+    if !as_first("exec true", "true".as_ref()).status().is_ok_and(|status| status.success()) {
+        return println!("SKIPPED: no PID namespace can be made here");
+    }
+    let start = stage.bailey(&["start", "--foreground"]);
+    let mut command = as_first(orphans, start.get_program());
+    let mut held = command.args(start.get_args()).stderr(Stdio::null()).spawn().unwrap();
+    until("the daemon", || stage.ran(&["status"]).code == Some(0));
+    let child = fs::read_to_string(format!("/proc/{0}/task/{0}/children", held.id())).unwrap();
+    let child: u64 = child.trim().parse().unwrap();
+    until("the ends of those who lost their parents", || {
+        thread::sleep(Duration::from_millis(600));
+        unreaped(child) == 0
+    });
+    // What it is to hear it hears, and tells how the daemon ended.
+    end(child, "-TERM");
+    assert_eq!(held.wait().unwrap().code(), Some(0));
+
+    // The control: whoever reaps nobody keeps them.
+    let mut held = as_first(orphans, "sleep".as_ref()).arg("20").spawn().unwrap();
+    thread::sleep(Duration::from_millis(1200));
+    let child = fs::read_to_string(format!("/proc/{0}/task/{0}/children", held.id())).unwrap();
+    assert_eq!(unreaped(child.trim().parse().unwrap()), 3);
+    held.kill().unwrap();
+    held.wait().unwrap();
 }
 
 #[test]

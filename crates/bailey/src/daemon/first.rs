@@ -1,0 +1,56 @@
+//! The first process of a container, or of any PID namespace: whom parents left behind there becomes its child, and nobody else reaps
+//! it (pid_namespaces(7)).
+
+use super::process;
+use crate::exit;
+use anyhow::{Context as _, Result};
+use rustix::process::{Signal, WaitOptions, WaitStatus, kill_process, wait};
+use std::{
+    env,
+    process::{Command, ExitCode, id},
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a process ends with that a signal ended, besides the signal's number.
+const BY_SIGNAL: i32 = 128;
+
+/// Whether this process is that.
+pub(crate) fn is_first() -> bool {
+    id() == 1
+}
+
+/// Has the daemon be a child of this process, which passes on what it is to hear and reaps whoever else ends: how the daemon ended.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) async fn keep() -> Result<ExitCode> {
+    let hear = |kind: SignalKind| signal(kind).context("signals cannot be heard");
+    let mut hang_up = hear(SignalKind::hangup())?;
+    let mut terminate = hear(SignalKind::terminate())?;
+    let mut interrupt = hear(SignalKind::interrupt())?;
+    let mut ended = hear(SignalKind::child())?;
+    let child = Command::new("/proc/self/exe").args(env::args_os().skip(1)).spawn();
+    let daemon =
+        process(child.context("the daemon cannot be started")?.id()).context("a process has no number")?;
+    loop {
+        while let Ok(Some((pid, how))) = wait(WaitOptions::NOHANG) {
+            if pid == daemon {
+                return Ok(code(how));
+            }
+        }
+        let signal = tokio::select! {
+            _ = ended.recv() => continue,
+            _ = hang_up.recv() => Signal::HUP,
+            _ = terminate.recv() => Signal::TERM,
+            _ = interrupt.recv() => Signal::INT,
+        };
+        // Where it has just ended, that is seen next.
+        kill_process(daemon, signal).ok();
+    }
+}
+
+fn code(how: WaitStatus) -> ExitCode {
+    let by_signal = || how.terminating_signal().map(|signal| BY_SIGNAL + signal);
+    let code = how.exit_status().or_else(by_signal).and_then(|code| u8::try_from(code).ok());
+    ExitCode::from(code.unwrap_or(exit::FAILED))
+}
