@@ -44,7 +44,7 @@ use crate::{
     config::Config,
     exit::Mistyped,
     front::short,
-    home::Home,
+    home::{Begun, Home},
     print::Printer,
 };
 use anyhow::{Context as _, Result};
@@ -79,11 +79,23 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             wait(daemon::start(&home()?, foreground, detached, held, printer))
         }
         Command::Stop { patience } => wait(daemon::stop(&home()?, patience, printer)),
-        Command::Status => wait(daemon::status(&home()?, printer)),
+        Command::Status => {
+            let root = Home::place(cli.home.clone())?;
+            // Whoever only asks makes no home.
+            let is_there =
+                root.try_exists().with_context(|| format!("cannot look at `{}`", root.display()))?;
+            match is_there {
+                true => wait(daemon::status(&home()?, printer)),
+                false => Ok(daemon::status_of_none(&root, printer)),
+            }
+        }
         Command::Reload => wait(daemon::reload(&home()?, printer)),
         Command::Logs { follow, lines } => wait(daemon::logs(&home()?, follow, lines, printer)),
         Command::Backup { to, with_keys } => wait(backup::run(&home()?, to, with_keys, printer)),
-        Command::Restore { from } => wait(backup::restore(&home()?, &from, printer)),
+        Command::Restore { from } => {
+            let begun = Begun::at(&Home::place(cli.home.clone())?)?;
+            wait(backup::restore(&home()?, begun, &from, printer))
+        }
         Command::Schedule(asked) => wait(schedule::run(&home()?, asked, printer)),
         Command::Channels(Channels::Run { channel }) => wait(channels::bridge(&home()?, &channel, printer)),
         Command::Page(command) => wait(page::run(&home()?, command, printer)),

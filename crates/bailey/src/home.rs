@@ -58,18 +58,46 @@ pub(crate) struct Home {
     pub(crate) agent: Option<String>,
 }
 
+/// What of a home is not there before a command makes it. It goes again when this does, unless the command came to its end: a home that is
+/// left where one is refused would be taken for one.
+#[derive(Debug)]
+pub(crate) struct Begun(Vec<PathBuf>);
+
+impl Begun {
+    /// Looks at where the home is to lie, before it is opened.
+    pub(crate) fn at(root: &Path) -> Result<Self> {
+        let innermost = std::path::absolute(root)?.join("sessions");
+        let missing = innermost.ancestors().take_while(|path| path.symlink_metadata().is_err());
+        Ok(Self(missing.map(Path::to_path_buf).collect()))
+    }
+
+    pub(crate) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        // The innermost first; what somebody put something into stays.
+        self.0.iter().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+}
+
 impl Home {
-    /// Finds the home and makes what is missing. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where that
+    /// Where the home lies, or is to lie. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where that
     /// exists already, `~/.bailey`. What is set to nothing is not set, and data lies nowhere relative to where one happens to be (XDG Base
     /// Directory Specification): a repository would bring its own home.
-    pub(crate) fn open(flag: Option<PathBuf>) -> Result<Self> {
-        let user = user_home()?;
+    pub(crate) fn place(flag: Option<PathBuf>) -> Result<PathBuf> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let xdg = set("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("bailey"));
-        let root = flag
-            .or_else(|| set("BAILEY_HOME"))
-            .or_else(|| xdg.filter(|dir| dir.is_dir()))
-            .unwrap_or_else(|| user.join(".bailey"));
+        let named = flag.or_else(|| set("BAILEY_HOME")).or_else(|| xdg.filter(|dir| dir.is_dir()));
+        named.map_or_else(|| Ok(user_home()?.join(".bailey")), Ok)
+    }
+
+    /// Finds the home and makes what is missing.
+    pub(crate) fn open(flag: Option<PathBuf>) -> Result<Self> {
+        let user = user_home()?;
+        let root = Self::place(flag)?;
         if root.is_dir() {
             is_fit(&root)?;
         }

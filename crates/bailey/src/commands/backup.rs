@@ -3,6 +3,7 @@
 //! A copy is a directory: the files of the home as they are, the journal as one moment had it, and a list of digests that sha256sum(1)
 //! reads. So there is no format of our own to be parsed, and who has only a copy and no Bailey can look at all of it.
 
+mod beneath;
 mod files;
 mod restore;
 mod sums;
@@ -142,18 +143,20 @@ fn look_for_room(home: &Home, to: &Path, keys: &TakenKeys<'_>) -> Result<()> {
     let files = files::all(home, keys)?;
     let of_files: u64 = files.iter().map(|file| file.bytes.next_multiple_of(BLOCK)).sum();
     let needed = of_files + Room::of(&home.journal())?.journal;
-    let stat = statvfs(to)?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    // One that lives in memory without a limit counts nothing.
-    if stat.f_blocks > 0 && free < needed {
-        let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
-        bail!(
-            "a copy needs {:.1} MiB, and {:.1} MiB are free there: make room, or name a place on another disk (`bailey backup DIR`)",
-            mib(needed),
-            mib(free)
-        );
+    if let Some(short) = short_of(to, needed)? {
+        bail!("a copy {short} there: make room, or name a place on another disk (`bailey backup DIR`)");
     }
     Ok(())
+}
+
+/// What is said where there is less room than is needed, in bytes.
+fn short_of(at: &Path, needed: u64) -> Result<Option<String>> {
+    let stat = statvfs(at)?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+    // One that lives in memory without a limit counts nothing.
+    let is_short = stat.f_blocks > 0 && free < needed;
+    Ok(is_short.then(|| format!("needs {:.1} MiB, and {:.1} MiB are free", mib(needed), mib(free))))
 }
 
 /// Holds what is just being made, so that nobody takes it for one that was cut off; none where another process does.

@@ -249,6 +249,18 @@ pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The same where there is no home.
+pub(super) fn status_of_none(root: &Path, printer: &Printer) -> ExitCode {
+    if printer.is_json() {
+        printer.json(&json!({ "pid": null, "stopped": null }));
+    }
+    printer.note(&format!(
+        "no daemon runs, for there is no home at `{}`: name another one (--home DIR or BAILEY_HOME), or make it and start one: bailey start",
+        root.display()
+    ));
+    ExitCode::from(exit::FAILED)
+}
+
 /// Since when everything is stopped. That this cannot be read is told by whatever begins.
 fn stopped(home: &Home) -> Option<Timestamp> {
     let journal = Some(home.journal()).filter(|path| path.exists())?;

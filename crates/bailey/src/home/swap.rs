@@ -16,7 +16,7 @@ use std::{
 };
 
 /// That file.
-const MARK: &str = "restoring.json";
+pub(crate) const MARK: &str = "restoring.json";
 /// The journal of each.
 const JOURNAL: &str = "journal.db";
 /// What goes on in the new home, where the copy has none of it.

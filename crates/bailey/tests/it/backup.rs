@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::{
     fs,
     io::{Seek as _, SeekFrom, Write as _},
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -68,6 +68,22 @@ fn nothing_left(stage: &Stage) {
     let left: Vec<String> =
         names.filter(|name| name.contains("restoring") || name.contains(".new-")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// When something was last made or removed in a folder.
+fn changed(folder: &Path) -> (i64, i64) {
+    let about = fs::metadata(folder).unwrap();
+    (about.mtime(), about.mtime_nsec())
+}
+
+/// Puts a file into a copy, and into its list.
+fn put_in(copy: &Path, path: &str) {
+    let file = copy.join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, "{}\n").unwrap();
+    let sum = Command::new("sha256sum").arg(path).current_dir(copy).output().unwrap();
+    let mut list = fs::OpenOptions::new().append(true).open(copy.join("SHA256SUMS")).unwrap();
+    list.write_all(&sum.stdout).unwrap();
 }
 
 #[test]
@@ -240,6 +256,8 @@ fn a_journal_whose_pages_are_damaged_is_named() {
 fn what_is_damaged_or_hostile_changes_nothing() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     task(&stage, "once");
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    fs::write(stage.home().join("policy/mine.toml"), "").unwrap();
     let whole = stage.folder().join("copy");
     backup(&stage, &[whole.to_str().unwrap()]);
     let outside = stage.folder().join("outside");
@@ -257,16 +275,28 @@ fn what_is_damaged_or_hostile_changes_nothing() {
             "not what the list says",
             Box::new(|copy| fs::write(copy.join("config.toml"), "model = \"x/y\"\n").unwrap()),
         ),
-        ("a file gone", "cannot copy", Box::new(|copy| fs::remove_file(copy.join("config.toml")).unwrap())),
+        ("a file gone", "is not there", Box::new(|copy| fs::remove_file(copy.join("config.toml")).unwrap())),
         ("no list", "no copy of a home", Box::new(|copy| fs::remove_file(copy.join("SHA256SUMS")).unwrap())),
         (
             "a link in a file's place",
-            "cannot copy",
+            "is a link",
             Box::new(|copy| {
                 fs::remove_file(copy.join("config.toml")).unwrap();
                 symlink(&outside, copy.join("config.toml")).unwrap();
             }),
         ),
+        (
+            "a link in a folder's place, to what is as the list says",
+            "lies behind one",
+            Box::new(|copy| {
+                fs::remove_dir_all(copy.join("policy")).unwrap();
+                symlink(whole.join("policy"), copy.join("policy")).unwrap();
+            }),
+        ),
+        ("a file of the daemon", "`daemon/socket`", Box::new(|copy| put_in(copy, "daemon/socket"))),
+        ("what a session changed", "`sessions/x/a`", Box::new(|copy| put_in(copy, "sessions/x/a"))),
+        ("what signs checkpoints", "`journal.key`", Box::new(|copy| put_in(copy, "journal.key"))),
+        ("a restore half done", "`restoring.json`", Box::new(|copy| put_in(copy, "restoring.json"))),
         (
             "a path that leads out",
             "names no file of the copy",
@@ -274,7 +304,7 @@ fn what_is_damaged_or_hostile_changes_nothing() {
         ),
         (
             "a pipe",
-            "it is no file",
+            "is no file",
             Box::new(|copy| {
                 fs::remove_file(copy.join("config.toml")).unwrap();
                 assert!(Command::new("mkfifo").arg(copy.join("config.toml")).status().unwrap().success());
@@ -335,17 +365,88 @@ fn what_is_damaged_or_hostile_changes_nothing() {
         let copy = stage.folder().join("damaged");
         assert!(Command::new("cp").arg("-a").arg(&whole).arg(&copy).status().unwrap().success());
         damage(&copy);
+        let begun = changed(stage.folder());
         let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
         assert!(
             ran.code != Some(0) && ran.stderr.contains(why) && ran.stderr.contains("nothing was changed"),
             "{what}: {ran:?}"
         );
+        // What a list can tell is looked at before anything is written; that the chain holds, in the journal that it is to be.
+        assert_eq!(changed(stage.folder()) != begun, what == "an entry that was changed", "{what}");
         assert_eq!(state(), before, "{what}");
         fs::remove_dir_all(&copy).unwrap();
         nothing_left(&stage);
     }
     // The control: the whole one is taken.
     assert_eq!(stage.ran(&["restore", whole.to_str().unwrap()]).code, Some(0));
+}
+
+/// A file of holes takes no room where it is, and all of it where it is copied to.
+#[test]
+fn what_has_no_room_is_not_brought_back() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let copy = stage.folder().join("copy");
+    backup(&stage, &[copy.to_str().unwrap()]);
+    let small = stage.folder().join("small");
+    fs::create_dir(&small).unwrap();
+    let Some(_mounted) = Mounted::at(&small, "32m") else { return };
+    let restore = || {
+        let mut restore = Command::new(env!("CARGO_BIN_EXE_bailey"));
+        Ran::of(restore.arg("--home").arg(small.join("home")).arg("restore").arg(&copy).output().unwrap())
+    };
+    let config = copy.join("config.toml");
+    let text = fs::read(&config).unwrap();
+    fs::OpenOptions::new().write(true).open(&config).unwrap().set_len(1 << 30).unwrap();
+    let ran = restore();
+    assert!(ran.code == Some(1) && ran.stderr.contains("nothing was changed"), "{ran:?}");
+    assert!(ran.stderr.contains(" needs 102") && ran.stderr.contains("MiB are free in `"), "{ran:?}");
+    assert_eq!(names(&small), [""; 0]);
+    // The control, also where a restore that was killed left no room.
+    fs::write(&config, text).unwrap();
+    let cut = small.join("home.restoring-4711");
+    fs::create_dir_all(small.join("home/sessions")).unwrap();
+    fs::create_dir(&cut).unwrap();
+    fs::write(cut.join("journal.db"), vec![b'x'; 64 << 20]).unwrap_err();
+    let ran = restore();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn whoever_is_refused_or_only_asks_leaves_no_new_home() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "once");
+    let copy = stage.folder().join("copy");
+    backup(&stage, &[copy.to_str().unwrap()]);
+    let torn = stage.folder().join("torn");
+    assert!(Command::new("cp").arg("-a").arg(&copy).arg(&torn).status().unwrap().success());
+    fs::remove_file(torn.join("config.toml")).unwrap();
+    let at = |home: &str, arguments: &[&str]| {
+        let mut bailey = Command::new(env!("CARGO_BIN_EXE_bailey"));
+        Ran::of(bailey.current_dir(stage.folder()).args(["--home", home]).args(arguments).output().unwrap())
+    };
+    let is_there = || stage.folder().join("new").exists();
+    for from in ["torn", "nowhere"] {
+        let ran = at("new/home", &["restore", from]);
+        assert!(ran.code == Some(1) && !is_there(), "{from}: {ran:?}");
+    }
+    let ran = at("new/home", &["status"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("no home at `new/home`") && !is_there(), "{ran:?}");
+    let ran = at("new/home", &["--json", "status"]);
+    assert_eq!((ran.code, &ran.lines()[0]), (Some(1), &json!({ "pid": null, "stopped": null })), "{ran:?}");
+    assert!(!is_there());
+    // What was there stays, also where it is empty.
+    fs::create_dir(stage.folder().join("empty")).unwrap();
+    assert_eq!(at("empty", &["restore", "torn"]).code, Some(1));
+    assert_eq!(names(&stage.folder().join("empty")), [""; 0]);
+    // The control: what is not refused makes one.
+    let ran = at("new/home", &["restore", "copy"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        stage.folder().join("new/home/journal.db").exists()
+            && stage.folder().join("new/home/sessions").exists()
+    );
+    assert_eq!(at("new/home", &["status"]).code, Some(1));
 }
 
 #[test]
@@ -739,14 +840,12 @@ fn a_lock_is_left_out_by_its_place_and_not_by_its_name() {
     }
 
     // One of before has it, and it comes back with none.
-    let pool = copy.join("pool/0.json");
-    fs::create_dir(copy.join("pool")).unwrap();
-    fs::write(&pool, "{}\n").unwrap();
-    let sum = Command::new("sha256sum").arg("pool/0.json").current_dir(&copy).output().unwrap();
-    let mut list = fs::OpenOptions::new().append(true).open(copy.join("SHA256SUMS")).unwrap();
-    list.write_all(&sum.stdout).unwrap();
-    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    put_in(&copy, "pool/0.json");
+    put_in(&copy, "schedules.lock");
+    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("anew: pool, schedules.lock"), "{ran:?}");
     assert!(home.join("agents/lock/settings.toml").exists() && !home.join("pool").exists());
+    assert!(!home.join("schedules.lock").exists());
 }
 
 /// What is in a copy, and what is not, with why.

@@ -1,8 +1,8 @@
 //! What of a home is in a copy: its files, and what its links lead to, without what runs, what is made anew, and what is on its way to
 //! another name.
 
-use super::{ENV, POOL};
-use crate::home::Home;
+use super::{ENV, JOURNAL, POOL};
+use crate::home::{Home, swap};
 use anyhow::{Context as _, Result, bail};
 use std::{
     ffi::OsStr,
@@ -13,7 +13,7 @@ use std::{
 
 /// What lies in a home and is no part of a copy: what runs, what is made anew, what says of layers that nobody used them yet, and what is
 /// another copy.
-const LEFT_OUT: [&str; 9] = [
+const LEFT_OUT: [&str; 10] = [
     "guests",
     "lock",
     "schedules.lock",
@@ -23,7 +23,11 @@ const LEFT_OUT: [&str; 9] = [
     "sessions",
     POOL,
     "backups",
+    swap::MARK,
 ];
+/// What of that copies of before have, which left less out. It is no part of a home that is brought back: an older copy may say that
+/// workspaces are ready which were used since.
+const OF_BEFORE: [&str; 4] = [POOL, "schedules.lock", "health.json", "health.json.new"];
 /// The journal's own files, which are copied in their own way; its key, which signs one line of checkpoints, and two journals with it could
 /// sign two; and what a salvage kept, or left half done.
 const OF_JOURNAL: &str = "journal.";
@@ -141,15 +145,27 @@ fn target(home: &Home, link: &Path, links: usize, with_keys: bool) -> Result<Pat
         .with_context(|| format!("`{shown}` is a link that leads nowhere: correct it, or remove it"))?;
     // What is left out is so under each of its names; and a home lies in no copy twice.
     let is_out = match target.strip_prefix(&home.root) {
-        Ok(within) => {
-            within.as_os_str().is_empty() || within.ancestors().any(|part| is_left_out(part, with_keys))
-        }
+        Ok(within) => within.as_os_str().is_empty() || is_within_left_out(within, with_keys),
         Err(_) => home.root.starts_with(&target),
     };
     if is_out {
         bail!("`{shown}` is a link to `{}`, which no copy holds: remove it", target.display());
     }
     Ok(target)
+}
+
+/// Whether no copy has what lies there, with keys or without: who made the copy did not put it there.
+pub(super) fn is_foreign(path: &Path) -> bool {
+    path != Path::new(JOURNAL) && is_within_left_out(path, true)
+}
+
+/// Whether it is what copies of before have, and those of today do not.
+pub(super) fn is_of_before(path: &Path) -> bool {
+    parts(path).first().is_some_and(|top| OF_BEFORE.contains(top))
+}
+
+fn is_within_left_out(path: &Path, with_keys: bool) -> bool {
+    path.ancestors().any(|part| is_left_out(part, with_keys))
 }
 
 /// Whether what lies there in a home is no part of a copy. Locks are named with their places: an agent or a channel may be called so.
@@ -186,7 +202,7 @@ fn parts(path: &Path) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_left_out, is_passing};
+    use super::{is_foreign, is_left_out, is_of_before, is_passing};
     use std::path::Path;
 
     #[test]
@@ -231,5 +247,34 @@ mod tests {
             assert!(!is_in(path), "{path}");
         }
         assert!(!is_left_out(Path::new(".env"), true));
+    }
+
+    #[test]
+    fn what_no_copy_has_is_foreign_to_each_with_all_that_lies_in_it() {
+        let is_foreign = |path: &str| is_foreign(Path::new(path));
+        for path in [
+            "daemon",
+            "daemon/socket",
+            "sessions/019/upper/a.txt",
+            "backups/20350310T110000Z/journal.db",
+            "journal.key",
+            "journal.db-wal",
+            "journal.db/x",
+            "lock",
+            "archive/lock",
+            "channels/phone/lock",
+            "restoring.json",
+        ] {
+            assert!(is_foreign(path) && !is_of_before(Path::new(path)), "{path}");
+        }
+        for path in
+            ["journal.db", ".env", "config.toml", "agents/daemon/settings.toml", "channels/lock/people.json"]
+        {
+            assert!(!is_foreign(path), "{path}");
+        }
+        for path in ["pool/0.json", "schedules.lock", "health.json"] {
+            assert!(is_of_before(Path::new(path)), "{path}");
+        }
+        assert!(!is_of_before(Path::new("agents/pool")));
     }
 }

@@ -1,10 +1,15 @@
 //! The way back: a copy takes a home's place, wholly or not at all.
 
-use super::{ENV, JOURNAL, POOL, hold, sums::Sums};
+use super::{
+    ENV, JOURNAL,
+    beneath::Beneath,
+    files, hold, short_of,
+    sums::{self, Compared, Sums},
+};
 use crate::{
     commands::{channels, estop::running::in_use},
     daemon::client::Client,
-    home::{Home, make_private, swap},
+    home::{Begun, Home, make_private, swap},
     identity,
     print::Printer,
     schedules::Schedules,
@@ -15,8 +20,9 @@ use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
 use serde_json::json;
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -24,21 +30,29 @@ use std::{
 
 /// What the name of a home that is being made has behind that of the home, before its process.
 const NEW: &str = "restoring-";
+const UNCHANGED: &str = "nothing was changed";
 
-pub(in crate::commands) async fn run(home: &Home, from: &Path, printer: &Printer) -> Result<ExitCode> {
+pub(in crate::commands) async fn run(
+    home: &Home,
+    begun: Begun,
+    from: &Path,
+    printer: &Printer,
+) -> Result<ExitCode> {
     let from = fs::canonicalize(from).with_context(|| format!("cannot find `{}`", from.display()))?;
     unused(home)?;
     let name = home.root.file_name().and_then(OsStr::to_str).context("the home has no name")?;
     let beside = |what: &str| home.root.with_file_name(format!("{name}.{what}"));
+    // Before room is looked for, which it takes.
     remove_cut_off(&home.root, &beside(NEW))?;
+    let compared = compare(home, &from, printer).context(UNCHANGED)?;
     let new = beside(&format!("{NEW}{}", std::process::id()));
     make_private(&new)?;
     let held = hold(&new);
-    let entries = match prepare(home, &from, &new).await {
+    let entries = match prepare(home, &from, &compared, &new).await {
         Ok(prepared) => prepared,
         Err(error) => {
             fs::remove_dir_all(&new).ok();
-            return Err(error.context("nothing was changed"));
+            return Err(error.context(UNCHANGED));
         }
     };
     unused(home).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
@@ -51,10 +65,11 @@ pub(in crate::commands) async fn run(home: &Home, from: &Path, printer: &Printer
     if let Err(error) = swap::exchange(&home.root, &new, &before) {
         // It holds the keys, too.
         fs::remove_dir_all(&new).ok();
-        return Err(error.context("nothing was changed"));
+        return Err(error.context(UNCHANGED));
     }
     // It is the home itself from here on.
     drop(held);
+    begun.keep();
     swap::finish(&home.root)?;
     let stopped = stopped(home).await?;
     identity::tell_stopped(home, stopped)?;
@@ -116,21 +131,48 @@ async fn stopped(home: &Home) -> Result<Option<Timestamp>> {
     Ok(journal.stopped().await?)
 }
 
-/// Makes the home that will be, and looks that it holds: the newest entry that it brings back.
-async fn prepare(home: &Home, from: &Path, new: &Path) -> Result<u64> {
-    let sums = Sums::read(from)?;
-    if !sums.paths().any(|path| path == Path::new(JOURNAL)) {
+/// Looks at a copy before anything is written: that it is one, that it has nothing which no copy has, that there is room for it, and that each
+/// file is what its list says.
+fn compare(home: &Home, from: &Path, printer: &Printer) -> Result<Compared> {
+    let copy = Beneath::open(from)?;
+    let mut list = Sums::read(&copy)?;
+    if !list.paths().any(|path| path == Path::new(JOURNAL)) {
         bail!("`{}` has no journal: it is no copy of a home", from.display());
     }
-    sums.copy_to(from, new)?;
+    let left = list.leave(files::is_of_before);
+    if let Some(foreign) = list.paths().find(|path| files::is_foreign(path)) {
+        bail!(
+            "`{}` names `{}`, which no copy has: somebody put it there. Take another copy, or find out who wrote this one, and take that \
+             line out of its list",
+            copy.shown(Path::new(sums::NAME)).display(),
+            foreign.display()
+        );
+    }
+    let measured = list.measure(copy)?;
+    // What is to be the home is made beside it.
+    let beside = home.root.parent().unwrap_or(Path::new("/"));
+    if let Some(short) = short_of(beside, measured.room())? {
+        bail!(
+            "what `{}` brings {short} in `{}`: make room there, or name a home on another disk (--home DIR)",
+            from.display(),
+            beside.display()
+        );
+    }
+    let compared = measured.compare()?;
+    let left: BTreeSet<&str> = left.iter().filter_map(|path| path.iter().next()?.to_str()).collect();
+    if !left.is_empty() {
+        let left = Vec::from_iter(left).join(", ");
+        printer.note(&format!("not taken from the copy, for a home makes it anew: {left}"));
+    }
+    Ok(compared)
+}
+
+/// Makes the home that will be, and looks that it holds: the newest entry that it brings back.
+async fn prepare(home: &Home, from: &Path, compared: &Compared, new: &Path) -> Result<u64> {
+    compared.copy_to(new)?;
     // The keys of this machine go on, where the copy has none.
     if !new.join(ENV).exists() && home.env_file().exists() {
-        super::sums::copy(&fs::canonicalize(home.env_file())?, &new.join(ENV))?;
-    }
-    // An older copy may say that workspaces are ready which were used since: they go on as they are.
-    match fs::remove_dir_all(new.join(POOL)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        _ => {}
+        sums::copy(&fs::canonicalize(home.env_file())?, &new.join(ENV))?;
     }
     let of_copy = Home { root: new.to_path_buf(), ..home.clone() };
     Schedules::begin_anew(&of_copy, SystemClock.now())?;

@@ -1,11 +1,12 @@
 //! The list of a copy's files with their digests, as sha256sum(1) writes and reads it.
 
+use super::{BLOCK, beneath::Beneath};
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::Hasher;
 use std::{
     collections::BTreeMap,
     fs::{File, OpenOptions},
-    io::{self, Read as _},
+    io::{self, Read, Write},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Component, Path, PathBuf},
 };
@@ -20,6 +21,26 @@ const PIECE: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     digests: BTreeMap<PathBuf, String>,
+    bytes: u64,
+}
+
+/// A list's files as they lie in a copy, of which nothing was read yet.
+#[derive(Debug)]
+pub(super) struct Measured {
+    copy: Beneath,
+    files: Vec<Listed>,
+}
+
+/// Those that are what the list says. Only these are copied.
+#[derive(Debug)]
+pub(super) struct Compared(Measured);
+
+/// A file of a list.
+#[derive(Debug)]
+struct Listed {
+    path: PathBuf,
+    digest: String,
+    /// How long it was when it was measured: no more of it is read, and no more is written.
     bytes: u64,
 }
 
@@ -57,15 +78,16 @@ impl Sums {
     ///
     /// # Errors
     /// What is wrong with it, and in which line.
-    pub(super) fn read(copy: &Path) -> Result<Self> {
-        let path = copy.join(NAME);
+    pub(super) fn read(copy: &Beneath) -> Result<Self> {
+        let shown = copy.shown(Path::new(NAME));
         let mut text = String::new();
-        let file = File::open(&path)
-            .with_context(|| format!("`{}` is no copy of a home: it has no {NAME}", copy.display()))?;
+        let file = copy.file(Path::new(NAME)).with_context(|| {
+            format!("`{}` is no copy of a home: each has a list {NAME}", copy.path().display())
+        })?;
         file.take(LIST_BYTES_MAX + 1)
             .read_to_string(&mut text)
-            .with_context(|| format!("`{}`", path.display()))?;
-        Self::parse(&text).map_err(|(line, why)| anyhow::anyhow!("`{}`, line {line}: {why}", path.display()))
+            .with_context(|| format!("`{}`", shown.display()))?;
+        Self::parse(&text).map_err(|(line, why)| anyhow::anyhow!("`{}`, line {line}: {why}", shown.display()))
     }
 
     fn parse(text: &str) -> Result<Self, (usize, &'static str)> {
@@ -89,49 +111,109 @@ impl Sums {
         Ok(Self { digests, bytes: 0 })
     }
 
-    /// Copies what is listed, and nothing else, to another place; each file is what the list says of it there.
+    /// Takes names out of the list; which.
+    pub(super) fn leave(&mut self, is_left: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+        self.digests.extract_if(.., |path, _| is_left(path)).map(|(path, _)| path).collect()
+    }
+
+    /// Looks that all that is listed are files of the copy, and how long each is.
     ///
     /// # Errors
-    /// When a file is not what the list says, or cannot be copied.
-    pub(super) fn copy_to(&self, copy: &Path, to: &Path) -> Result<()> {
-        for (path, digest) in &self.digests {
-            let (from, to) = (copy.join(path), to.join(path));
-            if let Some(folder) = to.parent() {
-                crate::home::make_private(folder)?;
-            }
-            self::copy(&from, &to)?;
-            if self::digest(&to)?.0 != *digest {
-                bail!("`{}` is not what the list says: the copy is damaged", from.display());
-            }
+    /// When one is not.
+    pub(super) fn measure(self, copy: Beneath) -> Result<Measured> {
+        let listed = |(path, digest): (PathBuf, String)| {
+            let bytes = copy.file(&path)?.metadata()?.len();
+            Ok(Listed { path, digest, bytes })
+        };
+        let files = self.digests.into_iter().map(listed).collect::<Result<_>>()?;
+        Ok(Measured { copy, files })
+    }
+}
+
+impl Measured {
+    /// What its files take of a disk, in bytes.
+    pub(super) fn room(&self) -> u64 {
+        let rooms = self.files.iter().map(|file| file.bytes.next_multiple_of(BLOCK));
+        rooms.fold(0, u64::saturating_add)
+    }
+
+    /// Looks that each file is what the list says, and writes nothing.
+    ///
+    /// # Errors
+    /// When one is not.
+    pub(super) fn compare(self) -> Result<Compared> {
+        self.files
+            .iter()
+            .try_for_each(|file| file.pass(self.copy.file(&file.path)?, io::sink(), &self.copy))?;
+        Ok(Compared(self))
+    }
+}
+
+impl Compared {
+    /// Copies what is listed, and nothing else, to another place. Whoever can write the copy may have changed it since it was compared, so
+    /// what is written is compared, too.
+    ///
+    /// # Errors
+    /// When a file is not what the list says any more, or cannot be copied.
+    pub(super) fn copy_to(&self, to: &Path) -> Result<()> {
+        let Self(Measured { copy, files }) = self;
+        for file in files {
+            let (from, to) = (copy.file(&file.path)?, to.join(&file.path));
+            to.parent().map_or(Ok(()), crate::home::make_private)?;
+            let cannot = || format!("cannot copy `{}`", copy.shown(&file.path).display());
+            let write = create(&to, &from).with_context(cannot)?;
+            file.pass(from, &write, copy)?;
+            write.sync_all().with_context(cannot)?;
         }
         Ok(())
     }
 }
 
-/// Copies one file, which is no link, for its owner alone, and waits for the disk. A program stays one.
+impl Listed {
+    /// Passes on what was measured of it, and looks that it is what the list says.
+    fn pass(&self, from: File, to: impl Write, copy: &Beneath) -> Result<()> {
+        let shown = copy.shown(&self.path);
+        let (digest, _) =
+            pass(from.take(self.bytes), to).with_context(|| format!("cannot copy `{}`", shown.display()))?;
+        if digest != self.digest {
+            bail!("`{}` is not what the list says: the copy is damaged, take another one", shown.display());
+        }
+        Ok(())
+    }
+}
+
+/// Copies one file, which is no link, for its owner alone, and waits for the disk.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let cannot = || format!("cannot copy `{}`", from.display());
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let mut read = OpenOptions::new().read(true).custom_flags(flags).open(from).with_context(cannot)?;
-    let about = read.metadata()?;
-    if !about.is_file() {
+    if !read.metadata()?.is_file() {
         bail!("{}: it is no file", cannot());
     }
-    let mode = 0o600 | about.permissions().mode() & 0o100;
-    let mut write =
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(to).with_context(cannot)?;
+    let mut write = create(to, &read).with_context(cannot)?;
     io::copy(&mut read, &mut write).and_then(|_| write.sync_all()).with_context(cannot)
 }
 
+/// Makes a file that takes another one's content, for its owner alone. A program stays one.
+fn create(to: &Path, from: &File) -> io::Result<File> {
+    let mode = 0o600 | from.metadata()?.permissions().mode() & 0o100;
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(to)
+}
+
 fn digest(path: &Path) -> Result<(String, u64)> {
-    let cannot = || format!("cannot read `{}`", path.display());
-    let mut file = File::open(path).with_context(cannot)?;
+    let read = File::open(path).and_then(|file| pass(file, io::sink()));
+    read.with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+/// Passes all on; its digest, and how long it is.
+fn pass(mut from: impl Read, mut to: impl Write) -> io::Result<(String, u64)> {
     let (mut hasher, mut length, mut piece) = (Hasher::default(), 0, vec![0; PIECE]);
     loop {
-        let read = file.read(&mut piece).with_context(cannot)?;
+        let read = from.read(&mut piece)?;
         let Some(bytes) = piece.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
         hasher.update(bytes);
+        to.write_all(bytes)?;
         length += bytes.len() as u64;
     }
     Ok((hasher.finish().to_string(), length))
@@ -139,7 +221,9 @@ fn digest(path: &Path) -> Result<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::Sums;
+    use super::{Beneath, Compared, NAME, Sums};
+    use std::{fs, os::unix::fs::symlink, path::Path};
+    use tempfile::TempDir;
 
     #[test]
     fn a_list_names_files_beneath_it_and_nothing_else() {
@@ -157,5 +241,78 @@ mod tests {
         ] {
             assert!(Sums::parse(text).is_err(), "{text}");
         }
+    }
+
+    /// A copy of one file that was compared, and a place to copy it to.
+    fn compared(place: &TempDir) -> Compared {
+        let copy = place.path().join("copy");
+        fs::create_dir_all(copy.join("policy")).unwrap();
+        fs::write(copy.join("policy/mine.toml"), "as it was\n").unwrap();
+        let mut list = Sums::default();
+        list.add(&copy, Path::new("policy/mine.toml")).unwrap();
+        list.write(&copy).unwrap();
+        let copy = Beneath::open(&copy).unwrap();
+        Sums::read(&copy).unwrap().measure(copy).unwrap().compare().unwrap()
+    }
+
+    #[test]
+    fn what_is_changed_behind_a_comparison_is_not_taken() {
+        type Change = fn(&Path);
+        let changes: [(&str, Change, &str); 4] = [
+            (
+                "another text",
+                |copy| fs::write(copy.join("policy/mine.toml"), "as it is\n\n").unwrap(),
+                "what the list says",
+            ),
+            (
+                "cut off",
+                |copy| fs::write(copy.join("policy/mine.toml"), "as it").unwrap(),
+                "what the list says",
+            ),
+            ("gone", |copy| fs::remove_file(copy.join("policy/mine.toml")).unwrap(), "is not there"),
+            (
+                "a link in a folder's place",
+                |copy| {
+                    fs::rename(copy.join("policy"), copy.with_file_name("outside")).unwrap();
+                    symlink("../outside", copy.join("policy")).unwrap();
+                },
+                "lies behind one",
+            ),
+        ];
+        for (what, change, why) in changes {
+            let place = tempfile::tempdir().unwrap();
+            let compared = compared(&place);
+            change(&place.path().join("copy"));
+            let error = compared.copy_to(&place.path().join("home")).unwrap_err().to_string();
+            assert!(error.contains(why), "{what}: {error}");
+        }
+        // The control.
+        let place = tempfile::tempdir().unwrap();
+        compared(&place).copy_to(&place.path().join("home")).unwrap();
+        assert_eq!(fs::read_to_string(place.path().join("home/policy/mine.toml")).unwrap(), "as it was\n");
+    }
+
+    #[test]
+    fn no_more_is_written_than_was_measured() {
+        let place = tempfile::tempdir().unwrap();
+        let compared = compared(&place);
+        let file =
+            fs::OpenOptions::new().write(true).open(place.path().join("copy/policy/mine.toml")).unwrap();
+        file.set_len(1 << 24).unwrap();
+        compared.copy_to(&place.path().join("home")).unwrap();
+        assert_eq!(fs::read_to_string(place.path().join("home/policy/mine.toml")).unwrap(), "as it was\n");
+    }
+
+    #[test]
+    fn a_list_that_is_a_link_is_no_list() {
+        let place = tempfile::tempdir().unwrap();
+        drop(compared(&place));
+        let copy = place.path().join("copy");
+        let read = || Sums::read(&Beneath::open(&copy).unwrap());
+        assert_eq!(read().unwrap().files(), 1, "the control");
+        fs::rename(copy.join(NAME), place.path().join("list")).unwrap();
+        symlink("../list", copy.join(NAME)).unwrap();
+        let error = format!("{:#}", read().unwrap_err());
+        assert!(error.contains("is no copy of a home") && error.contains("is a link"), "{error}");
     }
 }

@@ -1,0 +1,68 @@
+//! Opening what lies in a copy so that the kernel itself keeps each step beneath it (openat2(2)): whoever made a copy, or can write
+//! there, may have put a link in the place of any part of a path, also while it is read.
+
+use anyhow::{Context as _, Result, bail};
+use rustix::{
+    fd::OwnedFd,
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2},
+    io::Errno,
+};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+/// The opened folder of a copy.
+#[derive(Debug)]
+pub(super) struct Beneath {
+    folder: OwnedFd,
+    path: PathBuf,
+}
+
+impl Beneath {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(CWD, path, flags, Mode::empty()).with_context(|| {
+            format!("`{}` is no folder that can be read: name that of a copy", path.display())
+        })?;
+        Ok(Self { folder, path: path.to_path_buf() })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is there under a name, to be shown.
+    pub(super) fn shown(&self, path: &Path) -> PathBuf {
+        self.path.join(path)
+    }
+
+    /// Opens a plain file.
+    ///
+    /// # Errors
+    /// When it is none, is not there, or a link leads to it.
+    pub(super) fn file(&self, path: &Path) -> Result<File> {
+        let shown = self.shown(path);
+        let shown = shown.display();
+        // Who opens a pipe waits for its other end.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let is_none = || format!("`{shown}` is no file, and a copy has nothing else: take another one");
+        let file = match openat2(&self.folder, path, flags, Mode::empty(), resolve) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::NOTDIR) => {
+                bail!("`{shown}` is not there: the copy is damaged, take another one")
+            }
+            Err(Errno::LOOP) => bail!(
+                "`{shown}` is a link, or lies behind one, and a copy has none: take another one, or put there what the link leads to"
+            ),
+            // Of a socket, and of a device that is not there.
+            Err(Errno::NXIO | Errno::NODEV) => bail!(is_none()),
+            Err(error) => return Err(error).with_context(|| format!("cannot read `{shown}`")),
+        };
+        if !file.metadata()?.is_file() {
+            bail!(is_none());
+        }
+        Ok(file)
+    }
+}
