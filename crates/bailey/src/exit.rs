@@ -112,14 +112,15 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
 /// What is wrong with what was asked for, not with the journal.
 fn is_of_the_user(error: &JournalError) -> bool {
     use JournalError::{
-        Absent, Archived, AskedAgain, Held, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion, NoSuchSession,
-        NotRunOut, OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions, ShortQuestion,
+        Absent, Archived, AskedAgain, Held, NoAnswer, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion,
+        NoSuchSession, NotRunOut, OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions, ShortQuestion,
     };
     matches!(
         error,
         Absent(_)
             | Archived { .. }
             | AskedAgain(..)
+            | NoAnswer(..)
             | NoArchive { .. }
             | Held { .. }
             | NoCheckpoint(_)
