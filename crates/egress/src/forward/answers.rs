@@ -29,13 +29,18 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
             "\nThere a cloud tells a machine its own secrets: no request goes there, whatever a rule says.\n";
         return told(StatusCode::FORBIDDEN, why);
     }
-    // What is no plain host would be another rule than it looks like.
-    if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte))
-    {
-        let name = rule_name(host, method);
+    // What is no plain host would be another rule than it looks like; other methods no rule allows.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    let is_method = method.bytes().all(|byte| byte.is_ascii_uppercase());
+    if !host.is_empty() && host.bytes().all(is_plain) && is_method {
+        let (name, what) = uri
+            .as_ref()
+            .and_then(of_git)
+            .unwrap_or_else(|| (method.to_ascii_lowercase(), format!("method = \"{method}\"")));
+        let name = rule_name(host, &name);
         why += &format!(
             "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md):\n\n[[rule]]\nname = \"{name}\"\n\
-             answer = \"allow\"\nmatch = {{ action = \"http\", host = \"{host}\", method = \"{method}\" }}\n"
+             answer = \"allow\"\nmatch = {{ action = \"http\", host = \"{host}\", {what} }}\n"
         );
     }
     told(StatusCode::FORBIDDEN, why)
@@ -48,9 +53,44 @@ pub(super) fn failed(method: &str, url: &str, why: &str) -> Response<Answered> {
     )
 }
 
-/// A name that a rule may have, and that of another host or method is not.
-fn rule_name(host: &str, method: &str) -> String {
-    let text = format!("{host}-{}", method.to_ascii_lowercase());
+/// What git does with a repository takes several requests of different methods (its `http-protocol`): what it does, and all of them.
+fn of_git(uri: &Uri) -> Option<(String, String)> {
+    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+    let (at, service) = match path.strip_suffix("/info/refs") {
+        Some(at) => (at, query.strip_prefix("service=")?),
+        None => path.rsplit_once('/')?,
+    };
+    let at = at.strip_prefix('/')?;
+    let is_plain = |name: &str| {
+        let mut bytes = name.bytes();
+        !name.is_empty()
+            && name != ".."
+            && bytes.all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+    };
+    if !at.split('/').all(is_plain) {
+        return None;
+    }
+    match service {
+        "git-upload-pack" => {
+            let repository = at.strip_suffix(".git").unwrap_or(at);
+            Some((
+                format!("fetch-{repository}"),
+                format!("method = [\"GET\", \"POST\"], repository = \"{repository}\""),
+            ))
+        }
+        "git-receive-pack" => Some((
+            format!("push-{at}"),
+            format!(
+                "method = [\"GET\", \"POST\"], url_path = [\"/{at}/info/refs\", \"/{at}/git-receive-pack\"]"
+            ),
+        )),
+        _ => None,
+    }
+}
+
+/// A name that a rule may have, and that for another host or another thing is not.
+fn rule_name(host: &str, what: &str) -> String {
+    let text = format!("{host}-{what}");
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
     let name = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-");
     // A name has 100 letters at most, and all of them are ASCII.
@@ -85,6 +125,35 @@ mod tests {
         }
     }
 
+    async fn said(method: &str, url: &str) -> String {
+        let body = denied(method, url, &["no rule allows it".into()]).into_body();
+        String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
+    /// A clone that may ask is refused its next request, and another method no rule allows.
+    #[tokio::test]
+    async fn the_rule_that_is_printed_lets_pass_what_was_asked_for() {
+        let fetch = "method = [\"GET\", \"POST\"], repository = \"our/app\" }";
+        let push = "method = [\"GET\", \"POST\"], url_path = [\"/our/app.git/info/refs\", \"/our/app.git/git-receive-pack\"] }";
+        for (method, url, what) in [
+            ("GET", "https://a.example/our/app.git/info/refs?service=git-upload-pack", Some(fetch)),
+            ("POST", "https://a.example/our/app/git-upload-pack", Some(fetch)),
+            ("GET", "https://a.example/our/app.git/info/refs?service=git-receive-pack", Some(push)),
+            ("POST", "https://a.example/our/app.git/git-receive-pack", Some(push)),
+            ("GET", "https://a.example/our/app.git/info/refs", Some("method = \"GET\" }")),
+            ("GET", "https://a.example/../x/info/refs?service=git-upload-pack", Some("method = \"GET\" }")),
+            ("GET", "https://a.example/%2e%2e/info/refs?service=git-upload-pack", Some("method = \"GET\" }")),
+            ("GET", "https://a.example/a\"b/git-upload-pack", Some("method = \"GET\" }")),
+            ("POST", "https://a.example/", Some("method = \"POST\" }")),
+            ("get", "https://a.example/", None),
+            ("M-SEARCH", "https://a.example/", None),
+        ] {
+            let told = said(method, url).await;
+            assert_eq!(told.contains("[[rule]]"), what.is_some(), "{method} {url}: {told}");
+            assert!(told.contains(what.unwrap_or_default()), "{method} {url}: {told}");
+        }
+    }
+
     #[test]
     fn rules_that_are_printed_have_names_of_their_own() {
         let asked = [
@@ -94,10 +163,10 @@ mod tests {
             ("[::1]:80", "GET"),
             ("a_b.c", "GET"),
         ];
-        let names = asked.map(|(host, method)| rule_name(host, method));
+        let names = asked.map(|(host, method)| rule_name(host, &method.to_ascii_lowercase()));
         assert_eq!(names, ["pypi.org-get", "pypi.org-post", "127.0.0.1-8080-get", "1-80-get", "a_b.c-get"]);
-        let long = rule_name(&"a".repeat(253), "DELETE");
+        let long = rule_name(&"a".repeat(253), "delete");
         assert!(long.len() == 100 && long.ends_with("a-delete"), "{long}");
-        assert_eq!(rule_name("a", "M#%S"), "a-m-s");
+        assert_eq!(rule_name("a", "m#%s"), "a-m-s");
     }
 }
