@@ -60,7 +60,7 @@ dpkg -r bailey >/dev/null 2>&1 && echo '-- removed'
 ls "/proc/$daemon" >/dev/null 2>&1 && echo '-- a removed daemon runs'
 ls /etc/systemd/system/multi-user.target.wants | grep bailey@ | sed 's/^/-- left /'
 systemctl cat bailey@ann >/dev/null 2>&1 && echo '-- left its unit'
-ls -d /home/ann/.bailey/journal.db | sed 's/^/-- kept /'
+ls -d /home/ann/.bailey/daemon/log | sed 's/^/-- kept /'
 sed 's/^/   /' /home/ann/.bailey/daemon/log
 echo '-- end'
 systemctl poweroff
@@ -80,7 +80,7 @@ const SAID: [&str; 13] = [
     "-- enabled bailey@ann.service",
     "-- once more up",
     "-- removed",
-    "-- kept /home/ann/.bailey/journal.db",
+    "-- kept /home/ann/.bailey/daemon/log",
 ];
 
 /// What must not be said.
