@@ -87,7 +87,9 @@ export async function chats(view, signal) {
   const list = sessions.length
     ? el("ul", { class: "list" }, sessions.slice(0, 200).map(line))
     : el("p", { class: "none" }, "There are none yet. Begin one below.");
-  fill(view, list, form);
+  // Where the list is long, the form stands far below.
+  const toForm = sessions.length > 5 ? button("New conversation", () => where.focus()) : null;
+  fill(view, toForm, list, form);
 }
 
 export async function chat(view, signal, id) {

@@ -262,7 +262,7 @@ pub(super) fn status_of_none(root: &Path, printer: &Printer) -> ExitCode {
 }
 
 /// Since when everything is stopped. That this cannot be read is told by whatever begins.
-fn stopped(home: &Home) -> Option<Timestamp> {
+pub(super) fn stopped(home: &Home) -> Option<Timestamp> {
     let journal = Some(home.journal()).filter(|path| path.exists())?;
     JournalFile::open(&journal).ok()?.standing(SessionId::new(0, [0; 10])).ok()?.0
 }

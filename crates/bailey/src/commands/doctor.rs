@@ -78,8 +78,10 @@ pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer)
     report.add(own::journal(&home, config.as_ref(), printer).await);
     if let Some(config) = &config {
         report.add(own::keys(&home, config));
-        if !offline {
-            report.add(providers::asked(&home, printer).await);
+        match own::stop(&home) {
+            Some(stop) => report.add(vec![stop]),
+            None if offline => {}
+            None => report.add(providers::asked(&home, printer).await),
         }
     }
     report.add(inside::tried(&home, &config.unwrap_or_default(), printer).await);

@@ -279,6 +279,27 @@ fn a_newer_database_is_told_and_left_alone() {
     assert_eq!(fs::read(&path).unwrap(), bytes, "nothing was written");
 }
 
+/// It said that the provider was wrong, and what to change there.
+#[test]
+fn a_doctor_of_a_home_that_is_stopped_says_what_releases_it() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    let config = fs::read_to_string(stage.home().join("config.toml")).unwrap();
+    fs::write(stage.home().join("config.toml"), format!("model = \"test/model\"\n{config}")).unwrap();
+    let found = || {
+        let found = stage.ran(&["--json", "doctor"]).lines();
+        let of = |check: &str| found.iter().find(|it| it["check"] == check).cloned();
+        (of("stop"), of("provider"))
+    };
+    let (stop, provider) = found();
+    assert!(stop.is_none() && provider.is_some(), "the control: {provider:?}");
+    assert_eq!(stage.ran(&["estop"]).code, Some(0));
+    let (stop, provider) = found();
+    let stop = stop.unwrap();
+    assert!(stop["grade"] == "fail" && stop["fix"].as_str().unwrap().contains("estop --release"), "{stop}");
+    assert!(provider.is_none(), "{provider:?}");
+}
+
 #[test]
 fn a_profile_of_system_calls_is_chosen_by_name_from_a_file_and_in_the_configuration() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
