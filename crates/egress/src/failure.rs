@@ -5,6 +5,9 @@ use bailey_protocol::Timestamp;
 use rustls::{CertificateError, pki_types::UnixTime};
 use std::{error::Error, io, time::Duration};
 
+/// The most characters of a cause: servers and their certificates can have part in its words.
+const CAUSE_CHARS_MAX: usize = 300;
+
 /// Why an effect failed at the door.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -138,7 +141,11 @@ pub(crate) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
     chain(error).filter_map(|error| error.downcast_ref()).last()
 }
 
-/// The text of the first cause.
+/// The text of the first cause, which is no longer than a line. Of HTTP/2 the reason alone: what a server says besides are words of its own.
 pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
-    chain(error).last().map(ToString::to_string).unwrap_or_default()
+    if let Some(reason) = find::<h2::Error>(error).and_then(h2::Error::reason) {
+        return format!("HTTP/2: {reason}");
+    }
+    let cause = chain(error).last().map(ToString::to_string).unwrap_or_default();
+    cause.chars().take(CAUSE_CHARS_MAX).collect()
 }

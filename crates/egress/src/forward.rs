@@ -40,7 +40,10 @@ use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, St
 use bailey_secrets::Vault;
 use body::{Answered, Look, Mask, Passing};
 use dial::{Barred, Guarded, Private};
-use headers::{check_plain, end_to_end, hide, keep_length, keep_upgrade, one_cookie, without_overrides};
+use headers::{
+    COOKIES, check_plain, end_to_end, header_bytes, hide, is_to_websocket, keep_length, keep_told_length,
+    keep_upgrade, one_cookie, uri_bytes, without_overrides,
+};
 use http_body_util::BodyExt as _;
 use hyper::{
     Method, Request, Response, StatusCode, Uri, Version,
@@ -292,6 +295,7 @@ impl Inner {
         let is_switch = relay.method == serve::WEBSOCKET;
         let method = if is_switch { Ok(Method::GET) } else { Method::from_bytes(relay.method.as_bytes()) };
         let method = method.map_err(|_| "it is no method".to_owned())?;
+        let is_head = method == Method::HEAD;
         let (head, body) = request.into_parts();
         let (whole, mut asked) = oneshot::channel();
         let body = Passing::new(body, out.clone(), self.config.idle_timeout, Some(whole))
@@ -314,9 +318,10 @@ impl Inner {
         if mask.is_some() {
             // A cookie would be a login that stays inside; of a part of an answer, of one in rare letters, and of one that is packed nobody
             // can tell what it shows.
-            for name in [header::COOKIE, header::RANGE, header::IF_RANGE, header::ACCEPT_CHARSET] {
+            for name in [header::RANGE, header::IF_RANGE, header::ACCEPT_CHARSET] {
                 sent.headers_mut().remove(name);
             }
+            COOKIES.iter().for_each(|name| drop(sent.headers_mut().remove(*name)));
             sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if let Some(key) = &relay.key {
@@ -324,6 +329,7 @@ impl Inner {
             put_in.map_err(|misused| misused.to_string())?;
         }
         // What is switched is nobody's any more afterwards.
+        out.pass_head(uri_bytes(sent.uri()) + header_bytes(sent.headers()))?;
         let clients = match is_switch {
             true => Arc::new(Clients::new(self.dial.clone(), self.switching.clone())),
             false => clients,
@@ -340,6 +346,7 @@ impl Inner {
             })?,
         };
         passed.status.store(came.status().as_u16(), Ordering::Relaxed);
+        back.pass_head(header_bytes(came.headers()))?;
         if is_switch && came.status() != StatusCode::SWITCHING_PROTOCOLS {
             // The rules were asked about a switch, and what came is what a GET brings.
             return Err(
@@ -347,7 +354,7 @@ impl Inner {
             );
         }
         if came.status() == StatusCode::SWITCHING_PROTOCOLS {
-            if !is_switch || mask.is_some() {
+            if !is_switch || mask.is_some() || !is_to_websocket(came.headers()) {
                 return Err("the server switches to another protocol, which nobody asked for or cannot be looked through".into());
             }
             return self.switched(came, upgrade, answer, (out, back)).await;
@@ -357,10 +364,10 @@ impl Inner {
         if let Some(mask) = &mask {
             check_plain(head.status, &head.headers)?;
             hide(mask, &mut headers, &passed.masked);
-            headers.remove(header::SET_COOKIE);
-        } else if let Some(length) = head.headers.get(header::CONTENT_LENGTH) {
-            // Of an answer to `HEAD` it tells how long the body would be.
-            headers.insert(header::CONTENT_LENGTH, length.clone());
+            COOKIES.iter().for_each(|name| drop(headers.remove(*name)));
+        } else if is_head || head.status == StatusCode::NOT_MODIFIED {
+            // It tells how long the body would be. Of one that comes its own length counts, which this need not be (RFC 9112, 6.3).
+            keep_told_length(&head.headers, &mut headers);
         }
         let look = mask.map(|mask| Look::Mask(Mask::new(&mask, &passed.masked)));
         let (ended, over) = oneshot::channel();

@@ -78,7 +78,7 @@ pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, DEPTH_MAX, KEYS_MAX, PATH_MAX, PATHS
 pub use token::{CAVEATS_MAX, Caveat, InvalidToken, Token, TokenUse};
 pub use tool::{TOOL_NAME_MAX, ToolGlob, ToolGlobError, is_tool_name, tool_effect};
 pub use url::{UrlGlob, UrlGlobError};
-pub use verdict::{Allowed, Decided, Denial, Reason, Review, Source, Verdict};
+pub use verdict::{Allowed, Decided, Denial, Reason, Review, Source, Verdict, is_final};
 pub use vouch::NotWholly;
 
 /// The rules of a new home, as the text of a rule file: what `bailey init` writes.

@@ -18,7 +18,7 @@ use crate::{
     subject::{Resource, Subject},
     tally::Tally,
     token::{InvalidToken, TokenUse},
-    verdict::{Allowed, Decided, Denial, Reason, Review, Verdict},
+    verdict::{Allowed, DEFAULT, Decided, Denial, Reason, Review, Verdict},
 };
 use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, ToolUse, WsPath};
@@ -146,7 +146,7 @@ impl Policy {
             }
             Answer::Pass | Answer::Deny => {
                 let text = tally.unallowed(resources);
-                self.denied(facts, token, tally.reasons, Some(("default", text)))
+                self.denied(facts, token, tally.reasons, Some((DEFAULT, text)))
             }
         }
     }

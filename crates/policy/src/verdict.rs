@@ -7,7 +7,11 @@ use crate::{
     rule::{Answer, Tier},
     token::TokenUse,
 };
-use alloc::{string::String, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString as _},
+    vec::Vec,
+};
 use bailey_protocol::{Digest, Isolation, WsPath};
 use core::fmt;
 
@@ -80,6 +84,16 @@ impl fmt::Display for Reason {
             Source::Extension => write!(f, "{text} (extension `{rule}`: {answer})"),
         }
     }
+}
+
+/// What denies where no rule says anything.
+pub(crate) const DEFAULT: &str = "default";
+
+/// Whether a reason, as it is written, is a denial that no rule lifts: not that none allows it.
+#[must_use]
+pub fn is_final(reason: &str) -> bool {
+    let default = Reason::own(DEFAULT, String::new()).to_string();
+    reason.ends_with(&format!(": {})", Answer::Deny.name())) && !reason.ends_with(&default)
 }
 
 macro_rules! proof {

@@ -69,6 +69,7 @@ impl Node {
             "const http2 = require('http2'), fs = require('fs');
 const server = http2.createSecureServer({{ key: fs.readFileSync('{}'), cert: fs.readFileSync('{}'), allowHTTP1: true }},
   (request, answer) => {{
+    if (request.url === '/goaway') return request.stream.session.goaway(11, 0, Buffer.from('words of the server '.repeat(500)));
     let length = 0;
     request.on('data', data => length += data.length);
     request.on('end', () => {{
@@ -358,6 +359,112 @@ fn why_a_body_was_cut_off_is_told_over_http_2_too() {
     assert!(stage.ran(&["audit", "export"]).stdout.contains("no more than 50000 bytes are sent to"));
 }
 
+/// What a server says as it ends a connection stood whole in the journal, in the answer, and in what the model is told in Bailey's name.
+#[test]
+fn words_of_a_server_that_ends_a_connection_are_told_nowhere() {
+    let stage = stage("", "");
+    let node = Node::start(&stage);
+    let place = format!("localhost:{}", node.port);
+    fs::write(stage.home().join("config.toml"), format!("[network]\nprivate = [\"https://{place}\"]\n"))
+        .unwrap();
+    fs::write(stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{}", allow(&place, "")))
+        .unwrap();
+    let line = format!(
+        "export NO_PROXY= no_proxy=; curl -sS --max-time 30 https://{place}/goaway; curl -sS https://{place}/x"
+    );
+    let mut command = stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
+    let ran = Ran::of(command.env("SSL_CERT_FILE", &node.authority).output().unwrap());
+    assert!(ran.stdout.contains("gave no answer: HTTP/2: ") && ran.stdout.contains("version 2.0"), "{ran:?}");
+    let everywhere = format!("{ran:?}{}", stage.ran(&["audit", "export"]).stdout);
+    assert!(!everywhere.contains("words of the server"), "{everywhere}");
+}
+
+/// Whoever may ask carries things in headers and URLs, too, and is answered in them.
+#[test]
+fn what_stands_before_bodies_counts_for_limits() {
+    let up = Upstream::start(|_, _| {
+        format!(
+            "HTTP/1.1 200 OK\r\nX: {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            "y".repeat(20_000)
+        )
+        .into_bytes()
+    });
+    let line = |what: &str| {
+        format!(
+            "x=$(head -c 20000 /dev/zero | tr '\\0' x); for i in 1 2 3 4 5; do curl -sS -o /tmp/o -w '%{{size_header}}\n' {what}; done"
+        )
+    };
+    let url = format!("http://{}/", up.address);
+    let ways = [line(&format!("-H \"X: $x\" {url}")), line(&format!("\"{url}$(echo $x | head -c 7000)\""))];
+    for (way, bytes) in ways.iter().zip([100_000, 35_000]) {
+        for (limit, most) in [("sent = \"30 KB\"", 30_000), ("", usize::MAX)] {
+            let limit = if limit.is_empty() {
+                String::new()
+            } else {
+                format!("[[network.limit]]\nhost = \"*\"\n{limit}\n")
+            };
+            let stage = stage(
+                &format!("[network]\nprivate = [\"http://{}\"]\n{limit}", up.address),
+                &allow(&up.address.to_string(), ""),
+            );
+            let before: usize = up.asked().iter().map(String::len).sum();
+            let ran = run(&stage, way);
+            let sent = up.asked().iter().map(String::len).sum::<usize>() - before;
+            assert!(sent <= most && (most < usize::MAX || sent > bytes), "{limit}: {sent} {ran:?}");
+            assert_eq!(ran.stderr.contains("bytes are sent to"), most < usize::MAX, "{ran:?}");
+        }
+    }
+    let received = |limit: &str| {
+        let config = format!("[network]\nprivate = [\"http://{}\"]\n{limit}", up.address);
+        let ran = run(&stage(&config, &allow(&up.address.to_string(), "")), &line(&url));
+        let sizes = ran.stdout.lines().map(|line| line.trim().parse::<usize>().unwrap());
+        sizes.filter(|size| *size > 20_000).count()
+    };
+    assert_eq!(received("[[network.limit]]\nhost = \"*\"\nreceived = \"50 KB\"\n"), 2);
+    assert_eq!(received(""), 5, "the control");
+}
+
+/// An answer that says two lengths was cut off at one of them, as if it were whole (RFC 9112, 6.3).
+#[test]
+fn an_answer_is_as_long_as_it_is() {
+    for (answers, options, told) in [
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "",
+            "hello",
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello", "-i", "content-length: 5"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 42\r\nConnection: close\r\n\r\n", "-I", "content-length: 42"),
+    ] {
+        let (address, _) = taker(answers);
+        let stage = stage(
+            &format!("[network]\nprivate = [\"http://{address}\"]\n"),
+            &allow(&address.to_string(), ""),
+        );
+        let ran = run(&stage, &format!("curl -sS {options} http://{address}/"));
+        assert!(ran.code == Some(0) && ran.stdout.to_lowercase().contains(told), "{answers}: {ran:?}");
+    }
+}
+
+/// Of an answer that switches, but not to what was asked for, nothing passes.
+#[test]
+fn a_switch_to_another_protocol_passes_to_nobody() {
+    for (upgrade, passes) in [("Upgrade: WebSocket\r\n", true), ("Upgrade: h2c\r\n", false), ("", false)] {
+        let answers =
+            format!("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n{upgrade}\r\nhello");
+        let (address, _) = taker(Box::leak(answers.into_boxed_str()));
+        let stage = stage(
+            &format!("[network]\nprivate = [\"http://{address}\"]\n"),
+            &allow(&address.to_string(), ""),
+        );
+        let line = format!(
+            "curl -sS -i --max-time 3 -H 'Connection: Upgrade' -H 'Upgrade: websocket' http://{address}/ws | head -c 300"
+        );
+        let ran = run(&stage, &line);
+        assert_eq!(ran.stdout.contains("101 Switching"), passes, "{upgrade:?}: {ran:?}");
+    }
+}
+
 /// What stands behind a body went past nobody who looks at headers.
 #[test]
 fn what_comes_behind_the_body_of_a_request_stays_inside() {
@@ -424,7 +531,7 @@ fn what_passes_to_and_from_a_host_is_limited() {
     assert!(sent.stdout.starts_with("took 40000\n") && sent.stdout.matches("took").count() == 1, "{sent:?}");
     assert!(sent.stdout.contains("no more than 50000 bytes are sent to"), "{sent:?}");
     let down = format!("for i in 1 2 3; do curl -sS {url} 2>/dev/null | wc -c; done");
-    let received = run(&with("received = \"100 KB\"\n"), &down);
+    let received = run(&with("received = \"101 KB\"\n"), &down);
     assert!(
         received.stdout.starts_with("50000\n50000\n")
             && !received.stdout.ends_with("\n50000\n50000\n50000\n")

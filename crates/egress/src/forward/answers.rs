@@ -4,6 +4,7 @@ use super::{
     body::{Answered, text},
     dial::is_of_a_cloud,
 };
+use bailey_policy::{HostGlob, Method, is_final};
 use hyper::{Response, StatusCode, Uri, header::HeaderValue};
 
 pub(super) fn told(status: StatusCode, why: String) -> Response<Answered> {
@@ -29,10 +30,13 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
             "\nThere a cloud tells a machine its own secrets: no request goes there, whatever a rule says.\n";
         return told(StatusCode::FORBIDDEN, why);
     }
-    // What is no plain host would be another rule than it looks like; other methods no rule allows.
+    if reasons.iter().any(|reason| is_final(reason)) {
+        why += "\nA rule denies it, and none that allows it lifts that.\n";
+        return told(StatusCode::FORBIDDEN, why);
+    }
+    // What is no plain host would be another rule than it looks like; what no rule can name, none allows.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
-    let is_method = method.bytes().all(|byte| byte.is_ascii_uppercase());
-    if !host.is_empty() && host.bytes().all(is_plain) && is_method {
+    if host.bytes().all(is_plain) && HostGlob::new(host).is_ok() && Method::new(method).is_ok() {
         let (name, what) = uri
             .as_ref()
             .and_then(of_git)
@@ -125,8 +129,8 @@ mod tests {
         }
     }
 
-    async fn said(method: &str, url: &str) -> String {
-        let body = denied(method, url, &["no rule allows it".into()]).into_body();
+    async fn said(method: &str, url: &str, why: &str) -> String {
+        let body = denied(method, url, &[why.into()]).into_body();
         String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
     }
 
@@ -147,11 +151,19 @@ mod tests {
             ("POST", "https://a.example/", Some("method = \"POST\" }")),
             ("get", "https://a.example/", None),
             ("M-SEARCH", "https://a.example/", None),
+            ("GETGETGETGETGETGETGETGETGETGETGETGET", "https://a.example/", None),
+            ("GET", "https://a..example/", None),
         ] {
-            let told = said(method, url).await;
+            let told = said(method, url, "no rule allows it").await;
             assert_eq!(told.contains("[[rule]]"), what.is_some(), "{method} {url}: {told}");
             assert!(told.contains(what.unwrap_or_default()), "{method} {url}: {told}");
         }
+        // No rule lifts what another one denies.
+        let told = said("GET", "https://a.example/", "never there (user rule `never`: deny)").await;
+        assert!(!told.contains("[[rule]]") && told.contains("A rule denies it"), "{told}");
+        let told =
+            said("GET", "https://a.example/", "no rule allows this (built-in rule `default`: deny)").await;
+        assert!(told.contains("[[rule]]"), "{told}");
     }
 
     #[test]

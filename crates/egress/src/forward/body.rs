@@ -1,6 +1,10 @@
 //! Bodies that pass by: counted, never kept, and cut off where nothing comes for too long.
 
-use super::{limits::Meter, notes::Broken};
+use super::{
+    headers::{behind, header_bytes},
+    limits::Meter,
+    notes::Broken,
+};
 use crate::connect::BoxError;
 use bailey_secrets::{Redactor, StreamRedactor};
 use bytes::Bytes;
@@ -166,7 +170,11 @@ impl Body for Passing {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match Pin::new(&mut self.inner).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
-                if let Err(why) = self.meter.pass(frame.data_ref().map_or(0, Bytes::len)) {
+                let counted = match frame.trailers_ref() {
+                    Some(trailers) => self.meter.pass_head(header_bytes(trailers)),
+                    None => self.meter.pass(frame.data_ref().map_or(0, Bytes::len)),
+                };
+                if let Err(why) = counted {
                     return self.fail(why);
                 }
                 let next = Instant::now() + self.idle;
@@ -175,7 +183,10 @@ impl Body for Passing {
                 if self.meter.is_out() && frame.is_trailers() {
                     return Poll::Ready(Some(Ok(Frame::data(Bytes::new()))));
                 }
-                let Some(look) = &mut self.look else { return Poll::Ready(Some(Ok(frame))) };
+                let Some(look) = &mut self.look else {
+                    let frame = frame.into_trailers().map(|trailers| Frame::trailers(behind(&trailers)));
+                    return Poll::Ready(Some(Ok(frame.unwrap_or_else(|frame| frame))));
+                };
                 match frame.into_data().map(|bytes| look.through(&bytes)) {
                     Ok(Ok(passes)) => Poll::Ready(Some(Ok(Frame::data(passes)))),
                     Ok(Err(why)) => self.fail(why.into()),

@@ -3,7 +3,7 @@
 use super::{
     ForwardProxy,
     body::{Mask, SHOWS_STAND_IN},
-    headers::{OF_THE_CONNECTION, OLDER, check_plain, hide, is_override},
+    headers::{OF_THE_CONNECTION, OLDER, check_plain, header_bytes, hide, is_override, uri_bytes},
     limits::{Direction, Meter},
     serve::WEBSOCKET,
     why,
@@ -108,7 +108,8 @@ impl ForwardProxy {
         let used = inner.limits.of(&request.url, now)?;
         let length = u64::try_from(request.body.0.len()).ok();
         used.as_ref().map_or(Ok(()), |used| used.begin(length, now))?;
-        Meter::new(&Arc::default(), Direction::Out, used.as_ref()).pass(request.body.0.len())?;
+        let head = uri_bytes(&uri) + header_bytes(sent.headers());
+        Meter::new(&Arc::default(), Direction::Out, used.as_ref()).pass(head + request.body.0.len())?;
         let back = Meter::new(&Arc::default(), Direction::Back, used.as_ref());
         let clients = Clients::new(inner.dial.clone(), inner.trust.clone());
         let client = clients.get(origin.tls).await.map_err(|failure| failure.to_string())?;
@@ -119,6 +120,7 @@ impl ForwardProxy {
         let answer =
             answer.map_err(|_| format!("`{origin}` gave no answer within {} s", in_time.as_secs()))?;
         let (mut head, mut body) = answer.map_err(|error| why(&origin, &error))?.into_parts();
+        back.pass_head(header_bytes(&head.headers))?;
         let masked = Arc::default();
         if let Some(mask) = &mask {
             check_plain(head.status, &head.headers)?;

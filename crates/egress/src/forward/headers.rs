@@ -3,7 +3,7 @@
 
 use bailey_secrets::Redactor;
 use hyper::{
-    HeaderMap, Request, StatusCode,
+    HeaderMap, Request, StatusCode, Uri,
     body::Body,
     header::{self, HeaderName, HeaderValue},
 };
@@ -40,6 +40,11 @@ const OVERRIDES: [&str; 24] = [
 const PLAIN_CHARSETS: [&str; 4] = ["utf-8", "utf8", "us-ascii", "ascii"];
 /// The same, as beginnings of names that a number ends.
 const PLAIN_FAMILIES: [&str; 2] = ["iso-8859-", "windows-125"];
+/// Logins that a server hands out and is shown again, also as nearly nobody spells them any more (RFC 2965).
+pub(super) const COOKIES: [&str; 4] = ["cookie", "cookie2", "set-cookie", "set-cookie2"];
+/// What says how a body is read, and so stands before it.
+const BEFORE_A_BODY: [&str; 6] =
+    ["content-encoding", "content-type", "content-range", "authorization", "cache-control", "location"];
 /// Headers that are about one connection and not about the message (RFC 9110, 7.6.1), or that the client writes itself.
 pub(super) const OF_THE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
@@ -192,6 +197,38 @@ pub(super) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
             kept.append(name, value.clone());
         }
     }
+    kept
+}
+
+/// How many bytes headers are as they are written (RFC 9112, 5).
+pub(super) fn header_bytes(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + b": \r\n".len()).sum()
+}
+
+/// How many bytes a server is told of a URL.
+pub(super) fn uri_bytes(uri: &Uri) -> usize {
+    uri.path_and_query().map_or(0, |path| path.as_str().len())
+        + uri.authority().map_or(0, |host| host.as_str().len())
+}
+
+/// How long a body would be that does not come, where one number says that.
+pub(super) fn keep_told_length(from: &HeaderMap, to: &mut HeaderMap) {
+    let mut told = from.get_all(header::CONTENT_LENGTH).iter();
+    let is_one = |length: &&HeaderValue| length.as_bytes().iter().all(u8::is_ascii_digit);
+    if let (Some(length), None) = (told.next().filter(is_one), told.next()) {
+        to.insert(header::CONTENT_LENGTH, length.clone());
+    }
+}
+
+/// Whether an answer switches to what was asked for.
+pub(super) fn is_to_websocket(headers: &HeaderMap) -> bool {
+    headers.get(header::UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// What may come behind a body (RFC 9110, 6.5.1): nothing that says how it is read, or who asks.
+pub(super) fn behind(trailers: &HeaderMap) -> HeaderMap {
+    let mut kept = end_to_end(trailers);
+    COOKIES.iter().chain(&BEFORE_A_BODY).for_each(|name| drop(kept.remove(*name)));
     kept
 }
 

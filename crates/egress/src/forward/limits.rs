@@ -23,9 +23,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub struct HostLimit {
     /// Each host that fits has a count of its own.
     pub host: HostGlob,
-    /// Bytes of bodies that go there.
+    /// Bytes that go there: of bodies, and of what stands before and behind them.
     pub sent: Option<u64>,
-    /// Bytes of bodies that come from there.
+    /// Bytes that come from there, in the same way.
     pub received: Option<u64>,
     /// Requests in any minute.
     pub per_minute: Option<u32>,
@@ -271,10 +271,15 @@ impl Meter {
         }
     }
 
-    /// Counts bytes that are about to pass. An error says that they may not.
+    /// Counts bytes of a body that are about to pass. An error says that they may not.
     pub(super) fn pass(&self, bytes: usize) -> Result<(), String> {
+        self.count.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.pass_head(bytes)
+    }
+
+    /// Counts what stands before a body, or behind it: it is limited like one, and no part of how long one was.
+    pub(super) fn pass_head(&self, bytes: usize) -> Result<(), String> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.count.fetch_add(bytes, Ordering::Relaxed);
         self.used.as_ref().map_or(Ok(()), |used| used.take(self.direction, bytes))
     }
 }

@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The most requests that a command's result names, of those that were refused and of those that failed.
 const NAMED_MAX: usize = 8;
-/// The most characters of a request that it names.
+/// The most characters of a request that it names, and of why it did not pass.
 const CHARS_MAX: usize = 200;
+const WHY_CHARS_MAX: usize = 500;
 
 /// What did not pass, each once, the first of it.
 #[derive(Debug, Default)]
@@ -52,6 +53,7 @@ impl Notes {
         let mut turned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let list = list(&mut turned);
         let what: String = what.chars().take(CHARS_MAX).collect();
+        let why: String = why.chars().take(WHY_CHARS_MAX).collect();
         let said = format!("{what}: {why}");
         if list.len() < NAMED_MAX && !list.contains(&said) {
             list.push(said);

@@ -15,6 +15,7 @@ use crate::{
     failure::find,
 };
 use bailey_kernel::{Door, Pass, Refused, Turned, Way};
+use bailey_policy::is_final;
 use bailey_protocol::{Action, Relay, Status};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{
@@ -411,7 +412,9 @@ impl Guest {
                 if let Some(counted) = counted {
                     counted.take_back(began);
                 }
-                self.notes.refused(&format!("{method} {url}"), "no rule allows it");
+                let is_denied = reasons.iter().any(|reason| is_final(reason));
+                let why = if is_denied { "a rule denies it" } else { "no rule allows it" };
+                self.notes.refused(&format!("{method} {url}"), why);
                 denied(&method, &url, &reasons)
             }
             Ok(Err(refused)) => failed(&method, &url, &refused.to_string()),

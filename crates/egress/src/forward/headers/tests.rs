@@ -1,4 +1,4 @@
-use super::{HeaderMap, HeaderName, HeaderValue, StatusCode, check_plain, header, without_overrides};
+use super::{HeaderMap, HeaderName, HeaderValue, StatusCode, behind, check_plain, header, without_overrides};
 
 fn checked(media: &[&str]) -> Result<(), String> {
     let mut headers = HeaderMap::new();
@@ -74,4 +74,14 @@ fn a_header_that_names_another_host_path_or_method_is_taken_away() {
     let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
     left.sort_unstable();
     assert_eq!(left, ["x-forwarded-for", "x-request-id"], "the control: those name nothing of the kind");
+}
+
+#[test]
+fn what_says_how_a_body_is_read_does_not_come_behind_it() {
+    let mut trailers = HeaderMap::new();
+    for name in ["content-length", "transfer-encoding", "set-cookie", "content-type", "grpc-status"] {
+        trailers.insert(name, HeaderValue::from_static("0"));
+    }
+    let kept: Vec<String> = behind(&trailers).keys().map(ToString::to_string).collect();
+    assert_eq!(kept, ["grpc-status"]);
 }
