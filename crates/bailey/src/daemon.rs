@@ -33,6 +33,7 @@ use crate::{
     exit::{self, Failure},
     extensions::Extensions,
     home::{Home, make_private},
+    program,
 };
 use anyhow::{Context as _, Result, bail};
 use attached::Kept;
@@ -54,7 +55,7 @@ use std::{
     io::Write as _,
     os::{fd::OwnedFd, unix::process::CommandExt as _},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    process::{Child, ChildStdin, ExitStatus, Stdio},
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -238,6 +239,8 @@ impl Held {
 /// # Errors
 /// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before anything begins.
 pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<()> {
+    // Where this program lies it may not lie any more when sessions begin.
+    program::files()?;
     let config = look(home)?;
     let folder = home.daemon();
     make_private(&folder)?;
@@ -375,13 +378,23 @@ impl Daemon {
 
     /// That nothing is done in a home that is another one.
     fn stay(&self) -> Result<()> {
-        if !self.is_at_home() {
-            let home = self.home.root.display();
-            bail!(
-                "the home was moved or removed while its daemon ran: `{home}` is not what it was; start it again where it is now"
-            )
+        if self.is_at_home() {
+            return Ok(());
         }
-        Ok(())
+        let home = self.home.root.display();
+        let error = format!(
+            "the home was moved or removed while its daemon ran: `{home}` is not what it was; start it again where it is now"
+        );
+        // Whoever keeps daemons up is to begin none in what lies there now.
+        Err(Failure { error, code: exit::WRONG }.into())
+    }
+
+    /// Lets nothing be asked of another home but how this daemon is, and that it ends.
+    fn here(&self, ask: Ask) -> Result<Ask> {
+        match ask {
+            Ask::Status | Ask::Stop { .. } => Ok(ask),
+            _ => self.stay().map(|()| ask),
+        }
     }
 
     fn accept(self: &Rc<Self>, stream: UnixStream) {
@@ -426,7 +439,7 @@ impl Daemon {
             let heard = timeout(SILENCE_MAX, wire::line(&mut stream, wire::LINE_BYTES_MAX)).await;
             let asked = match heard.unwrap_or(Ok(None)) {
                 Ok(None) => return Ok(()),
-                Ok(Some(line)) => wire::asked(&line),
+                Ok(Some(line)) => wire::asked(&line).and_then(|ask| self.here(ask)),
                 Err(error) => Err(error.into()),
             };
             let told = match asked {
@@ -481,6 +494,7 @@ impl Daemon {
     /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that nobody looks at end,
     /// and begin with what was read when they are wanted again.
     fn reload(self: &Rc<Self>) -> Result<Told> {
+        self.stay()?;
         let looked = look(&self.home).and_then(|config| {
             // Who starts is not kept from all else by one of them.
             config.check_agents(&self.home)?;
@@ -678,7 +692,7 @@ impl Daemon {
 
     async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
         let Wanted { directory, words, again, session: wanted } = wanted;
-        let mut child = Command::new("/proc/self/exe")
+        let mut child = program::again()
             .arg("--home")
             .arg(&self.home.root)
             .args(["--desk", "chat"])

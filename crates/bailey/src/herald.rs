@@ -6,7 +6,7 @@
 //! two words and a few variables; it ends with whoever started it: when the other end of their pipe is closed, what runs is ended and
 //! nothing more begins.
 
-use crate::config::Step;
+use crate::{config::Step, program};
 use anyhow::{Context as _, Result};
 use bailey_protocol::{ApprovalId, Kind};
 use rustix::{
@@ -67,7 +67,7 @@ impl Herald {
         if programs.iter().all(|program| program.is_empty()) {
             return Ok(None);
         }
-        let mut child = Command::new("/proc/self/exe")
+        let mut child = program::again()
             .arg(ARGUMENT)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

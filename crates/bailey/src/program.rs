@@ -1,47 +1,80 @@
-//! The files of this program: what an apply never writes, as the built-in rule `binaries` has it.
+//! This program's own files: how it begins itself once more, and what an apply never writes, as the built-in rule `binaries` has it.
 
 use anyhow::{Context as _, Result};
 use std::{
+    collections::BTreeSet,
     env,
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
 };
 
+/// This very program, wherever it lies by now.
+const SELF: &str = "/proc/self/exe";
 /// What the kernel adds to the path of a program whose file was replaced or removed since it began.
 const REPLACED: &str = " (deleted)";
 /// What keeps the daemon up, and lies beside it.
 const BOOT: &str = "bailey-boot";
 
-/// The paths of this program and of what keeps it up, whether or not a newer one has taken their places meanwhile.
+/// This program once more. It hears as its first word where the first of them lay when it began: the file may be moved since, with another
+/// one in its place.
+pub(crate) fn again() -> Command {
+    let mut command = Command::new(SELF);
+    command.arg0(began());
+    command
+}
+
+/// The paths of this program and of what keeps it up: where they lie, and where they lay, whether or not a newer one has taken their
+/// places meanwhile.
 ///
 /// # Errors
 /// When the kernel does not say where this program lies.
 pub(crate) fn files() -> Result<Vec<String>> {
-    let path = env::current_exe().context("cannot find this program's own file")?;
-    Ok(at(&path))
+    let now = env::current_exe().context("cannot find this program's own file")?;
+    Ok(of(&now, began()))
 }
 
-fn at(path: &Path) -> Vec<String> {
-    let shown = path.display().to_string();
+/// Where this program lay when it began, or whoever began it.
+fn began() -> &'static Path {
+    static BEGAN: OnceLock<PathBuf> = OnceLock::new();
+    BEGAN.get_or_init(|| {
+        let told = env::args_os().next().map(PathBuf::from);
+        let told = told.filter(|path| path.is_absolute() && path != Path::new(SELF));
+        told.or_else(|| env::current_exe().ok()).unwrap_or_else(|| SELF.into())
+    })
+}
+
+fn of(now: &Path, began: &Path) -> Vec<String> {
+    let shown = now.display().to_string();
     // A file may really be called so: then both are kept.
     let replaced = shown.strip_suffix(REPLACED).map(PathBuf::from);
-    let boot = path.with_file_name(BOOT);
-    [Some(path.to_path_buf()), replaced, Some(boot)]
-        .into_iter()
-        .flatten()
-        .map(|it| it.display().to_string())
-        .collect()
+    let programs = [Some(now), replaced.as_deref(), Some(began)].into_iter().flatten();
+    let all: BTreeSet<PathBuf> =
+        programs.flat_map(|program| [program.to_path_buf(), program.with_file_name(BOOT)]).collect();
+    all.iter().map(|path| path.display().to_string()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::at;
+    use super::of;
     use std::path::Path;
 
     #[test]
-    fn a_program_whose_file_was_replaced_is_the_one_that_lies_there() {
-        assert_eq!(at(Path::new("/usr/bin/bailey")), ["/usr/bin/bailey", "/usr/bin/bailey-boot"]);
-        let of_replaced = at(Path::new("/usr/bin/bailey (deleted)"));
-        assert!(of_replaced.iter().any(|it| it == "/usr/bin/bailey"), "{of_replaced:?}");
-        assert!(of_replaced.iter().any(|it| it == "/usr/bin/bailey-boot"), "{of_replaced:?}");
+    fn a_program_whose_file_was_replaced_or_moved_is_also_the_one_that_lies_there() {
+        let usual = Path::new("/usr/bin/bailey");
+        assert_eq!(of(usual, usual), ["/usr/bin/bailey", "/usr/bin/bailey-boot"]);
+        for now in ["/usr/bin/bailey (deleted)", "/usr/bin.old/bailey", "/usr/bin/bailey.old"] {
+            let all = of(Path::new(now), usual);
+            assert!(
+                ["/usr/bin/bailey", "/usr/bin/bailey-boot", now].iter().all(|it| all.contains(&(*it).into())),
+                "{all:?}"
+            );
+        }
+        let moved_twice = of(Path::new("/a/bailey (deleted)"), usual);
+        assert!(
+            ["/a/bailey", "/usr/bin/bailey"].iter().all(|it| moved_twice.contains(&(*it).into())),
+            "{moved_twice:?}"
+        );
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     config::{Config, Retention},
     home::Home,
     print::Printer,
+    program,
 };
 use anyhow::{Context as _, Result, anyhow};
 use bailey_journal::{Archive, Holder, Idle, Journal, Kept, Leaving, Room, SessionLock, Shelf};
@@ -13,7 +14,7 @@ use bailey_protocol::{SessionId, Timestamp};
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, SystemTime},
 };
 
@@ -77,7 +78,7 @@ pub(crate) fn begin(home: &Home, config: &Config) -> Vec<String> {
         time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / DAY.as_secs()
     };
     if last.is_none_or(|(time, _)| day(time) != day(SystemTime::now())) {
-        let mut run = Command::new("/proc/self/exe");
+        let mut run = program::again();
         run.arg("--home").arg(&home.root).args(["audit", "archive", "--due"]).current_dir("/");
         let run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // A group of its own, so that Ctrl-C on the terminal does not end it. One that is not started is due again.

@@ -12,6 +12,7 @@ use crate::{
     front::{one_line, short},
     home::{Home, make_private},
     print::{Printer, Style},
+    program,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::JournalFile;
@@ -22,10 +23,10 @@ use std::{
     fs::{self, File},
     io::{Read as _, Seek as _, SeekFrom},
     path::Path,
-    process::{Command, ExitCode, Stdio},
+    process::{ExitCode, Stdio},
     time::{Duration, Instant},
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// What a daemon that is on its way says to people.
 const STDERR: &str = "stderr";
@@ -36,6 +37,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const FOLLOW: Duration = Duration::from_millis(250);
 /// The most of a log that is read for its last lines, in bytes.
 const LOG_BYTES_MAX: u64 = 1 << 20;
+/// How long a daemon may take to say anything at all.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// What is waited for is named after this time.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -64,7 +67,7 @@ pub(super) async fn start(
     make_private(&home.daemon())?;
     let told = home.daemon().join(STDERR);
     let stderr = File::create(&told).with_context(|| format!("cannot write `{}`", told.display()))?;
-    let mut child = Command::new("/proc/self/exe")
+    let mut child = program::again()
         .arg("--home")
         .arg(&home.root)
         .args(["start", "--foreground", "--detached"])
@@ -111,7 +114,7 @@ pub(super) async fn start(
 /// How the daemon is; none where none runs.
 async fn asked(home: &Home) -> Result<Option<Status>> {
     let Some(mut client) = Client::connect(home)? else { return Ok(None) };
-    match client.ask(Ask::Status).await? {
+    match at_once(home, &mut client, Ask::Status).await? {
         Told::Status(status) => Ok(Some(*status)),
         _ => bail!("the daemon answered something else than was asked"),
     }
@@ -122,7 +125,7 @@ async fn running(home: &Home, printer: &Printer) -> Result<Option<Status>> {
     let mut is_told = false;
     loop {
         let Some(mut client) = Client::connect(home)? else { return Ok(None) };
-        match client.ask(Ask::Status).await {
+        match at_once(home, &mut client, Ask::Status).await {
             Ok(Told::Status(status)) if !status.stopping => return Ok(Some(*status)),
             Ok(Told::Status(status)) if !is_told => {
                 printer.note(&format!(
@@ -151,11 +154,27 @@ fn tell_up(status: &Status, how: &str, printer: &Printer) {
     ));
 }
 
+/// Asks what is answered at once, by a daemon that hears anything.
+async fn at_once(home: &Home, client: &mut Client, ask: Ask) -> Result<Told> {
+    if let Ok(told) = timeout(ANSWER_MAX, client.ask(ask)).await {
+        return told;
+    }
+    let (who, kill) = named(alone::holder(home)?.flatten(), "kill -KILL");
+    bail!("the daemon of this home ({who}) says nothing for {} s; {kill}", ANSWER_MAX.as_secs())
+}
+
+/// A process as people are told of it, and of how it ends.
+fn named(pid: Option<u32>, by: &str) -> (String, String) {
+    match pid {
+        Some(pid) => (format!("process {pid}"), format!("to end it: {by} {pid}")),
+        None => ("another process".into(), "end it by its process".into()),
+    }
+}
+
 /// That no daemon runs which cannot be asked, as one whose socket was removed.
 async fn deaf(home: &Home) -> Result<()> {
     let Some(pid) = alone::deaf(home).await? else { return Ok(()) };
-    let who = pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
-    let kill = pid.map_or_else(|| "end it by its process".to_owned(), |pid| format!("to end it: kill {pid}"));
+    let (who, kill) = named(pid, "kill");
     let socket = home.daemon().join(daemon::SOCKET);
     bail!(
         "the daemon of this home runs ({who}) and cannot be asked: nobody listens at `{}`; {kill}",
@@ -164,7 +183,11 @@ async fn deaf(home: &Home) -> Result<()> {
 }
 
 async fn client(home: &Home) -> Result<Client> {
-    Client::connect(home)?.context("no daemon of this home runs; to start it: bailey start")
+    let client = Client::connect(home)?;
+    if client.is_none() {
+        deaf(home).await?;
+    }
+    client.context("no daemon of this home runs; to start it: bailey start")
 }
 
 /// Ends the daemon, and waits until it has ended.
@@ -175,7 +198,7 @@ pub(super) async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) 
         return Ok(ExitCode::SUCCESS);
     };
     let begin = Instant::now();
-    let mut told = Some(client.ask(Ask::Stop { patience_seconds }).await?);
+    let mut told = Some(at_once(home, &mut client, Ask::Stop { patience_seconds }).await?);
     let mut named = None;
     while let Some(Told::Stopping { working }) = told {
         if working > 0 && named != Some(working) && begin.elapsed() < Duration::from_secs(patience_seconds) {

@@ -10,7 +10,7 @@ use crate::{
     front::short,
     home::{Home, make_private, write_private},
     print::{Printer, Style},
-    project,
+    program, project,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Query};
@@ -21,7 +21,7 @@ use std::{
     io::Write as _,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    process::{Command, ExitCode},
+    process::ExitCode,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -83,7 +83,7 @@ async fn add(home: &Home, ready: &Ready, printer: &Printer) -> Result<ExitCode> 
     let (root, _) = project::find(ready.directory.as_deref(), home)?;
     for _ in 0..ready.count {
         let (session, manifests) = (compose::new_session()?, manifests(&root));
-        let mut sandbox = Command::new("/proc/self/exe");
+        let mut sandbox = program::again();
         sandbox.arg("--home").arg(&home.root).args(printer.is_json().then_some("--json"));
         sandbox.args(["sandbox", "run", "--keep", "--as", &session.to_string(), "-C"]).arg(&root);
         sandbox.args(ready.network.then_some("--network")).arg("--").args(&ready.command);

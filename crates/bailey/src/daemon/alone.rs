@@ -77,9 +77,14 @@ pub(crate) async fn gone(home: &Home) -> Result<bool> {
 /// # Errors
 /// When that cannot be seen.
 pub(crate) async fn deaf(home: &Home) -> Result<Option<Option<u32>>> {
-    if gone(home).await? {
-        return Ok(None);
-    }
+    if gone(home).await? { Ok(None) } else { holder(home) }
+}
+
+/// The process that is the home's daemon, where there is one: its number, where the kernel or it says that.
+///
+/// # Errors
+/// When that cannot be seen.
+pub(crate) fn holder(home: &Home) -> Result<Option<Option<u32>>> {
     let in_use = InUse::of(&home.daemon(), &FileLocks::now().unwrap_or_default())?;
     Ok(in_use.map(|it| it.processes.first().copied().or(it.says.map(|says| says.pid))))
 }

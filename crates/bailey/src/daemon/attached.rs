@@ -9,7 +9,7 @@ use super::{
     process, reader,
     wire::ChannelState,
 };
-use crate::exit;
+use crate::{exit, program};
 use anyhow::{Context as _, Result};
 use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType},
@@ -25,7 +25,7 @@ use std::{
         unix::{net, process::CommandExt as _},
     },
     pin::pin,
-    process::{Command, Stdio},
+    process::Stdio,
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -190,11 +190,12 @@ impl Daemon {
         A: Serialize + Refusable,
         F: Future<Output = Result<(A, Option<OwnedFd>)>> + 'static,
     {
+        self.stay()?;
         let flags = SocketFlags::CLOEXEC;
         let (ours, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        let mut child = Command::new("/proc/self/exe")
+        let mut child = program::again()
             .arg("--home")
             .arg(&self.home.root)
             .args(words)

@@ -10,6 +10,7 @@ use crate::{
     channels::{People, Sessions},
     config::{Channel, Config, Kind},
     exit::{self, Failure},
+    program,
 };
 use anyhow::{Context as _, Error, Result, bail};
 use bailey_protocol::{Role, SessionId, Speaker};
@@ -201,7 +202,7 @@ impl Daemon {
     }
 
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = program::again();
         command.arg("--home").arg(&self.home.root).args(["--color", "never"]).stdin(Stdio::null());
         command
     }

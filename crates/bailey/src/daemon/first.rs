@@ -2,12 +2,12 @@
 //! it (pid_namespaces(7)).
 
 use super::process;
-use crate::exit;
+use crate::{exit, program};
 use anyhow::{Context as _, Result};
 use rustix::process::{Signal, WaitOptions, WaitStatus, kill_process, wait};
 use std::{
     env,
-    process::{Command, ExitCode, id},
+    process::{ExitCode, id},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -29,7 +29,7 @@ pub(crate) async fn keep() -> Result<ExitCode> {
     let mut terminate = hear(SignalKind::terminate())?;
     let mut interrupt = hear(SignalKind::interrupt())?;
     let mut ended = hear(SignalKind::child())?;
-    let child = Command::new("/proc/self/exe").args(env::args_os().skip(1)).spawn();
+    let child = program::again().args(env::args_os().skip(1)).spawn();
     let daemon =
         process(child.context("the daemon cannot be started")?.id()).context("a process has no number")?;
     loop {

@@ -45,8 +45,8 @@ impl Daemon {
     pub(super) async fn keep_time(self: Rc<Self>) {
         self.look_at_zone();
         let mut copies = Copies::default();
-        let mut failed = Failed::default();
-        while !self.is_stopping.get() {
+        let (mut failed, mut unread) = (Failed::default(), None::<String>);
+        while !self.is_stopping.get() && self.is_at_home() {
             match self.due() {
                 // What is due stays due.
                 Ok(due) if !due.is_empty() && self.room().is_err() => {
@@ -57,9 +57,10 @@ impl Daemon {
                     continue;
                 }
                 Ok(due) => {
+                    unread = None;
                     failed.0.retain(|name, _| due.iter().any(|(due, ..)| due == name));
                     for (name, schedule, moment, missed) in due {
-                        if failed.is_just(&name, SystemClock.now()) {
+                        if failed.is_just(&name, &schedule, SystemClock.now()) {
                             continue;
                         }
                         match self.predecessor(&schedule) {
@@ -73,14 +74,20 @@ impl Daemon {
                         if missed > 0 {
                             self.log.note("missed", json!({ "schedule": name, "times": times(missed) }));
                         }
+                        let since = schedule.since;
                         if let Err(error) = self.do_what_is_due(&name, schedule, moment).await {
-                            let again = failed.add(&name, SystemClock.now()).as_secs();
+                            let again = failed.add(&name, since, SystemClock.now()).as_secs();
                             let about = json!({ "schedule": name, "why": format!("{error:#}"), "again_seconds": again });
                             self.log.note("not_begun", about);
                         }
                     }
                 }
-                Err(error) => self.log.note("no_schedules", json!({ "why": format!("{error:#}") })),
+                Err(error) => {
+                    let why = format!("{error:#}");
+                    if unread.replace(why.clone()).as_ref() != Some(&why) {
+                        self.log.note("no_schedules", json!({ "why": why }));
+                    }
+                }
             }
             let now = SystemClock.now();
             let is_time = copies.is_time(now) && self.is_daily.get() && copies.is_old(&self.home, now);
@@ -298,20 +305,23 @@ enum Predecessor {
     Comes,
 }
 
-/// Schedules that could not be begun: when that was, and how long nothing is tried after it. Whoever changes one needs to wait no
-/// longer than that, and nothing is lost meanwhile: what is due stays due.
+/// Schedules that could not be begun: since when each is due, when it was tried last, and how long nothing is tried after that. Nothing is
+/// lost meanwhile: what is due stays due.
 #[derive(Default)]
-struct Failed(BTreeMap<String, (Timestamp, SignedDuration)>);
+struct Failed(BTreeMap<String, (Timestamp, Timestamp, SignedDuration)>);
 
 impl Failed {
-    fn is_just(&self, name: &str, now: Timestamp) -> bool {
-        self.0.get(name).is_some_and(|(at, wait)| now.duration_since(*at).abs() < *wait)
+    /// One of the same name that was written down since then waits for nothing.
+    fn is_just(&self, name: &str, schedule: &Schedule, now: Timestamp) -> bool {
+        let of_it = self.0.get(name).filter(|(since, ..)| *since == schedule.since);
+        of_it.is_some_and(|(_, at, wait)| now.duration_since(*at).abs() < *wait)
     }
 
     /// How long nothing is tried now: twice as long as the last time.
-    fn add(&mut self, name: &str, now: Timestamp) -> SignedDuration {
-        let wait = self.0.get(name).map_or(SOON, |(_, wait)| (*wait * 2).min(AGAIN));
-        self.0.insert(name.to_owned(), (now, wait));
+    fn add(&mut self, name: &str, since: Timestamp, now: Timestamp) -> SignedDuration {
+        let of_it = self.0.get(name).filter(|(before, ..)| *before == since);
+        let wait = of_it.map_or(SOON, |(.., wait)| (*wait * 2).min(AGAIN));
+        self.0.insert(name.to_owned(), (since, now, wait));
         wait
     }
 }

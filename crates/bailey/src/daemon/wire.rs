@@ -40,6 +40,8 @@ pub(crate) struct Request {
 #[derive(Deserialize)]
 struct Of {
     v: u32,
+    #[serde(default)]
+    ask: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -325,9 +327,12 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
 /// # Errors
 /// When both sides are not of one version, or it asks for nothing.
 pub(crate) fn asked(line: &[u8]) -> Result<Ask> {
-    let Of { v } = serde_json::from_slice(line)?;
+    let Of { v, ask } = serde_json::from_slice(line)?;
     match serde_json::from_slice::<Request>(line) {
         Ok(Request { ask: end @ Ask::Stop { .. }, .. }) => Ok(end),
+        Err(_) if v != VERSION && ask == "stop" => {
+            Ok(Ask::Stop { patience_seconds: super::PATIENCE.as_secs() })
+        }
         _ if v != VERSION => {
             bail!(
                 "the daemon is of another version than this program: end it (`bailey stop`), and start it again"

@@ -65,8 +65,8 @@ fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
     let gate = Gate::default();
     let model =
         stage.model(vec![Reply::Held(gate.clone(), Message::text("never said")), Reply::text("at last")]);
-    let daemon = Daemon::start(&stage);
-    let first = pid(&daemon.status());
+    let mut first = stage.bailey(&["start", "--foreground"]).stderr(Stdio::null()).spawn().unwrap();
+    until("the daemon", || stage.ran(&["status"]).code == Some(0));
     let opened = open(&stage, &[]);
     let session = opened["session"].as_str().unwrap();
     let mut stream = UnixStream::connect(stage.home().join("daemon").join(session)).unwrap();
@@ -85,9 +85,13 @@ fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
         || -> Vec<_> { fs::read_dir(stage.home()).unwrap().map(|it| it.unwrap().file_name()).collect() };
     let before = (fs::read_to_string(stage.home().join("schedules.json")).unwrap(), there());
     let wanted = json!({ "v": 1, "ask": "open", "directory": stage.project(), "words": [], "again": [], "session": null });
-    let refused = said(&moved, &wanted);
-    assert!(refused.contains("the home was moved or removed"), "{refused}");
-    until("its end", || !is_there(first));
+    for asked in [wanted, json!({ "v": 1, "ask": "reload" }), json!({ "v": 1, "ask": "link" })] {
+        let refused = said(&moved, &asked);
+        assert!(refused.contains("the home was moved or removed"), "{refused}");
+    }
+    end(first.id().into(), "-HUP");
+    // Whoever keeps it up is told that no other start mends it: one would be the daemon of the home that lies there now.
+    assert_eq!(first.wait().unwrap().code(), Some(2));
     assert_eq!((fs::read_to_string(stage.home().join("schedules.json")).unwrap(), there()), before);
     let log = fs::read_to_string(moved.join("daemon/log")).unwrap();
     assert!(log.contains("home_gone") && log.contains("start it again where it is now"), "{log}");
@@ -101,7 +105,6 @@ fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
     gate.open();
     thread::sleep(Duration::from_secs(12));
     assert_eq!(stage.ran(&["status"]).code, Some(0));
-    std::mem::forget(daemon);
 }
 
 /// That none runs was said of one whose socket was removed, and a start was refused all the same.
@@ -110,16 +113,32 @@ fn a_daemon_that_cannot_be_asked_is_named() {
     let stage = Stage::new(&[]);
     let daemon = Daemon::start(&stage);
     let process = pid(&daemon.status());
+    let copy = stage.folder().join("copy").display().to_string();
+    let copied = stage.ran(&["backup", &copy]);
+    assert_eq!(copied.code, Some(0), "{copied:?}");
+    // One that says nothing at all holds nobody up.
+    end(process, "-STOP");
+    let ran = stage.ran(&["status"]);
+    end(process, "-CONT");
+    let kill = format!("to end it: kill -KILL {process}");
+    assert!(ran.code == Some(1) && ran.stderr.contains(&kill), "{ran:?}");
+    assert_eq!(stage.ran(&["status"]).code, Some(0), "the control");
+
     fs::remove_file(stage.home().join("daemon/socket")).unwrap();
-    for words in ["stop", "status"] {
+    for words in ["stop", "status", "reload"] {
         let ran = stage.ran(&[words]);
         let kill = format!("to end it: kill {process}");
         assert!(ran.code == Some(1) && ran.stderr.contains(&kill), "{words}: {ran:?}");
     }
+    // Nor is its home exchanged beneath it.
+    let restored = stage.ran(&["restore", &copy]);
+    let used = format!("its daemon, process {process}");
+    assert!(restored.code == Some(1) && restored.stderr.contains(&used), "{restored:?}");
     end(process, "-TERM");
     until("its end", || !is_there(process));
     // The control.
     assert!(stage.ran(&["stop"]).stderr.contains("no daemon of this home runs"));
+    assert_eq!(stage.ran(&["restore", &copy]).code, Some(0), "the control");
     std::mem::forget(daemon);
 }
 
@@ -134,7 +153,7 @@ fn another_version_is_told_so_and_can_end_the_daemon() {
         assert!(told.contains("of another version than this program"), "{ask}: {told}");
     }
     assert!(is_there(process));
-    let told = said(&stage.home(), &json!({ "v": 2, "ask": "stop", "patience_seconds": 0, "more": true }));
+    let told = said(&stage.home(), &json!({ "v": 2, "ask": "stop", "patience": { "seconds": 0 } }));
     assert!(told.contains("stopping"), "{told}");
     until("its end", || !is_there(process));
     std::mem::forget(daemon);

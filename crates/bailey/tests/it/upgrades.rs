@@ -142,37 +142,43 @@ fn a48_a_home_elsewhere_is_another_and_one_that_moved_is_whole() {
     assert!(!here.exists());
 }
 
-/// A program that was replaced while its daemon runs is kept from an apply where it lies now, and so is what keeps the daemon up.
+/// A program that was replaced, or moved aside, while its daemon runs is kept from an apply where a newer one lies now, and so is what keeps
+/// the daemon up.
 #[test]
 fn a_program_that_was_replaced_beneath_its_daemon_is_not_written_by_what_the_daemon_runs() {
-    let stage = Stage::new(&[("bin/bailey-boot", "boot\n"), ("bin/other", "other\n")]);
-    let program = stage.project().join("bin/bailey");
-    fs::copy(env!("CARGO_BIN_EXE_bailey"), &program).unwrap();
-    let write = Reply::calls([(
-        "w",
-        "command_run",
-        json!({ "command": "cd bin; for f in bailey bailey-boot other; do echo hostile > $f; done" }),
-    )]);
-    let _server = stage.model(vec![write, Reply::text("it is written")]);
-    let mut start = Command::new(&program);
-    assert!(start.args(stage.bailey(&["start"]).get_args()).status().unwrap().success());
-    let daemon = Daemon::of(&stage);
-    stage.write("newer", "a newer program\n");
-    fs::rename(stage.project().join("newer"), &program).unwrap();
-    let files = || ["bin/bailey", "bin/bailey-boot", "bin/other"].map(|path| stage.read(path));
+    type Upgrade = fn(&Stage);
+    let replaced: Upgrade = |_| {};
+    let moved: Upgrade =
+        |stage| fs::rename(stage.project().join("bin/bailey"), stage.project().join("old")).unwrap();
+    for (what, upgrade) in [("replaced", replaced), ("moved", moved)] {
+        let stage = Stage::new(&[("bin/bailey-boot", "boot\n"), ("bin/other", "other\n")]);
+        let program = stage.project().join("bin/bailey");
+        fs::copy(env!("CARGO_BIN_EXE_bailey"), &program).unwrap();
+        let line = "cd bin; for f in bailey bailey-boot other; do rm -f $f; echo hostile > $f; done";
+        let write = Reply::calls([("w", "command_run", json!({ "command": line }))]);
+        let _server = stage.model(vec![write, Reply::text("it is written")]);
+        let mut start = Command::new(&program);
+        assert!(start.args(stage.bailey(&["start"]).get_args()).status().unwrap().success());
+        let daemon = Daemon::of(&stage);
+        upgrade(&stage);
+        stage.write("newer", "a newer program\n");
+        fs::rename(stage.project().join("newer"), &program).unwrap();
+        let files = || ["bin/bailey", "bin/bailey-boot", "bin/other"].map(|path| stage.read(path));
 
-    let Some(mut terminal) = Terminal::start(&stage, &["chat", "--model", "test/model"]) else { return };
-    terminal.wait_for("› ");
-    terminal.keys("write them\r");
-    terminal.wait_for_in_turn(&["it is written", "done in", "› "]);
-    terminal.keys("/apply\r");
-    terminal.wait_for_in_turn(&["applied: bin/other", "stays in the session: bin/bailey-boot"]);
-    assert_eq!(files(), ["a newer program\n", "boot\n", "hostile\n"]);
-    terminal.close();
-    drop(daemon);
+        let Some(mut terminal) = Terminal::start(&stage, &["chat", "--model", "test/model"]) else { return };
+        terminal.wait_for("› ");
+        terminal.keys("write them\r");
+        terminal.wait_for_in_turn(&["it is written", "done in", "› "]);
+        terminal.keys("/apply\r");
+        terminal.wait_for_in_turn(&["applied: bin/other", "stays in the session: bin/bailey-boot"]);
+        assert_eq!(files(), ["a newer program\n", "boot\n", "hostile\n"], "{what}");
+        terminal.close();
+        drop(daemon);
 
-    // The control: a program that lies elsewhere applies them.
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
-    let applied = stage.ran(&["sessions", "apply", &session]);
-    assert_eq!(files(), ["hostile\n"; 3], "{applied:?}");
+        // The control: a program that lies elsewhere applies them.
+        let session =
+            stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+        let applied = stage.ran(&["sessions", "apply", &session]);
+        assert_eq!(files(), ["hostile\n"; 3], "{what}: {applied:?}");
+    }
 }

@@ -15,7 +15,7 @@ use crate::{
     schedules::Schedules,
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Clock as _, Journal, SystemClock};
+use bailey_journal::{Clock as _, FileLocks, InUse, Journal, SystemClock};
 use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
 use serde_json::json;
@@ -95,7 +95,11 @@ pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
     if Client::connect(home)?.is_some() {
         bail!("the daemon of this home runs: end it first (`bailey stop`)");
     }
-    let uses = in_use(&home.root);
+    // One whose socket was removed cannot be asked.
+    let daemon = InUse::of(&home.daemon(), &FileLocks::default())?;
+    let daemon = daemon
+        .map(|it| it.says.map_or_else(|| "its daemon".to_owned(), |holder| format!("its daemon, {holder}")));
+    let uses: Vec<String> = daemon.into_iter().chain(in_use(&home.root)).collect();
     if !uses.is_empty() {
         bail!("this home is in use: {}", uses.join("; "));
     }

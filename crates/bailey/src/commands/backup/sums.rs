@@ -14,6 +14,7 @@ use std::{
 /// The list's own name.
 pub(super) const NAME: &str = "SHA256SUMS";
 /// The longest list, and how much of a file is read at a time, in bytes.
+const PATH_BYTES_MAX: usize = 4096;
 const LIST_BYTES_MAX: u64 = 8 << 20;
 const PIECE: usize = 256 << 10;
 
@@ -101,7 +102,8 @@ impl Sums {
             let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
             let path = PathBuf::from(name);
             let is_beneath = path.components().all(|part| matches!(part, Component::Normal(_)));
-            if !is_digest || name.is_empty() || !is_beneath {
+            // No file has a longer name (limits.h), and what looks at each part of one takes its time.
+            if !is_digest || name.is_empty() || name.len() > PATH_BYTES_MAX || !is_beneath {
                 return Err(wrong("it names no file of the copy"));
             }
             if digests.insert(path, digest.to_ascii_lowercase()).is_some() {

@@ -4,7 +4,7 @@
 //! not bound, and hears of nobody: it reads no file and no key, and knows of a session how it ended. Its exit code
 //! [`exit::NEXT`] asks for another one, and [`exit::AGAIN`] for a process that comes back to the same.
 
-use crate::{compose::SEAT, exit, front};
+use crate::{compose::SEAT, exit, front, program};
 use anyhow::{Context as _, Result};
 use rustix::{
     fd::{AsRawFd as _, OwnedFd},
@@ -13,7 +13,7 @@ use rustix::{
 };
 use std::{
     env,
-    process::{Child, Command, ExitCode},
+    process::{Child, ExitCode},
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -24,7 +24,7 @@ pub(in crate::commands) async fn keep() -> Result<ExitCode> {
     let mut place = memory()?;
     front::remember();
     loop {
-        let child = Command::new("/proc/self/exe")
+        let child = program::again()
             .arg(format!("{SEAT}{},{}", note.as_raw_fd(), place.as_raw_fd()))
             .args(env::args_os().skip(1))
             .spawn()

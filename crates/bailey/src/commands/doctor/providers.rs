@@ -3,7 +3,7 @@
 //! `bailey models` asks them, in a process of its own: who hears of the world is bound, and could try no walls.
 
 use super::Finding;
-use crate::{home::Home, print::Printer};
+use crate::{home::Home, print::Printer, program};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ pub(super) async fn asked(home: &Home, printer: &Printer) -> Vec<Finding> {
 }
 
 fn command(home: &Home) -> Command {
-    let mut models = Command::new("/proc/self/exe");
+    let mut models = program::again();
     models.arg("--home").arg(&home.root).args(["--json", "models"]);
     models
 }

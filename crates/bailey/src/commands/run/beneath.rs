@@ -20,7 +20,7 @@ use crate::{
     front::{Asker, Front, Part, short},
     home::Home,
     print::Printer,
-    project,
+    program, project,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::TurnEnd;
@@ -31,7 +31,7 @@ use std::{
     env,
     fs::File,
     io::{ErrorKind, Seek as _, Write as _},
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Child, ExitCode, Stdio},
 };
 use tokio::{
     io::BufReader,
@@ -116,7 +116,7 @@ fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Ch
         stdin = memory.into();
     }
     words.insert(0, format!("{SEAT}{session},{key}").into());
-    let mut child = Command::new("/proc/self/exe");
+    let mut child = program::again();
     child.args(words).stdin(stdin).spawn().context("cannot start the process of a terminal")
 }
 
