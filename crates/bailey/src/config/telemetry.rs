@@ -1,6 +1,7 @@
 //! What others are told of what is done: `[telemetry]`.
 
 use super::{ConfigError, HAS_USER, document::Document, has_user, models};
+use bailey_egress::is_key_header;
 use serde::{Deserialize, Serialize};
 
 /// Where it goes.
@@ -66,6 +67,11 @@ pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), Co
         Some(name) if name.is_empty() || !name.bytes().all(is_fit) => {
             mistake("header", &format!("`{name}` is no header: a-z, 0-9 and `-`, such as `x-api-key`"))
         }
+        // A request with two of one of these is none, so nothing would ever arrive.
+        Some(name) if name == "content-type" || !is_key_header(name) => mistake(
+            "header",
+            &format!("`{name}` has another meaning in a request: a key stands in one such as `x-api-key`"),
+        ),
         _ => Ok(()),
     }
 }

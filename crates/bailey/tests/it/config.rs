@@ -58,6 +58,27 @@ fn what_the_agent_is_told_is_shown_with_what_would_hide_in_it() {
     assert!(shown.stdout.ends_with("\nstyle = \"plain\"\n"), "{shown:?}");
 }
 
+/// Nothing would ever be sent, and nobody would be told why.
+#[test]
+fn a_collectors_key_stands_in_no_header_that_has_another_meaning() {
+    let with = |header: &str| {
+        let config =
+            format!("[telemetry]\notlp = \"https://c.example\"\nkey_env = \"K\"\nheader = \"{header}\"\n");
+        configured(&config).ran(&["config", "check"])
+    };
+    for header in ["host", "content-length", "content-type", "cookie", "transfer-encoding", "accept-encoding"]
+    {
+        let ran = with(header);
+        assert_eq!(ran.code, Some(2), "{header}: {ran:?}");
+        let is_told = ran.stderr.contains("config.toml:4:1") && ran.stderr.contains("has another meaning");
+        assert!(is_told, "{header}: {ran:?}");
+    }
+    for header in ["authorization", "x-api-key", "api-key", "x-honeycomb-team", "dd-api-key"] {
+        let ran = with(header);
+        assert_eq!(ran.code, Some(0), "the control: {header}: {ran:?}");
+    }
+}
+
 #[test]
 fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     for (config, place, words) in [
