@@ -30,7 +30,7 @@ pub(crate) enum Failure {
     #[error("the name of `{0}` cannot be resolved ({1}); check the network and the provider's `base_url`")]
     Name(Origin, String),
     #[error(
-        "the certificate of `{0}` is not trusted ({1}); if the server is yours, add its authority to the system's certificates, else somebody may stand in between"
+        "the certificate of `{0}` is not trusted: {1}; if the server is yours, add its authority to the system's certificates, else somebody may stand in between"
     )]
     Certificate(Origin, String),
     #[error(
@@ -118,10 +118,65 @@ impl Failure {
             CertificateError::NotValidYetContext { time, not_before } => {
                 Self::Dates(origin, format!("is valid only from {} UTC", date(*not_before)), date(*time))
             }
-            why => Self::Certificate(origin, why.to_string()),
+            why => Self::Certificate(origin, flaw(why)),
         }
     }
 }
+
+/// What is wrong with a certificate, as words behind "the certificate of X is not trusted: ". What rustls has no words for it prints as
+/// it is in the program, which tells nobody that the commonest of all is one that somebody signed themselves.
+pub(crate) fn flaw(why: &CertificateError) -> String {
+    match why {
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!(
+                "it has expired, on {} UTC, and the clock here shows {} UTC",
+                date(*not_after),
+                date(*time)
+            )
+        }
+        CertificateError::NotValidYetContext { time, not_before } => format!(
+            "it is valid only from {} UTC, and the clock here shows {} UTC",
+            date(*not_before),
+            date(*time)
+        ),
+        CertificateError::Expired => "it has expired".into(),
+        CertificateError::NotValidYet => "it is not valid yet".into(),
+        CertificateError::NotValidForName => "it is one of another name".into(),
+        CertificateError::Revoked => "it was revoked".into(),
+        CertificateError::BadEncoding => "it cannot be read".into(),
+        CertificateError::InvalidPurpose => "it is none for servers".into(),
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
+            "it names no server".into()
+        }
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            format!("it is only valid for {}", named(presented))
+        }
+        CertificateError::InvalidPurposeContext { .. } => why.to_string(),
+        // Refused also where it is trusted, so to add it to the system's would not help.
+        CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
+            format!("{UNKNOWN}, and is an authority's own (CA:TRUE), which no server may show as its own")
+        }
+        _ => UNKNOWN.into(),
+    }
+}
+
+/// The names of a certificate as people write them, of many the first ones: rustls tells each with its kind.
+fn named(presented: &[String]) -> String {
+    let bare = |name: &String| {
+        let inner = name.strip_prefix("DnsName(\"").and_then(|name| name.strip_suffix("\")"));
+        inner.unwrap_or(name).to_owned()
+    };
+    let mut names: Vec<String> = presented.iter().take(NAMES_MAX).map(bare).collect();
+    if presented.len() > NAMES_MAX {
+        names.push(format!("{} more", presented.len() - NAMES_MAX));
+    }
+    names.join(", ")
+}
+
+/// The most names of a certificate that are told.
+const NAMES_MAX: usize = 5;
+/// Said of a certificate whose signer nobody here knows.
+const UNKNOWN: &str = "it is signed by nobody whom this machine trusts (self-signed?)";
 
 /// A time as people write it.
 fn date(time: UnixTime) -> String {

@@ -6,6 +6,7 @@ use crate::{
 };
 use bailey_egress::Config;
 use bailey_protocol::Status;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -13,14 +14,19 @@ use tokio_rustls::TlsAcceptor;
 
 /// A server with a certificate that it signed itself, and that certificate.
 async fn self_signed(name: &str) -> (String, String) {
-    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    signed_itself(CertificateParams::new([name.to_owned()]).unwrap(), &KeyPair::generate().unwrap()).await
+}
+
+/// The same, with a certificate of this kind.
+async fn signed_itself(params: CertificateParams, key: &KeyPair) -> (String, String) {
+    let made = params.self_signed(key).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![made.der().clone()], key)
         .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -32,7 +38,7 @@ async fn self_signed(name: &str) -> (String, String) {
             }
         }
     });
-    (url, made.cert.pem())
+    (url, made.pem())
 }
 
 #[tokio::test]
@@ -49,12 +55,30 @@ async fn a_self_signed_certificate_is_not_trusted() {
     assert_eq!((seen.status, seen.report.body.0.as_slice()), (Status::Done, b"safe".as_slice()));
 }
 
+/// Such as `openssl req -x509` makes: an authority's.
+#[tokio::test]
+async fn why_a_certificate_is_not_trusted_is_told_in_words() {
+    let params = || CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let mut of_an_authority = params();
+    of_an_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    for (params, also) in [(params(), ""), (of_an_authority, ", and is an authority's own (CA:TRUE)")] {
+        let (url, _) = signed_itself(params, &KeyPair::generate().unwrap()).await;
+        let seen = Bench::new(config(&[&url])).await.send(get(&url)).await;
+        let said = seen.failure();
+        let words =
+            format!("is not trusted: it is signed by nobody whom this machine trusts (self-signed?){also}");
+        assert!(said.contains(&words), "{said}");
+        assert!(!said.contains("Error") && !said.contains("UnknownIssuer"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_of_another_name_is_not_trusted() {
     let (url, certificate) = self_signed("example.com").await;
     let trusting = Config { extra_authorities: Some(certificate), ..config(&[&url]) };
     let seen = Bench::new(trusting).await.send(get(&url)).await;
-    assert!(seen.failure().contains("is not trusted"), "{}", seen.failure());
+    let said = seen.failure();
+    assert!(said.contains("is not trusted") && said.contains("it is only valid for example.com;"), "{said}");
 }
 
 #[tokio::test]
