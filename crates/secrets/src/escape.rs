@@ -1,19 +1,36 @@
 //! Escapes of a character that begin with a backslash or an ampersand: JSON's `\u002b` (RFC 8259), with a pair for what lies
 //! beyond 16 bits; `\x2b` of programming languages; and HTML's references, `&#43;`, `&#x2b;` and `&plus;`, whose ampersand may
-//! be escaped once more, as JSON and HTML do with HTML.
+//! be escaped once more, as JSON and HTML do with HTML. HTML reads numbers, and some of its oldest names, without the `;`, too.
 
-/// The most bytes that are looked at for one.
-pub(crate) const ESCAPE_MAX: usize = 16;
+/// The most bytes that are looked at for one: HTML takes any number of zeros before a number, and each one that is waited for delays
+/// what comes out. A number with more than fifty of them is taken for no escape.
+pub(crate) const ESCAPE_MAX: usize = 64;
+/// The letters of the longest name.
+const NAME_MAX: usize = 16;
 
-/// HTML's names for what stands in keys and passwords.
-const NAMES: [(&[u8], char); 42] = [
+/// Names that HTML also reads where no `;` ends them, and whatever letters come then.
+const OPEN_NAMES: [(&[u8], char); 8] = [
     (b"AMP", '&'),
+    (b"GT", '>'),
+    (b"LT", '<'),
+    (b"QUOT", '"'),
+    (b"amp", '&'),
+    (b"gt", '>'),
+    (b"lt", '<'),
+    (b"quot", '"'),
+];
+/// HTML's names for characters of ASCII, and for two dashes that are read as one of these. (`&fjlig;`, which is two, is not among them.)
+const NAMES: [(&[u8], char); 47] = [
+    (b"AMP", '&'),
+    (b"DiacriticalGrave", '`'),
     (b"GT", '>'),
     (b"Hat", '^'),
     (b"LT", '<'),
     (b"NewLine", '\n'),
     (b"QUOT", '"'),
     (b"Tab", '\t'),
+    (b"UnderBar", '_'),
+    (b"VerticalLine", '|'),
     (b"amp", '&'),
     (b"apos", '\''),
     (b"ast", '*'),
@@ -35,6 +52,7 @@ const NAMES: [(&[u8], char); 42] = [
     (b"lpar", '('),
     (b"lsqb", '['),
     (b"lt", '<'),
+    (b"midast", '*'),
     (b"num", '#'),
     (b"percnt", '%'),
     (b"period", '.'),
@@ -49,6 +67,7 @@ const NAMES: [(&[u8], char); 42] = [
     (b"semi", ';'),
     (b"sol", '/'),
     (b"verbar", '|'),
+    (b"vert", '|'),
 ];
 
 /// What a text begins with.
@@ -82,16 +101,17 @@ pub(crate) fn may_be_in(text: &[u8]) -> bool {
 pub(crate) fn read(text: &[u8], end: bool) -> Escape {
     let bytes = text.get(..ESCAPE_MAX).unwrap_or(text);
     let is_all = end || bytes.len() == ESCAPE_MAX;
-    let mut rest = Rest(bytes);
+    // What fills all that is looked at might go on, so it ends nowhere: else it would matter where a text is cut.
+    let mut rest = Rest { bytes, ends: end && bytes.len() < ESCAPE_MAX };
     let mut read = match bytes {
         [b'&', ..] => rest.byte().and_then(|_| rest.reference()),
         _ => rest.of_units(),
     };
-    let mut length = bytes.len() - rest.0.len();
+    let mut length = bytes.len() - rest.bytes.len();
     if read == Ok('&') {
         match rest.reference() {
             Err(Escape::More) if !is_all => return Escape::More,
-            Ok(c) => (read, length) = (Ok(c), bytes.len() - rest.0.len()),
+            Ok(c) => (read, length) = (Ok(c), bytes.len() - rest.bytes.len()),
             Err(_) => {}
         }
     }
@@ -103,12 +123,16 @@ pub(crate) fn read(text: &[u8], end: bool) -> Escape {
 }
 
 /// What of an escape has not been read.
-struct Rest<'a>(&'a [u8]);
+struct Rest<'a> {
+    bytes: &'a [u8],
+    /// Whether nothing comes after it.
+    ends: bool,
+}
 
 impl Rest<'_> {
     fn byte(&mut self) -> Result<u8, Escape> {
-        let (first, rest) = self.0.split_first().ok_or(Escape::More)?;
-        self.0 = rest;
+        let (first, rest) = self.bytes.split_first().ok_or(Escape::More)?;
+        self.bytes = rest;
         Ok(*first)
     }
 
@@ -140,10 +164,10 @@ impl Rest<'_> {
 
     /// What is behind an ampersand.
     fn reference(&mut self) -> Result<char, Escape> {
-        let first = self.byte()?;
-        if first != b'#' {
-            return self.name(first);
+        if self.bytes.first().is_some_and(|first| *first != b'#') {
+            return self.name();
         }
+        self.byte()?;
         let mut next = self.byte()?;
         let radix = if matches!(next, b'x' | b'X') { 16 } else { 10 };
         if radix == 16 {
@@ -151,28 +175,36 @@ impl Rest<'_> {
         }
         let mut code = digit(next, radix)?;
         loop {
-            match self.byte()? {
-                b';' => return char::from_u32(code).ok_or(Escape::No),
-                // So few digits come in [`ESCAPE_MAX`] bytes that only a wrong one is too large.
-                next => code = code.checked_mul(radix).ok_or(Escape::No)?.saturating_add(digit(next, radix)?),
+            match self.bytes.first().map(|next| (digit(*next, radix), *next)) {
+                // What is too large is no character, whatever comes then.
+                Some((Ok(digit), _)) => code = code.saturating_mul(radix).saturating_add(digit),
+                Some((Err(_), b';')) => {
+                    self.byte()?;
+                    break;
+                }
+                None if !self.ends => return Err(Escape::More),
+                Some(_) | None => break,
             }
+            self.byte()?;
         }
+        char::from_u32(code).ok_or(Escape::No)
     }
 
-    fn name(&mut self, first: u8) -> Result<char, Escape> {
-        let (whole, mut length) = (self.0, 0);
-        let mut next = first;
-        while next.is_ascii_alphabetic() {
-            next = self.byte()?;
-            length += 1;
+    fn name(&mut self) -> Result<char, Escape> {
+        let length = self.bytes.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let (letters, rest) = self.bytes.split_at_checked(length).ok_or(Escape::No)?;
+        if let [b';', rest @ ..] = rest
+            && let Some((_, c)) = NAMES.iter().find(|(name, _)| *name == letters)
+        {
+            self.bytes = rest;
+            return Ok(*c);
         }
-        let is_name = |name: &&(&[u8], char)| {
-            name.0.split_first() == Some((&first, whole.get(..length - 1).unwrap_or_default()))
-        };
-        if next != b';' || length == 0 {
-            return Err(Escape::No);
+        if rest.is_empty() && length <= NAME_MAX && !self.ends {
+            return Err(Escape::More);
         }
-        NAMES.iter().find(is_name).map(|(_, c)| *c).ok_or(Escape::No)
+        let (name, c) = OPEN_NAMES.iter().find(|(name, _)| letters.starts_with(name)).ok_or(Escape::No)?;
+        self.bytes = self.bytes.get(name.len()..).unwrap_or_default();
+        Ok(*c)
     }
 }
 
@@ -196,7 +228,12 @@ mod tests {
             ("&#x2b;", '+'),
             ("&#X2B;", '+'),
             ("&plus;", '+'),
+            ("&UnderBar;", '_'),
+            ("&DiacriticalGrave;", '`'),
+            ("&amp;VerticalLine;", '|'),
             ("&amp;", '&'),
+            ("&#0000000000000000000000000000000000000000043;", '+'),
+            ("&amp;#x0000000000000000000000000000000000000000002b;", '+'),
             ("&amp;#43;", '+'),
             ("&amp;#x0010FFFF;", '\u{10ffff}'),
             ("\\u0026#43;", '+'),
@@ -208,6 +245,30 @@ mod tests {
             for cut in 1..text.len() {
                 assert_eq!(read(&text.as_bytes()[..cut], false), Escape::More, "{text}, {cut}");
             }
+        }
+    }
+
+    /// As HTML's standard reads them ("numeric character reference end state", and names without `;` in its list).
+    #[test]
+    fn a_reference_may_end_without_a_semicolon() {
+        for (text, c, length) in [
+            ("&#90k", 'Z', 4),
+            ("&#x5Ak", 'Z', 5),
+            ("&#x5A&#90", 'Z', 5),
+            ("&#4 3;", '\u{4}', 3),
+            ("&amp;#90k", 'Z', 8),
+            ("\\u0026#90k", 'Z', 9),
+            ("&amp#90;k", 'Z', 8),
+            ("&amp;lt,", '<', 7),
+            ("&quotable;", '"', 5),
+            ("&LT=", '<', 3),
+            ("&gtttttttttttttttttttttttttt", '>', 3),
+        ] {
+            assert_eq!(read(text.as_bytes(), false), Escape::Of(c, length), "{text}");
+        }
+        for (text, c) in [("&#90", 'Z'), ("&#x5a", 'Z'), ("&lt", '<')] {
+            assert_eq!(read(text.as_bytes(), true), Escape::Of(c, text.len()), "{text}");
+            assert_eq!(read(text.as_bytes(), false), Escape::More, "{text}: more of it may come");
         }
     }
 
@@ -224,7 +285,6 @@ mod tests {
             "&;",
             "&#;",
             "&#x;",
-            "&#4 3;",
             "&nix;",
             "&plus ",
             "&#xD800;",
@@ -235,9 +295,13 @@ mod tests {
             assert_eq!(read(text.as_bytes(), false), Escape::No, "{text}");
         }
         // What is too long is none, so that little is waited for.
-        assert_eq!(read("&#00000000000000000000000000043;".as_bytes(), false), Escape::No);
-        assert_eq!(read("&abcdefghijklmnop".get(..ESCAPE_MAX).unwrap().as_bytes(), false), Escape::No);
+        let zeros = format!("&#{}43;", "0".repeat(ESCAPE_MAX));
+        for end in [false, true] {
+            assert_eq!(read(zeros.as_bytes(), end), Escape::No);
+            assert_eq!(read(zeros.get(..ESCAPE_MAX).unwrap().as_bytes(), end), Escape::No);
+        }
+        assert_eq!(read(b"&abcdefghijklmnopq", false), Escape::No);
         // An ampersand whose reference goes no further is itself.
-        assert_eq!(read(b"&amp;lt,", false), Escape::Of('&', 5));
+        assert_eq!(read(b"&amp;nix,", false), Escape::Of('&', 5));
     }
 }

@@ -9,7 +9,7 @@
 //! - occurs in no mark of this redactor.
 //!
 //! Spellings: as it is; each line of a value of several lines; Base64 at each of the three alignments, standard and URL-safe, without the characters
-//! that depend on neighbours or padding; in upper and in lower case, where that is strong by itself; hexadecimal in both cases, also with `:` or `-` between
+//! that depend on neighbours or padding; in upper and in lower case, where that is strong by itself; hexadecimal in both cases, also mixed, and with `:` or `-` between
 //! bytes; percent-encoded, with the sets of characters that common libraries leave alone; escaped for JSON once and twice; as UTF-16 and UTF-32; and each of
 //! these as the module `view`
 //! shows it. A value of 8 bytes has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.

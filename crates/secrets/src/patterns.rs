@@ -3,8 +3,8 @@
 
 use crate::{
     known, mark,
-    shape::{CONTEXT, Shape},
-    view::{Dull, Reading, SPREAD_MAX, View},
+    shape::Shape,
+    view::{CONTEXT, Dull, HEX_MIN, Reading, SPREAD_MAX, View},
 };
 use aho_corasick::{
     Anchored, MatchKind,
@@ -40,6 +40,8 @@ pub(crate) struct Patterns {
 pub(crate) struct Pattern {
     pub(crate) mark: Arc<str>,
     pub(crate) what: What,
+    /// Whether it is hexadecimal in lower case, and so found in both cases at once.
+    is_hex: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,10 +77,13 @@ impl Patterns {
                 spellings.entry(spelling).or_insert_with(|| Arc::clone(&mark));
             }
         }
-        let known = spellings.into_iter().map(|(text, mark)| (text, Pattern { mark, what: What::Known }));
+        let known = spellings.into_iter().map(|(text, mark)| {
+            let is_hex = is_hex(&text);
+            (text, Pattern { mark, what: What::Known, is_hex })
+        });
         let begins = shapes.iter().enumerate().map(|(index, shape)| {
             let mark = mark::mark(&shape.id).into();
-            (shape.prefix.as_bytes().to_vec(), Pattern { mark, what: What::Shape(index) })
+            (shape.prefix.as_bytes().to_vec(), Pattern { mark, what: What::Shape(index), is_hex: false })
         });
         let (literals, patterns): (Vec<_>, Vec<Pattern>) =
             known.chain(begins).map(|(text, pattern)| (Zeroizing::new(text), pattern)).unzip();
@@ -161,7 +166,7 @@ impl Patterns {
         loop {
             if state == automaton.start {
                 places.clear();
-                reading.pass_over(&automaton.dull);
+                reading.pass_over(if view.is_folded() { &automaton.dull_folded } else { &automaton.dull });
             }
             let Some(next) = reading.next() else { break };
             if next.parted {
@@ -184,10 +189,7 @@ impl Patterns {
                 } else {
                     places.len().checked_sub(length).and_then(|at| places.get(at)).copied()
                 };
-                let (Some(first), true) = (first, view == View::Plain || matches!(pattern.what, What::Known))
-                else {
-                    continue;
-                };
+                let (Some(first), true) = (first, pattern.is_found_in(view)) else { continue };
                 if tell(first, next.place.end - first, pattern).is_break() {
                     return first;
                 }
@@ -202,12 +204,30 @@ impl Patterns {
     }
 }
 
+impl Pattern {
+    /// What is no known value has one spelling; and a value that is none of hexadecimal is another one in another case.
+    fn is_found_in(&self, view: View) -> bool {
+        match (view, self.what) {
+            (View::Plain, _) => true,
+            (_, What::Shape(_)) => false,
+            (view, What::Known) => self.is_hex || !view.is_folded(),
+        }
+    }
+}
+
+/// Whether a literal is hexadecimal in lower case, with whatever stands between bytes.
+fn is_hex(text: &[u8]) -> bool {
+    text.len() >= HEX_MIN && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b':' | b'-'))
+}
+
 /// An Aho-Corasick automaton that knows of each state how much of a literal it has read.
 struct Automaton {
     nfa: NFA,
     start: StateID,
     /// Bytes that leave it at the start.
     dull: Dull,
+    /// The same of bytes that are read in lower case.
+    dull_folded: Dull,
     /// The longest end of what was read that is the beginning of a literal, and of one of a known value.
     open: HashMap<StateID, usize>,
     open_known: HashMap<StateID, usize>,
@@ -222,8 +242,9 @@ impl Automaton {
         let start = nfa.start_state(Anchored::No).ok()?;
         let open_known = open(&nfa, start, literals, known);
         let open = open(&nfa, start, literals, literals.len());
-        let dull = Dull::new(|byte| nfa.next_state(Anchored::No, start, byte) != start);
-        Some(Self { nfa, start, dull, open, open_known })
+        let begins = |byte: u8| nfa.next_state(Anchored::No, start, byte) != start;
+        let (dull, dull_folded) = (Dull::new(begins), Dull::new(|byte| begins(byte.to_ascii_lowercase())));
+        Some(Self { nfa, start, dull, dull_folded, open, open_known })
     }
 
     fn open(&self, view: View, state: StateID) -> usize {

@@ -1,7 +1,7 @@
 //! The scan: finds secrets in a stream of bytes and writes marks in their place.
 //!
 //! The scan decides position by position, from left to right, whether a match begins there, and waits when that
-//! depends on bytes that have not come. A decision looks at most 32 bytes back, so the result does not depend
+//! depends on bytes that have not come. A decision looks at most [`CONTEXT`] bytes back, so the result does not depend
 //! on how the input is cut. Matches that overlap become one mark, of the name of the first: otherwise the
 //! rest of a secret could show beside the mark of another.
 
@@ -9,7 +9,8 @@ use crate::{
     mark,
     patterns::{Match, Patterns},
     pem::Block,
-    shape::{CONTEXT, Class, Found, Kind, Shape},
+    shape::{Class, Found, Kind, Shape},
+    view::CONTEXT,
 };
 use std::sync::Arc;
 use zeroize::Zeroizing;

@@ -7,8 +7,8 @@
 use crate::pem;
 use std::borrow::Cow;
 
-/// How many bytes before a match may be looked at.
-pub(crate) const CONTEXT: usize = 32;
+/// How many bytes before a match may be looked at; never more than are kept for views.
+const CONTEXT: usize = 32;
 
 /// The longest first part of a JSON Web Token that is looked through.
 const JWT_HEADER_MAX: usize = 512;

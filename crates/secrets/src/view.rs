@@ -4,14 +4,14 @@
 //! breaks and indentation (Base64 is wrapped at 64 or 76 columns), quotes and backslashes (every escaping of JSON and of
 //! shells, however often), colours of a terminal. The escaped view undoes the escapes of JSON and HTML as well, and the decoded
 //! one percent-encoding, too, whichever characters were encoded: each library has a set of its own. They are two, for a value
-//! may hold a percent sign itself. What a view shows at a place depends on at most [`CONTEXT`] bytes before it, not on where
+//! may hold a percent sign itself. Two more are in lower case, for hexadecimal whose digits are in both. What a view shows at a place depends on at most [`CONTEXT`] bytes before it, not on where
 //! reading began.
 
-use crate::{
-    escape::{self, ESCAPE_MAX, Escape},
-    shape::CONTEXT,
-};
+use crate::escape::{self, ESCAPE_MAX, Escape};
 use std::ops::Range;
+
+/// How many bytes before a place what is shown there depends on: an escape, and a colour behind it.
+pub(crate) const CONTEXT: usize = ESCAPE_MAX + 32;
 
 /// What is left out between two characters of a value, at most, in bytes; a longer gap parts them.
 pub(crate) const GAP_MAX: usize = 32;
@@ -34,7 +34,14 @@ pub(crate) enum View {
     /// Percent-decoded, with escapes and references undone, and with all that stands between: for values of which a
     /// loose view leaves too much out, such as a short password with quotes in it.
     Strict,
+    /// Like `Loose`, in lower case: for hexadecimal in both cases.
+    LooseFolded,
+    /// Like `Decoded`, in lower case.
+    DecodedFolded,
 }
+
+/// The digits of the shortest value in hexadecimal.
+pub(crate) const HEX_MIN: usize = 16;
 
 impl View {
     /// The views that can show something else than the ones before them.
@@ -43,12 +50,46 @@ impl View {
         let escaped = escape::may_be_in(seen).then_some(Self::Escaped);
         let decoded = seen.contains(&b'%').then_some(Self::Decoded);
         let strict = (has_strict && (escaped.is_some() || decoded.is_some())).then_some(Self::Strict);
-        [Self::Plain, Self::Loose].into_iter().chain(escaped).chain(decoded).chain(strict)
+        let folded = may_be_mixed_hex(seen).then_some(Self::LooseFolded);
+        let undone = (escaped.is_some() || decoded.is_some()).then_some(Self::DecodedFolded);
+        [Self::Plain, Self::Loose]
+            .into_iter()
+            .chain(escaped)
+            .chain(decoded)
+            .chain(strict)
+            .chain(folded)
+            .chain(undone)
     }
 
     fn is_loose(self) -> bool {
-        matches!(self, Self::Loose | Self::Escaped | Self::Decoded)
+        !matches!(self, Self::Plain | Self::Strict)
     }
+
+    /// Whether it shows everything in lower case.
+    pub(crate) fn is_folded(self) -> bool {
+        matches!(self, Self::LooseFolded | Self::DecodedFolded)
+    }
+}
+
+/// Whether a text has digits of hexadecimal in both cases, with nothing between them but what stands between bytes or is left out,
+/// and enough of them for a value, or as many as there are at its end. As long as they are in one case, other views know them.
+fn may_be_mixed_hex(text: &[u8]) -> bool {
+    let (mut digits, mut upper, mut lower) = (0, false, false);
+    for byte in text {
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            b'a'..=b'f' => (digits, lower) = (digits + 1, true),
+            b'A'..=b'F' => (digits, upper) = (digits + 1, true),
+            b':' | b'-' | b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'\'' | b'\\' | b'n' | b'r' | b't' => {}
+            // A colour as programs print it, whose parameters are digits, too.
+            b'\x1b' | b'[' | b';' | b'm' | b'K' => {}
+            _ => (digits, upper, lower) = (0, false, false),
+        }
+        if digits >= HEX_MIN && upper && lower {
+            return true;
+        }
+    }
+    upper && lower
 }
 
 /// A byte as a view shows it.
@@ -146,7 +187,7 @@ impl<'a> Reading<'a> {
     #[inline(never)]
     fn undone(&self, first: u8, rest: &[u8]) -> Option<(u8, usize)> {
         match (self.view, first) {
-            (View::Plain | View::Loose, _) | (View::Escaped, b'%') => Some((first, 1)),
+            (View::Plain | View::Loose | View::LooseFolded, _) | (View::Escaped, b'%') => Some((first, 1)),
             (_, b'%') => self.percent(rest),
             _ => match escape::read(rest, self.end) {
                 Escape::Of(c, length) => {
@@ -207,6 +248,7 @@ impl Iterator for Reading<'_> {
             let parted = self.is_parted();
             self.gap = 0;
             if place.start >= self.from {
+                let byte = if self.view.is_folded() { byte.to_ascii_lowercase() } else { byte };
                 return Some(Seen { byte, place, parted });
             }
         }

@@ -68,8 +68,17 @@ proptest! {
         let shapes = || if with_shapes { SHAPES.to_vec() } else { Vec::new() };
         let quick = Patterns::new([("V", VALUE)].into_iter(), shapes());
         let mut slow = Patterns::new([("V", VALUE)].into_iter(), shapes());
-        slow.automaton.as_mut().unwrap().dull = Dull::new(|_| true);
-        for view in [View::Plain, View::Loose, View::Escaped, View::Decoded, View::Strict] {
+        let automaton = slow.automaton.as_mut().unwrap();
+        (automaton.dull, automaton.dull_folded) = (Dull::new(|_| true), Dull::new(|_| true));
+        for view in [
+            View::Plain,
+            View::Loose,
+            View::Escaped,
+            View::Decoded,
+            View::Strict,
+            View::LooseFolded,
+            View::DecodedFolded,
+        ] {
             let read = |patterns: &Patterns| {
                 let mut found = Vec::new();
                 let open = patterns.read(view, &text, from, end, |start, length, pattern| {

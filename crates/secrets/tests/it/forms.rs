@@ -36,6 +36,17 @@ fn decimal(code: u32) -> String {
     format!("&#{code};")
 }
 
+/// Each character by number without the `;`, where that ends it all the same.
+fn open(value: &str, write: impl Fn(u32) -> String) -> String {
+    let is_digit = |c: Option<&char>| c.is_some_and(char::is_ascii_hexdigit);
+    let chars: Vec<char> = value.chars().collect();
+    let next = chars.iter().skip(1).map(Some).chain([None]);
+    let one = |(c, next): (&char, Option<&char>)| {
+        if is_digit(next) { c.to_string() } else { write(u32::from(*c)) }
+    };
+    chars.iter().zip(next).map(one).collect()
+}
+
 /// What libraries escape of a value, each in its own way.
 fn escapes(value: &str) -> Vec<(&'static str, String)> {
     let is_mark = |c: char| !c.is_ascii_alphanumeric() && c != '%';
@@ -57,6 +68,13 @@ fn escapes(value: &str) -> Vec<(&'static str, String)> {
         ("each character as &#x67;", escaped(value, |_| true, |code| format!("&#x{code:x};"))),
         ("each mark as \\u002b", escaped(value, is_mark, |code| format!("\\u{code:04x}"))),
         ("each mark as &#0043;", escaped(value, is_mark, |code| format!("&#{code:04};"))),
+        ("each character as &#103 without its end", open(value, |code| format!("&#{code}"))),
+        ("each character as &#x67 without its end", open(value, |code| format!("&#x{code:X}"))),
+        (
+            "some behind many zeros",
+            escaped(value, |c| "/+$".contains(c), |code| format!("&#{}{code};", "0".repeat(40))),
+        ),
+        ("each character behind many zeros", escaped(value, |_| true, |code| format!("&#x{code:050x};"))),
         ("some of each", escaped(value, |c| c < 'A', unit).replace('L', "&#76;").replace('C', "&#x43;")),
     ]
 }
@@ -67,6 +85,16 @@ fn percent_but_quotes(value: &str) -> String {
 
 fn hex(value: &str) -> String {
     value.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Each letter in another case than the one before.
+fn mixed_hex(value: &str) -> String {
+    let mut is_upper = false;
+    let cased = |c: char| {
+        is_upper ^= c.is_ascii_alphabetic();
+        if is_upper { c.to_ascii_uppercase() } else { c }
+    };
+    hex(value).chars().map(cased).collect()
 }
 
 /// Each form, by what makes it.
@@ -110,6 +138,11 @@ fn forms(value: &str) -> Vec<(String, String)> {
         ("a line of a terminal", wrapped(value, 20, "\n")),
         ("hexadecimal", hex(value)),
         ("upper case hexadecimal", hex(value).to_uppercase()),
+        ("hexadecimal in both cases", mixed_hex(value)),
+        ("hexadecimal in both cases with colons", wrapped(&mixed_hex(value), 2, ":")),
+        ("hexadecimal in both cases in lines", wrapped(&mixed_hex(value), 16, "\n    ")),
+        ("hexadecimal in both cases behind a percent sign", format!("100%{}", mixed_hex(value))),
+        ("hexadecimal in both cases, escaped", escaped(&mixed_hex(value), |c| c > '8', decimal)),
         ("hexadecimal in lines", wrapped(&hex(value), 60, "\n")),
         ("hexadecimal in pairs", wrapped(&hex(value), 4, " ")),
         ("hexadecimal with colons", wrapped(&hex(value), 2, ":")),
@@ -265,6 +298,13 @@ fn a_key_is_taken_out_whatever_of_it_is_escaped() {
         let cut = format!("{}{}", "before ".repeat(200), &text[..text.len() - 1]);
         let shown = String::from_utf8(knows.redact_before_cut(cut.as_bytes())).unwrap();
         assert!(!shown.contains("wJal"), "{shown}");
+    }
+    let named = redactor(&[("NAMED", "sk_live_9Zk3vQ9s|X1bN7*tR5wY`2mC")]);
+    for text in [
+        "sk&UnderBar;live&UnderBar;9Zk3vQ9s&VerticalLine;X1bN7&midast;tR5wY&DiacriticalGrave;2mC",
+        "sk&lowbar;live&lowbar;9Zk3vQ9s&vert;X1bN7&ast;tR5wY&grave;2mC",
+    ] {
+        assert_eq!(redact(&named, &format!("<p>{text}</p>")), "<p>[redacted:NAMED]</p>");
     }
     // A short password, of which too little is left without its quotes.
     let knows = redactor(&[("PASSWORD", "aB3'\"xY9")]);
