@@ -1,8 +1,9 @@
 //! Keys that the door puts in: a command has a stand-in, which means nothing anywhere, and the door replaces it where the owner
 //! bound the key to: at one server, for some methods and paths, in one header.
 //!
-//! A stand-in in any other place is refused, in whatever spelling; so is another login beside a key, or at a server that has a
-//! key of the owner's: whoever brings an account of their own there would carry out what they like. What comes back is looked
+//! A stand-in in any other place is refused, in whatever spelling; so is what has the name of a login beside a key, or at a server
+//! that has a key of the owner's: whoever brings an account of their own there would carry out what they like. That goes by lists of
+//! names, and no server has to keep to them. What comes back is looked
 //! through, so that a server which shows what it was sent gives no key away.
 
 use super::headers::{OF_THE_CONNECTION, OLDER, is_override};
@@ -20,29 +21,122 @@ use hyper::{
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-/// Words in the name of a header or a part of a query by which somebody logs in, without marks between them.
-const LOGINS: [&str; 15] = [
+/// Words in the name of a header or a part of a query by which somebody logs in, without marks between them. What servers call a
+/// login is theirs to say: these lists hold the usual names, and no list holds all.
+const LOGINS: [&str; 37] = [
     "accesskey",
+    "adminkey",
     "apikey",
+    "appkey",
     "authentic",
-    "authoriz",
     "authkey",
+    "authoriz",
     "authtoken",
+    "clientcert",
+    "clientkey",
     "credential",
+    "forwardedemail",
+    "forwardedgroup",
+    "forwardedpreferred",
+    "forwardeduser",
     "functionskey",
+    "impersonat",
+    "masterkey",
     "oauth",
+    "onbehalfof",
+    "passcode",
+    "passphrase",
     "passw",
+    "privatekey",
+    "remotegroup",
+    "remoteuser",
     "secret",
+    "servicekey",
     "session",
+    "sharedkey",
     "signature",
+    "sslcert",
+    "sslclient",
     "subscriptionkey",
     "token",
+    "userkey",
+    "webauth",
 ];
 /// Whole names of that kind, alike.
-const LOGIN_NAMES: [&str; 8] =
-    ["auth", "jwt", "key", "sig", "xauth", "xjfrogartapi", "secwebsocketprotocol", "pwd"];
-/// Beginnings of names that only sound like one: where a list goes on.
-const NO_LOGINS: [&str; 5] = ["page", "next", "continuation", "cursor", "sync"];
+const LOGIN_NAMES: [&str; 5] = ["appid", "doas", "secwebsocketprotocol", "xauth", "xjfrogartapi"];
+/// Words of that kind that others hold (`author`, `monkey`): such a word stands by itself in a name, as in `X-Master-Key` or `userPass`.
+const LOGIN_WORDS: [&str; 17] = [
+    "assertion",
+    "auth",
+    "bearer",
+    "dpop",
+    "jwt",
+    "key",
+    "login",
+    "logon",
+    "pass",
+    "passwd",
+    "pat",
+    "pwd",
+    "sig",
+    "signin",
+    "sudo",
+    "ticket",
+    "wsse",
+];
+/// Words beside which one of them is none, before it or behind it: what clients of registries and APIs send, and lists go on by.
+const NO_LOGIN_BESIDE: [(&str, &[&str]); 5] = [
+    ("auth", &["type"]),
+    (
+        "key",
+        &[
+            "by",
+            "cache",
+            "component",
+            "end",
+            "field",
+            "filter",
+            "foreign",
+            "group",
+            "id",
+            "idempotency",
+            "index",
+            "issue",
+            "last",
+            "marker",
+            "next",
+            "object",
+            "or",
+            "order",
+            "page",
+            "partition",
+            "prefix",
+            "previous",
+            "primary",
+            "project",
+            "public",
+            "row",
+            "sort",
+            "start",
+            "surrogate",
+            "type",
+            "websocket",
+            "word",
+            "words",
+        ],
+    ),
+    ("login", &["after", "before", "last"]),
+    ("pass", &["through"]),
+    ("ticket", &["field", "form", "id", "ids", "number", "type"]),
+];
+/// Whole names that only sound like one.
+const NO_LOGINS: [&str; 1] = ["npmsession"];
+/// The words of names that say where a list goes on, and what such names end with: `nextPageToken`, `x-ms-continuation-token`.
+const LIST_WORDS: [&str; 10] =
+    ["continuation", "cursor", "end", "exclusive", "last", "next", "page", "previous", "start", "sync"];
+const LIST_ENDS: [&str; 4] = ["token", "key", "tokens", "keys"];
+/// Parts of a query that are a login together: the user and the password of some; a `p` by itself is a page.
+const LOGIN_TOGETHER: [&str; 2] = ["u", "p"];
 
 /// A key, and where it is put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -386,12 +480,59 @@ fn finder<'a>(values: impl Iterator<Item = (&'a str, &'a str)>) -> Redactor {
     Redactor::of_values(&values)
 }
 
-/// Whether somebody logs in by what has this name.
+/// Whether somebody logs in by what has this name, as far as names tell.
 fn is_login(name: &str) -> bool {
-    let bare: String =
-        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    let is_one = LOGINS.iter().any(|word| bare.contains(word)) || LOGIN_NAMES.contains(&bare.as_str());
-    is_one && !NO_LOGINS.iter().any(|word| bare.starts_with(word))
+    let words = words_of(name);
+    let bare = words.concat();
+    if NO_LOGINS.contains(&bare.as_str()) || goes_on(&bare) {
+        return false;
+    }
+    LOGINS.iter().any(|word| bare.contains(word))
+        || LOGIN_NAMES.contains(&bare.as_str())
+        || LOGIN_WORDS.contains(&bare.as_str())
+        || (0..words.len()).any(|at| is_login_word(&words, at))
+}
+
+/// Whether the word at this place of a name is one by which somebody logs in.
+fn is_login_word(words: &[String], at: usize) -> bool {
+    // `key2` is one, too.
+    let bare = |at: usize| words.get(at).map(|word| word.trim_matches(|c: char| c.is_ascii_digit()));
+    let Some(word) = bare(at).filter(|word| LOGIN_WORDS.contains(word)) else { return false };
+    let beside = [at.checked_sub(1).and_then(bare), bare(at + 1)];
+    let none = NO_LOGIN_BESIDE.iter().find(|(of, _)| *of == word).map_or(&[][..], |(_, none)| none);
+    !beside.into_iter().flatten().any(|word| none.contains(&word))
+}
+
+/// Whether a name says where a list goes on, and nothing else.
+fn goes_on(bare: &str) -> bool {
+    let own = ["xms", "x"].iter().find_map(|begin| bare.strip_prefix(begin)).unwrap_or(bare);
+    let mut rest = LIST_ENDS.iter().find_map(|end| own.strip_suffix(end)).unwrap_or(own);
+    let is_any = !rest.is_empty();
+    while let Some(less) = LIST_WORDS.iter().find_map(|word| rest.strip_prefix(word)) {
+        rest = less;
+    }
+    is_any && rest.is_empty()
+}
+
+/// The words of a name, in lower case: between marks, and where small letters become a capital or several capitals a word.
+fn words_of(name: &str) -> Vec<String> {
+    let chars: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, c) in chars.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| chars.get(at));
+        let is_small = |c: Option<&char>| c.is_some_and(char::is_ascii_lowercase);
+        let is_capital = |c: Option<&char>| c.is_some_and(char::is_ascii_uppercase);
+        let begins =
+            is_capital(Some(c)) && (is_small(before) || is_capital(before) && is_small(chars.get(at + 1)));
+        if begins || !c.is_ascii_alphanumeric() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_ascii_alphanumeric()) {
+            word.push(c.to_ascii_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Many servers take a `_` in the name of a header for a `-`.
@@ -401,8 +542,15 @@ fn is_same_name(one: &str, other: &str) -> bool {
 
 /// The name in a query by which somebody logs in.
 fn login_in(query: &str) -> Option<String> {
-    let names = query.split(['&', ';']).map(|pair| decoded(pair.split('=').next().unwrap_or_default()));
-    names.into_iter().find(|name| is_login(name))
+    let names: Vec<String> =
+        query.split(['&', ';']).map(|pair| decoded(pair.split('=').next().unwrap_or_default())).collect();
+    let together = || {
+        LOGIN_TOGETHER
+            .iter()
+            .all(|one| names.iter().any(|name| name.eq_ignore_ascii_case(one)))
+            .then(|| LOGIN_TOGETHER.join("` and `"))
+    };
+    names.iter().find(|name| is_login(name)).cloned().or_else(together)
 }
 
 /// A name without percent signs, as far as it can be read.

@@ -67,9 +67,9 @@ const WORLD: &str = "No request of a command leads to an address of this machine
                      however it is written, but to places that the owner's configuration names by scheme, host and port; \
                      metadata never";
 const BOUND: &str = "A key that its owner bound to a server is used by commands that never hold it; it is put in for that \
-                     scheme, host, port, method, path and header only, beside no other login; what stands for it inside is \
-                     refused in every other place, spelling and piece; an answer that shows the key is masked; each use is \
-                     an entry that names it";
+                     scheme, host, port, method, path and header only, beside nothing that has a usual name of a login; \
+                     what stands for it inside is refused in every other place, spelling and piece; an answer that shows \
+                     the key is masked; each use is an entry that names it";
 const TRAFFIC: &str = "How many bytes go to a host and come from it, and how often it is asked, stays within what its owner \
                        said; what is not looked into is only what its owner named and a rule allows";
 const PASS: &str = "A request shows the pass of its own command: another command of the session, which shares its network, uses \

@@ -123,6 +123,25 @@ fn no_other_login_stands_beside_a_key_or_in_its_place() {
         "x-amz-security-token",
         "x-goog-api-key",
         "x-session-id",
+        "x-key",
+        "x-master-key",
+        "x-admin-key",
+        "x-auth-user",
+        "x-auth-pass",
+        "x-auth-email",
+        "x-jwt",
+        "x-jwt-assertion",
+        "x-pat",
+        "dpop",
+        "x-wsse",
+        "x-bearer",
+        "x-ticket",
+        "x-client-cert",
+        "x-remote-user",
+        "remote_user",
+        "x-forwarded-user",
+        "impersonate-user",
+        "sudo",
     ];
     for shown in names.map(|name| (name, "mine")) {
         let refused = keys.wanted("GET", HERE, &headers(&[shown]));
@@ -140,6 +159,24 @@ fn no_other_login_stands_beside_a_key_or_in_its_place() {
         "X-Amz-Security-Token=x",
         "a;key=x",
         "sig=x",
+        "user=me&pass=x",
+        "pat=x",
+        "api_pass=x",
+        "user_key=x",
+        "userKey=x",
+        "app_key=x",
+        "private_key=x",
+        "appid=x",
+        "assertion=x",
+        "bearer=x",
+        "ticket=x",
+        "u=me&p=x",
+        "user%5Bkey%5D=x",
+        "JWTValue=x",
+        "DPoP=x",
+        "key2=x",
+        "page_access_token=x",
+        "next_user_pass=x",
     ];
     for query in queries {
         let refused = keys.wanted("GET", &format!("{HERE}?{query}"), &headers(&[("authorization", &bearer)]));
@@ -150,6 +187,69 @@ fn no_other_login_stands_beside_a_key_or_in_its_place() {
     assert_eq!(keys.wanted("GET", HERE, &headers(&plain)), Ok(None), "no login at all");
     let listed = format!("{HERE}?page_token=2&nextPageToken=3&author=x&sort=asc");
     assert_eq!(keys.wanted("GET", &listed, &headers(&plain)), Ok(None), "where a list goes on");
+}
+
+/// What usual clients send, and what lists are asked for by: none of it is a login, so none is refused.
+#[test]
+fn usual_headers_and_queries_are_no_logins() {
+    let keys = keys();
+    for name in [
+        "sec-websocket-key",
+        "sec-websocket-version",
+        "sec-fetch-user",
+        "idempotency-key",
+        "x-idempotency-key",
+        "x-github-api-version",
+        "x-goog-user-project",
+        "surrogate-key",
+        "npm-auth-type",
+        "npm-session",
+        "npm-command",
+        "cargo-protocol",
+        "git-protocol",
+        "docker-distribution-api-version",
+        "anthropic-version",
+        "openai-organization",
+        "traceparent",
+        "x-request-id",
+        "x-amz-date",
+        "x-ms-continuation-token",
+        "if-none-match",
+        "user-agent",
+        "from",
+    ] {
+        assert_eq!(keys.wanted("GET", HERE, &headers(&[(name, "x")])), Ok(None), "{name}");
+    }
+    for query in [
+        "author=x&authors=y&authored_by=z",
+        "keyword=x&keywords=y&keyWord=z",
+        "monkey=1&turkey=2&keyboard=3&keys",
+        "page_key=2",
+        "pageKey=2",
+        "nextpagetoken=3",
+        "next_token=3",
+        "nextSyncToken=3",
+        "continuation-token=3",
+        "ContinuationToken=3",
+        "cursor=3&cursor_token=4",
+        "start_key=a&endkey=b&last-key=c",
+        "ExclusiveStartKey=a",
+        "sort_key=x&sortKey=y",
+        "key-marker=x&key_id=y",
+        "projectKey=A&issueKey=A-1&issueIdOrKey=A-1",
+        "ticket_id=3&ticketIds=4",
+        "last_login=x",
+        "user=somebody&assignee=them",
+        "p=2",
+        "u=me",
+        "path=x&pattern=y&pass_through=z&compass=n",
+        "design=1&signal=2&assign=3",
+        "filter%5Bkey%5D=x",
+        "service=git-upload-pack&scope=repository",
+    ] {
+        let listed = keys.wanted("GET", &format!("{HERE}?{query}"), &headers(&[]));
+        assert_eq!(listed, Ok(None), "{query}");
+    }
 }
 
 #[test]
