@@ -13,8 +13,8 @@ use crate::{config::Telemetry, telemetry::Figures};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::{io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, rc::Rc, thread, time::Duration};
-use tokio::{sync::watch, time::sleep};
+use std::{cell::RefCell, io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, rc::Rc, thread, time::Duration};
+use tokio::{net::UnixStream, sync::watch, time::sleep};
 
 /// SQLite's log beside the journal, which each transaction is written to.
 const LOG: &str = "journal.db-wal";
@@ -23,18 +23,23 @@ const GATHER: Duration = Duration::from_secs(1);
 /// How often is told that there may be something where the kernel tells of nothing.
 const BLINDLY: Duration = Duration::from_secs(60);
 
-/// What the process asks for: to be told when the journal has grown since this count.
+/// What the process asks for.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Want {
+    /// To be told when the journal has grown since this count.
     News(u64),
+    /// That others know why the collector takes nothing; nothing where it does.
+    Failing(String),
 }
 
-/// What it is told: the count now, and how things are.
+/// What it is told.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Had {
+    /// The count now, and how things are.
     News(u64, Figures),
+    Noted,
 }
 
 impl Asking for Want {}
@@ -49,12 +54,19 @@ impl Refusable for Had {
 #[derive(Default)]
 pub(super) struct Sending {
     kept: Option<Rc<Kept>>,
+    /// Why the collector takes nothing, as its process said last.
+    failing: Rc<RefCell<String>>,
     news: Option<watch::Receiver<u64>>,
 }
 
 impl Sending {
     pub(super) fn state(&self) -> Option<ChannelState> {
-        self.kept.as_ref().map(|kept| kept.state())
+        let mut state = self.kept.as_ref()?.state();
+        // A process that ended says itself why.
+        if state.up {
+            state.note.clone_from(&self.failing.borrow());
+        }
+        Some(state)
     }
 
     pub(super) fn end(&self) {
@@ -74,9 +86,20 @@ impl Daemon {
         let news = sending.news.get_or_insert_with(|| self.watch_journal()).clone();
         let kept = Rc::new(Kept::new("telemetry", "otlp"));
         sending.kept = Some(kept.clone());
-        let serve = move |daemon: Rc<Self>, Want::News(seen): Want| {
-            let mut news = news.clone();
+        // Another collector's failures are not this one's.
+        sending.failing = Rc::default();
+        let (greeted, failing) = (sending.failing.clone(), sending.failing.clone());
+        let serve = move |daemon: Rc<Self>, want: Want| {
+            let (mut news, failing) = (news.clone(), failing.clone());
             async move {
+                let seen = match want {
+                    Want::News(seen) => seen,
+                    Want::Failing(why) => {
+                        failing.replace(why);
+                        daemon.changed.notify_waiters();
+                        return Ok((Had::Noted, None));
+                    }
+                };
                 if news.wait_for(|count| *count != seen).await.is_err() {
                     // Nobody counts.
                     sleep(BLINDLY).await;
@@ -86,7 +109,11 @@ impl Daemon {
                 Ok((Had::News(count, daemon.figures()), None))
             }
         };
-        self.keep_up(kept, ["audit", "send"].map(str::to_owned).into(), |_| Ok(()), serve);
+        let greet = move |_: &UnixStream| {
+            greeted.take();
+            Ok(())
+        };
+        self.keep_up(kept, ["audit", "send"].map(str::to_owned).into(), greet, serve);
     }
 
     /// Counts how often the journal grew.

@@ -169,7 +169,7 @@ pub(crate) struct ChannelState {
     pub(crate) name: String,
     /// Whether its process runs.
     pub(crate) up: bool,
-    /// The last that its process said before it ended.
+    /// The last that its process said before it ended; of a collector that is told, why it takes nothing.
     pub(crate) note: String,
 }
 

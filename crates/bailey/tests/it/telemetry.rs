@@ -678,14 +678,22 @@ fn without_pause() -> (String, Arc<Mutex<usize>>) {
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let counted = counted.clone();
-            thread::spawn(move || refuse(BufReader::new(stream), &counted));
+            thread::spawn(move || {
+                answer(BufReader::new(stream), |head| {
+                    *counted.lock().unwrap() += usize::from(head.contains("/v1/traces"));
+                    "HTTP/1.1 429 Too Many Requests\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n"
+                });
+            });
         }
     });
     (url, came)
 }
 
-/// Answers the requests of one connection.
-fn refuse(mut stream: BufReader<TcpStream>, came: &Mutex<usize>) {
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+const SHUT: &str = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+
+/// Answers the requests of one connection, each by its head.
+fn answer(mut stream: BufReader<TcpStream>, by: impl Fn(&str) -> &'static str) {
     loop {
         let (mut length, mut head) = (0, String::new());
         while !head.ends_with("\r\n\r\n") {
@@ -700,12 +708,48 @@ fn refuse(mut stream: BufReader<TcpStream>, came: &Mutex<usize>) {
         if stream.read_exact(&mut body).is_err() {
             return;
         }
-        *came.lock().unwrap() += usize::from(head.contains("/v1/traces"));
-        let answer = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n";
-        if stream.get_mut().write_all(answer.as_bytes()).is_err() {
+        if stream.get_mut().write_all(by(&head).as_bytes()).is_err() {
             return;
         }
     }
+}
+
+/// That its process is up says nothing of whether anything arrives.
+#[test]
+fn why_a_collector_takes_nothing_is_told_until_it_does() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    // Nobody listens there yet.
+    let port = free_port();
+    let _model = told(&stage, &format!("http://127.0.0.1:{port}"), done(1));
+    task(&stage);
+    let daemon = Daemon::start(&stage);
+    let wait_for = |what: &str, is_it: &dyn Fn(&str) -> bool| {
+        let deadline = Instant::now() + 2 * PATIENCE;
+        loop {
+            let status = daemon.status()["telemetry"].clone();
+            if status["up"] == true && is_it(status["note"].as_str().unwrap()) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "{what}: {status:#}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait_for("nobody listens", &|note| note.contains("nobody listens"));
+    assert!(stage.ran(&["status"]).stdout.contains("nobody listens"));
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let is_well = Arc::new(Mutex::new(false));
+    let well = is_well.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let well = well.clone();
+            thread::spawn(move || {
+                answer(BufReader::new(stream), |_| if *well.lock().unwrap() { OK } else { SHUT })
+            });
+        }
+    });
+    wait_for("another failure", &|note| note.contains("does not let Bailey in (status 401)"));
+    *is_well.lock().unwrap() = true;
+    wait_for("it takes something", &str::is_empty);
 }
 
 #[test]

@@ -66,6 +66,8 @@ struct Sender<'a> {
     printer: &'a Printer,
     /// Whether it was said that the collector takes nothing.
     is_told: bool,
+    /// What the daemon was told of that.
+    failing: String,
     /// The same of figures alone, and until when it is not asked to take any.
     is_told_of_figures: bool,
     no_figures_until: Option<Instant>,
@@ -95,8 +97,19 @@ pub(in crate::commands) async fn run(home: &Home, printer: &Printer) -> Result<E
     let (journal, line) = (opened.journal().clone(), opened.line.clone());
     let link = Link::new(socket);
     let (is_told, is_told_of_figures, no_figures_until) = (false, false, None);
-    let sender =
-        Sender { journal, line, link, book, trace, printer, is_told, is_told_of_figures, no_figures_until };
+    let failing = String::new();
+    let sender = Sender {
+        journal,
+        line,
+        link,
+        book,
+        trace,
+        printer,
+        is_told,
+        failing,
+        is_told_of_figures,
+        no_figures_until,
+    };
     opened.during("collector", sender.serve()).await
 }
 
@@ -131,7 +144,7 @@ impl Sender<'_> {
             let new = ended.into_iter().filter(|(seq, _)| *seq > sent).map(|(_, span)| span);
             let spans: Vec<Span> = new.collect();
             for some in spans.chunks(SPANS_MAX) {
-                self.send(&serde_json::to_string(&Request::new(&resource, some))?).await;
+                self.send(&serde_json::to_string(&Request::new(&resource, some))?).await?;
             }
             spans.iter().for_each(|span| totals.add(span));
             sent = sent.max(after);
@@ -143,10 +156,11 @@ impl Sender<'_> {
             if !is_more {
                 if let Some(figures) = &figures {
                     let metrics = Metrics::new(&resource, &totals, figures);
-                    self.send_figures(serde_json::to_string(&metrics)?).await;
+                    self.send_figures(serde_json::to_string(&metrics)?).await?;
                 }
-                let (Had::News(now, are), _) = self.link.ask(&Want::News(seen)).await?;
-                (seen, figures) = (now, Some(are));
+                if let (Had::News(now, are), _) = self.link.ask(&Want::News(seen)).await? {
+                    (seen, figures) = (now, Some(are));
+                }
             }
         }
     }
@@ -159,11 +173,13 @@ impl Sender<'_> {
     }
 
     /// Sends figures, once. Each time they say all of it: what is not taken now is in the next ones, and no span waits for that.
-    async fn send_figures(&mut self, body: String) {
+    async fn send_figures(&mut self, body: String) -> Result<()> {
         if self.no_figures_until.is_some_and(|until| Instant::now() < until) {
-            return;
+            return Ok(());
         }
         let said = self.post(Signal::Metrics, body).await;
+        // One that wants no figures at all is one of traces alone, which is no failure.
+        self.tell(if let Said::Later(_, why) = &said { why } else { "" }).await?;
         let (wait, why) = match said {
             Said::Taken => (None, None),
             Said::InPart(rejected, words) => {
@@ -179,36 +195,50 @@ impl Sender<'_> {
             None if is_told => self.printer.note("the collector takes figures again"),
             _ => {}
         }
+        Ok(())
     }
 
     /// Sends spans until they are taken, or will never be.
-    async fn send(&mut self, body: &str) {
+    async fn send(&mut self, body: &str) -> Result<()> {
         let mut pause = PAUSE_MIN;
         loop {
             let (wait, why) = match self.post(Signal::Traces, body.to_owned()).await {
-                Said::Taken => return self.well(),
+                Said::Taken => return self.well().await,
                 Said::InPart(rejected, words) => {
                     self.printer.note(&format!("the collector threw {rejected} spans away: {words}"));
-                    return self.well();
+                    return self.well().await;
                 }
                 Said::Refused(why) => {
-                    self.printer.note(&format!("{why}: some spans are not told"));
-                    return;
+                    let why = format!("{why}: some spans are not told");
+                    self.printer.note(&why);
+                    return self.tell(&why).await;
                 }
                 Said::Later(wait, why) => (wait, why),
             };
             if !std::mem::replace(&mut self.is_told, true) {
                 self.printer.note(&why);
             }
+            self.tell(&why).await?;
             sleep(left_alone(wait, pause)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    fn well(&mut self) {
+    async fn well(&mut self) -> Result<()> {
         if std::mem::take(&mut self.is_told) {
             self.printer.note("the collector takes spans again");
         }
+        self.tell("").await
+    }
+
+    /// Tells the daemon why the collector takes nothing, where that is not what it was told last: who asks how things are has it of
+    /// the daemon, for a log is not looked at by whoever sees a collector that is up.
+    async fn tell(&mut self, why: &str) -> Result<()> {
+        if self.failing != why {
+            why.clone_into(&mut self.failing);
+            self.link.ask(&Want::Failing(why.to_owned())).await?;
+        }
+        Ok(())
     }
 }
 
