@@ -31,7 +31,7 @@ use crate::{
     ConfigError, Proxies,
     config::Origin,
     connect::{Clients, Speaks, Trust},
-    failure::{find, innermost},
+    failure::{find, flaw, innermost},
 };
 use bailey_kernel::{
     BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, StandIn, Turned, Way,
@@ -428,7 +428,7 @@ fn why(origin: &Origin, error: &hyper_util::client::legacy::Error) -> String {
     }
     match find::<rustls::Error>(error) {
         Some(rustls::Error::InvalidCertificate(why)) => {
-            format!("the certificate of `{origin}` is not trusted: {why}")
+            format!("the certificate of `{origin}` is not trusted: {}", flaw(why))
         }
         _ if error.is_connect() => format!("`{origin}` cannot be reached: {}", innermost(error)),
         _ => format!("`{origin}` gave no answer: {}", innermost(error)),
