@@ -428,7 +428,7 @@ impl Daemon {
             return;
         }
         self.refusals.set((Some(Instant::now()), 0));
-        about["others"] = others.into();
+        about.as_object_mut().map(|about| about.insert("others".into(), others.into()));
         self.log.note("refused", about);
     }
 

@@ -204,3 +204,27 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     let cause = chain(error).last().map(ToString::to_string).unwrap_or_default();
     cause.chars().take(CAUSE_CHARS_MAX).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CAUSE_CHARS_MAX, innermost};
+    use std::io;
+    use tokio::io::AsyncWriteExt as _;
+
+    /// They stood whole in the journal, in the answer, and in what the model is told in Bailey's name.
+    #[tokio::test]
+    async fn words_of_a_server_that_ends_a_connection_are_no_part_of_why() {
+        let words = b"words of the server";
+        let (ours, mut theirs) = tokio::io::duplex(4096);
+        // An empty SETTINGS, and a GOAWAY of ENHANCE_YOUR_CALM with words behind it (RFC 9113, 6.5 and 6.8).
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let end = [0, 0, 8 + words.len() as u8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11];
+        theirs.write_all(&[&settings[..], &end, words].concat()).await.unwrap();
+        let (_sender, connection) = h2::client::handshake(ours).await.unwrap();
+        let error = io::Error::other(connection.await.unwrap_err());
+        assert!(format!("{error}").contains("words of the server"), "the control: {error}");
+        let told = innermost(&error);
+        assert!(told.starts_with("HTTP/2: ") && !told.contains("words"), "{told}");
+        assert_eq!(innermost(&io::Error::other("x".repeat(1000))).len(), CAUSE_CHARS_MAX);
+    }
+}
