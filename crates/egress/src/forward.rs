@@ -328,8 +328,8 @@ impl Inner {
             let put_in = self.keys.put_in(key, &relay.method, &relay.url, sent.headers_mut());
             put_in.map_err(|misused| misused.to_string())?;
         }
-        // What is switched is nobody's any more afterwards.
         out.pass_head(uri_bytes(sent.uri()) + header_bytes(sent.headers()))?;
+        // What is switched is nobody's any more afterwards.
         let clients = match is_switch {
             true => Arc::new(Clients::new(self.dial.clone(), self.switching.clone())),
             false => clients,

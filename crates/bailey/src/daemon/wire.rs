@@ -4,6 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use bailey_protocol::{SessionId, Speaker, WsPath};
 use rustix::fs::{CWD, Mode, OFlags};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use std::{
     fs, io,
     os::{
@@ -36,12 +37,12 @@ pub(crate) struct Request {
     pub(crate) ask: Ask,
 }
 
-/// Of which version it is, whatever else it says.
+/// Of which version it is, and what it asks for, whatever else it says.
 #[derive(Deserialize)]
 struct Of {
     v: u32,
     #[serde(default)]
-    ask: String,
+    ask: Value,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -95,6 +95,7 @@ fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
     assert_eq!((fs::read_to_string(stage.home().join("schedules.json")).unwrap(), there()), before);
     let log = fs::read_to_string(moved.join("daemon/log")).unwrap();
     assert!(log.contains("home_gone") && log.contains("start it again where it is now"), "{log}");
+    assert!(!log.contains("reloaded"), "nothing was read there: {log}");
 
     // Where the home is now, its session goes on; and that a daemon stays in a home that stays is the control.
     fs::remove_dir_all(stage.home()).unwrap();
