@@ -60,7 +60,7 @@ impl Daemon {
                     unread = None;
                     failed.0.retain(|name, _| due.iter().any(|(due, ..)| due == name));
                     for (name, schedule, moment, missed) in due {
-                        if failed.is_just(&name, &schedule, SystemClock.now()) {
+                        if failed.is_just(&name, schedule.since, SystemClock.now()) {
                             continue;
                         }
                         match self.predecessor(&schedule) {
@@ -312,8 +312,8 @@ struct Failed(BTreeMap<String, (Timestamp, Timestamp, SignedDuration)>);
 
 impl Failed {
     /// One of the same name that was written down since then waits for nothing.
-    fn is_just(&self, name: &str, schedule: &Schedule, now: Timestamp) -> bool {
-        let of_it = self.0.get(name).filter(|(since, ..)| *since == schedule.since);
+    fn is_just(&self, name: &str, since: Timestamp, now: Timestamp) -> bool {
+        let of_it = self.0.get(name).filter(|(before, ..)| *before == since);
         of_it.is_some_and(|(_, at, wait)| now.duration_since(*at).abs() < *wait)
     }
 
@@ -385,10 +385,22 @@ fn copies(home: &Home) -> impl Iterator<Item = Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Copies, times};
+    use super::{Copies, Failed, times};
     use bailey_protocol::Timestamp;
     use jiff::SignedDuration;
     use tokio::sync::oneshot;
+
+    /// It waits longer each time, and one of its name that was written down since waits for nothing.
+    #[test]
+    fn what_failed_waits_and_keeps_no_other_of_its_name_waiting() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mut failed = Failed::default();
+        let waits: Vec<i64> = (0..10).map(|_| failed.add("a", at(0), at(100)).as_secs()).collect();
+        assert_eq!(waits, [15, 30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
+        assert!(failed.is_just("a", at(0), at(3699)) && !failed.is_just("a", at(0), at(3700)));
+        assert!(!failed.is_just("a", at(1), at(101)) && !failed.is_just("b", at(0), at(101)));
+        assert_eq!(failed.add("a", at(1), at(101)).as_secs(), 15);
+    }
 
     /// One that has come to this.
     fn came(is_made: bool) -> Option<oneshot::Receiver<bool>> {

@@ -97,7 +97,7 @@ fn a_yes_for_the_pattern_comes_from_another_terminal() {
     let [sort, sh] = questions.as_slice() else { panic!("{questions:?}") };
     let id = |question: &Value| question["id"].as_str().unwrap().to_owned();
     let none = stage.ran(&["approvals", "approve", &id(sh), "--pattern"]);
-    assert!(none.code != Some(0) && none.stderr.contains("no pattern"), "{none:?}");
+    assert!(none.code == Some(1) && none.stderr.contains("no pattern"), "{none:?}");
     assert_eq!(stage.ran(&["--json", "approvals", "show", &id(sh)]).lines()[0]["standing"], "open");
     let shown = stage.ran(&["approvals", "show", &id(sort)]);
     assert!(shown.stdout.contains("every `sort …`") && shown.stderr.contains("[--pattern]"), "{shown:?}");

@@ -240,6 +240,7 @@ mod tests {
             &format!("{digest} a"),
             &format!("{}  a", "g".repeat(64)),
             &format!("{digest}  a\n{digest}  a"),
+            &format!("{digest}  {}a", "a/".repeat(2048)),
         ] {
             assert!(Sums::parse(text).is_err(), "{text}");
         }

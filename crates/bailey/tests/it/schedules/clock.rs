@@ -374,6 +374,13 @@ fn one_that_cannot_be_begun_is_tried_later_and_later_and_done_once_it_can() {
         moved.wait("the attempt", || tried().len() >= attempts);
         assert_eq!(tried().len(), attempts, "{seconds} s later");
     }
+    // What cannot be read at all is told once for as long as it is so.
+    let file = moved.stage.home().join("schedules.json");
+    let written = fs::read(&file).unwrap();
+    fs::write(&file, "{").unwrap();
+    thread::sleep(A_WHILE);
+    assert_eq!(moved.noted("no_schedules").len(), 1);
+    fs::write(&file, written).unwrap();
     // The control: nothing was lost, and it is done.
     fs::create_dir(&elsewhere).unwrap();
     moved.go(61);
