@@ -78,13 +78,13 @@ impl Unclaimed {
     ///
     /// # Errors
     /// When it is gone.
-    pub(super) fn claim(&self, header: &Header, opened: &Opened) -> io::Result<()> {
+    pub(super) fn claim(&self, claim: &Claim, opened: &Opened) -> io::Result<()> {
         let trees: Vec<BorrowedFd<'_>> = opened.iter().map(AsFd::as_fd).collect();
-        wire::send(self.socket.as_fd(), &Claim(header.clone()), &trees)
+        wire::send(self.socket.as_fd(), claim, &trees)
     }
 
     /// What it is once it was claimed; the project as it was before that was opened.
-    pub(super) fn held(self, header: Header, project: Identity) -> Held {
+    pub(super) fn held(self, claim: Claim, project: Identity) -> Held {
         let Self { process, socket, group, programs, .. } = self;
         Held {
             process,
@@ -94,7 +94,7 @@ impl Unclaimed {
             ready: None,
             is_broken: false,
             looked: Instant::now(),
-            header,
+            claim,
             project,
             programs,
             group,
@@ -116,7 +116,7 @@ pub(super) struct Held {
     pub(super) is_broken: bool,
     /// When what it shows of the host was looked at last.
     looked: Instant,
-    pub(super) header: Header,
+    pub(super) claim: Claim,
     /// The project, as it was when it was mounted.
     project: Identity,
     /// What else it shows of the host, likewise.
@@ -156,10 +156,10 @@ impl Held {
 
     /// Whether it shows what stands on the host by now; of the programs and tools there, what stood there a moment ago.
     pub(super) fn is_current(&mut self, plan: &Plan) -> bool {
-        let is_sure = !self.header.view.has_programs() || self.looked.elapsed() < MOMENT;
+        let is_sure = !self.claim.view.has_programs() || self.looked.elapsed() < MOMENT;
         if !is_sure {
             self.looked = Instant::now();
         }
-        self.project == identity(&self.header.yard.project) && (is_sure || self.programs == programs(plan))
+        self.project == identity(&self.claim.yard.project) && (is_sure || self.programs == programs(plan))
     }
 }

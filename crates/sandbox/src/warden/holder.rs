@@ -3,14 +3,14 @@
 use super::{Ground, init, payload, probe, watch};
 use crate::{
     cgroup,
-    config::Shape,
+    config::{Shape, Yard},
     ids,
     stage::{self, Base, Stage, Tools},
     sys::{self, Namespaces, SignalFd},
     tree,
     wire::{self, Forward, Header, Message, Streams, View},
 };
-use bailey_protocol::{Limits, Wall};
+use bailey_protocol::{Limits, SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{
@@ -69,8 +69,29 @@ pub(super) struct Kind {
 }
 
 /// Makes a holder a session's. The trees that it cannot open come with it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Claim(pub(super) Header);
+///
+/// Of the order that it is made for it keeps nothing that was allowed for one effect alone: it makes sandboxes ahead of others.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Claim {
+    session: SessionId,
+    pub(super) yard: Yard,
+    pub(super) view: View,
+    /// What the next sandbox is likely to be limited to.
+    limits: Limits,
+}
+
+impl Claim {
+    pub(super) fn of(header: &Header) -> Self {
+        let Header { session, yard, view, limits, extra_reads: _ } = header.clone();
+        Self { session, yard, view, limits }
+    }
+
+    /// What the next sandbox is likely to be for.
+    fn next(&self) -> Header {
+        let Self { session, yard, view, limits } = self.clone();
+        Header { session, yard, view, extra_reads: Vec::new(), limits }
+    }
+}
 
 /// What a holder is born with, besides what the warden knows.
 pub(super) struct Birth {
@@ -102,11 +123,11 @@ pub(super) fn main(ground: &Ground, birth: Birth) -> ! {
     init::call(init::HOLDER);
     let Birth { kind, is_root, tools, doors, socket } = birth;
     let base = prepare(ground, kind, is_root, tools, doors, &socket);
-    let Ok(Some((Claim(header), opened))) = wire::receive::<Claim>(socket.as_fd()) else { sys::exit(0) };
-    let build = |base: Base| base.build(&ground.plan, &header.yard, header.view, opened);
+    let Ok(Some((claim, opened))) = wire::receive::<Claim>(socket.as_fd()) else { sys::exit(0) };
+    let build = |base: Base| base.build(&ground.plan, &claim.yard, claim.view, opened);
     let stage = base.and_then(|base| base.map(build).transpose().map_err(|error| error.to_string()));
     let code = match stage {
-        Ok(stage) => Holder::new(ground, &header, stage, socket).serve(),
+        Ok(stage) => Holder::new(ground, claim, stage, socket).serve(),
         Err(reason) => refuse(&ground.explained(reason), &socket),
     };
     sys::exit(i32::from(code.is_err()))
@@ -184,8 +205,7 @@ struct Spare {
 
 struct Holder<'a> {
     ground: &'a Ground,
-    /// What the next sandbox is likely to be for.
-    header: Header,
+    claim: Claim,
     /// None when the mount namespace was left away.
     stage: Option<Stage>,
     /// The session's folder, where commands work on a copy that lies in it.
@@ -208,12 +228,12 @@ struct Holder<'a> {
 }
 
 impl<'a> Holder<'a> {
-    fn new(ground: &'a Ground, header: &Header, stage: Option<Stage>, socket: OwnedFd) -> Self {
-        let is_copied = ground.shape(header.session) == Shape::Copied && header.view == View::Workspace;
-        let folder = is_copied.then(|| tree::directory(header.yard.folder.to_str()?).ok()).flatten();
+    fn new(ground: &'a Ground, claim: Claim, stage: Option<Stage>, socket: OwnedFd) -> Self {
+        let is_copied = ground.shape(claim.session) == Shape::Copied && claim.view == View::Workspace;
+        let folder = is_copied.then(|| tree::directory(claim.yard.folder.to_str()?).ok()).flatten();
         Self {
             ground,
-            header: header.clone(),
+            claim,
             stage,
             folder,
             before: 0,
@@ -289,10 +309,10 @@ impl<'a> Holder<'a> {
         // Beside one that lives it would be a process more in that one's limits, and be of no use after its end.
         let is_idle =
             self.live.is_empty() && !self.has_served && self.spare.is_none() && !self.has_lost_spare;
-        let is_for_many = matches!(self.header.view, View::Workspace | View::Layers);
+        let is_for_many = matches!(self.claim.view, View::Workspace | View::Layers);
         if is_idle && is_for_many && !watch::has_input(self.socket.as_fd()) {
             // What fails here fails again, and is told, when it is needed.
-            match self.make(&self.header, Vec::new(), true) {
+            match self.make(&self.claim.next(), Vec::new(), true) {
                 Ok(spare) => {
                     self.offer(&spare);
                     self.spare = Some(spare);
@@ -377,7 +397,7 @@ impl<'a> Holder<'a> {
         // Made beside the old mount, it was passed over: it would keep that alive.
         self.dismiss();
         let Some(stage) = &mut self.stage else { return Ok(()) };
-        stage.renew(&self.header.yard).map_err(|error| error.to_string())
+        stage.renew(&self.claim.yard).map_err(|error| error.to_string())
     }
 
     /// The session's folder, with the parts of it that grow; none where nothing is watched.
@@ -452,7 +472,7 @@ impl<'a> Holder<'a> {
     fn enter(&mut self, init: Pid, number: u64, control: OwnedFd, limits: Limits) {
         let disk_bytes = limits.disk_bytes;
         self.live.insert(init, Live { number, control, disk_bytes, is_told: false });
-        self.header.limits = limits;
+        self.claim.limits = limits;
     }
 
     /// Gives an order to the sandbox that waits, where that fits, or to one that is made for it. Returns its init.

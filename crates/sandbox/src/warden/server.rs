@@ -3,7 +3,7 @@
 use super::{
     Ground, Order,
     held::{Before, Held, Living, Ready, Unclaimed},
-    holder::{self, Birth, Kind, Notice, Word},
+    holder::{self, Birth, Claim, Kind, Notice, Word},
     own, probe, remove,
     shown::identity,
     watch,
@@ -173,8 +173,8 @@ impl Server {
     }
 
     /// Ends a holder and waits for it: when this returns, its overlay is unmounted.
-    fn retire(&mut self, key: &Key) -> Option<Header> {
-        let Held { process, socket, header, live, group, .. } = self.holders.remove(key)?;
+    fn retire(&mut self, key: &Key) {
+        let Some(Held { process, socket, live, group, .. }) = self.holders.remove(key) else { return };
         drop(socket);
         let _ = waitpid(Some(process), WaitOptions::empty());
         self.wait_for_orphans();
@@ -183,7 +183,6 @@ impl Server {
             .chain([group])
             .flatten()
             .for_each(|group| self.cgroups.take_back(group));
-        Some(header)
     }
 
     /// What a killed holder leaves is this process's to end and to wait for: it keeps its mounts until it is gone. With each that ends,
@@ -217,7 +216,7 @@ impl Server {
             let Ok(header) = self.header(wish) else { continue };
             self.retire_stale(&key, &header);
             if !self.holders.contains_key(&key)
-                && let Ok(holder) = self.make(header)
+                && let Ok(holder) = self.make(&header)
             {
                 self.holders.insert(key, holder);
             }
@@ -287,7 +286,7 @@ impl Server {
         let key = (header.session, header.view);
         self.retire_stale(&key, &header);
         if !self.holders.contains_key(&key) {
-            let holder = self.make(header.clone())?;
+            let holder = self.make(&header)?;
             self.holders.insert(key, holder);
         }
         let extra = self.open_extra_reads(&header)?;
@@ -370,7 +369,7 @@ impl Server {
     /// file that it shows, or when the session works elsewhere.
     fn retire_stale(&mut self, key: &Key, header: &Header) {
         let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.live.is_empty()) else { return };
-        if !holder.is_current(&self.ground.plan) || holder.is_broken || holder.header.yard != header.yard {
+        if !holder.is_current(&self.ground.plan) || holder.is_broken || holder.claim.yard != header.yard {
             self.retire(key);
         }
     }
@@ -389,7 +388,7 @@ impl Server {
                         "a command of this session is still running: wait for its end or cancel it".into()
                     );
                 }
-                Some(_) => drop(self.retire(&key)),
+                Some(_) => self.retire(&key),
                 None => {}
             }
         }
@@ -406,8 +405,9 @@ impl Server {
             })
     }
 
-    fn make(&mut self, header: Header) -> Result<Held, String> {
-        check_yard(&self.ground, &header)?;
+    fn make(&mut self, header: &Header) -> Result<Held, String> {
+        check_yard(&self.ground, header)?;
+        let claim = Claim::of(header);
         let project = identity(&header.yard.project);
         let kind =
             Kind { shape: self.ground.shape(header.session), has_programs: header.view.has_programs() };
@@ -422,14 +422,14 @@ impl Server {
             Opened::new()
         };
         if let Some(unclaimed) = self.unclaimed.take_if(|unclaimed| unclaimed.kind == kind) {
-            if unclaimed.is_current(&self.ground.plan) && unclaimed.claim(&header, &opened).is_ok() {
-                return Ok(unclaimed.held(header, project));
+            if unclaimed.is_current(&self.ground.plan) && unclaimed.claim(&claim, &opened).is_ok() {
+                return Ok(unclaimed.held(claim, project));
             }
             self.dismiss(unclaimed);
         }
         let unclaimed = self.bear(kind)?;
-        unclaimed.claim(&header, &opened).map_err(|error| error.to_string())?;
-        Ok(unclaimed.held(header, project))
+        unclaimed.claim(&claim, &opened).map_err(|error| error.to_string())?;
+        Ok(unclaimed.held(claim, project))
     }
 
     /// Makes a holder, whoever's it will be.

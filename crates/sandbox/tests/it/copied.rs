@@ -129,6 +129,12 @@ async fn nothing_of_the_project_itself_is_shown_beside_its_copy() {
         }
         let control = read(&note, &note).await;
         assert_eq!(control.text(), "of the host\n", "the control: {:?}", control.outcome);
+        // It was for that command: what is made ahead of the next one is made without it.
+        house.ready().await;
+        let cwd = WsPath(place(&house, Shape::Copied).display().to_string());
+        let next = Command { cwd, ..house.command(&format!("cat {} 2>&1; echo end", note.display())) };
+        let next = house.run(&next, &Isolation::default()).await.ok();
+        assert!(next.contains("Permission denied") && next.ends_with("end"), "{next}");
     }
 }
 
