@@ -63,6 +63,11 @@ struct Begin {
     model: Option<String>,
 }
 
+/// What stands under a status of 401, at the page and at a webhook.
+const LOG_IN: &str = "log in: `bailey page link` prints a link";
+const UNSIGNED: &str =
+    "nothing was taken: no channel of this name has the key of the signature, or it is not from now";
+
 impl Gateway {
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let mut response = match self.find(request).await {
@@ -93,7 +98,7 @@ impl Gateway {
         // No request without one comes any further, whatever it asks for.
         let bearer = match &route {
             Route::Health | Route::Login | Route::Hook(_) => String::new(),
-            _ => bearer(&head.headers).ok_or((StatusCode::UNAUTHORIZED, String::new()))?,
+            _ => bearer(&head.headers).ok_or_else(|| unknown(LOG_IN))?,
         };
         let wish = match route {
             Route::Health => Wish::Health,
@@ -124,6 +129,11 @@ impl Gateway {
             }
         };
         match &wish {
+            // It may be the channel, the key, the clock or the body: who sends is told no more.
+            Wish::Deliver(_) => match self.done(bearer, wish).await {
+                Err((StatusCode::UNAUTHORIZED, _)) => Err(unknown(UNSIGNED)),
+                done => Ok(full(StatusCode::OK, JSON, serde_json::json!({ "done": done? }).to_string())),
+            },
             Wish::See(_) | Wish::Do(_) => {
                 let (pipe, busy) = self.open(bearer, wish).await?;
                 Ok(relayed(stream::read(pipe, busy).map_err(|error| unavailable(&error.to_string()))?))
@@ -194,11 +204,15 @@ async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, (StatusCode, Str
 
 fn refusal(answer: Answer) -> (StatusCode, String) {
     match answer {
-        Answer::Unknown => (StatusCode::UNAUTHORIZED, String::new()),
+        Answer::Unknown => unknown(LOG_IN),
         Answer::Later(seconds) => (StatusCode::TOO_MANY_REQUESTS, seconds.to_string()),
         Answer::Refused(why) => (StatusCode::CONFLICT, why),
         Answer::Done(_) | Answer::Opened => unavailable("the daemon answered something else than was asked"),
     }
+}
+
+fn unknown(why: &str) -> (StatusCode, String) {
+    (StatusCode::UNAUTHORIZED, why.to_owned())
 }
 
 fn unavailable(why: &str) -> (StatusCode, String) {
@@ -216,10 +230,6 @@ fn text(status: StatusCode, why: &str) -> Response<Body> {
         response.headers_mut().extend(HeaderValue::from_str(why).ok().map(|value| (RETRY_AFTER, value)));
         return response;
     }
-    let why = match status {
-        StatusCode::UNAUTHORIZED => "log in: `bailey page link` prints a link",
-        _ => why,
-    };
     text_of(status, why)
 }
 

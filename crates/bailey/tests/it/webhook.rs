@@ -3,7 +3,7 @@
 use crate::{
     attacks::actor::controls,
     daemon::{Daemon, PATIENCE},
-    page::{anywhere, ask, default_model, started},
+    page::{Answer, anywhere, ask, default_model, started},
     stage::Stage,
 };
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
@@ -147,7 +147,11 @@ pub(crate) fn page(stage: &Stage) -> u16 {
 }
 
 /// Delivers a body as it is signed; the status.
-fn deliver_as(port: u16, channel: &str, (id, time, signature): (&str, u64, &str), body: &Value) -> u16 {
+fn deliver_as(port: u16, channel: &str, signed: (&str, u64, &str), body: &Value) -> u16 {
+    answered(port, channel, signed, body).status
+}
+
+fn answered(port: u16, channel: &str, (id, time, signature): (&str, u64, &str), body: &Value) -> Answer {
     let heads = [
         format!("host: 127.0.0.1:{port}"),
         "content-type: application/json".into(),
@@ -155,7 +159,7 @@ fn deliver_as(port: u16, channel: &str, (id, time, signature): (&str, u64, &str)
         format!("webhook-timestamp: {time}"),
         format!("webhook-signature: {signature}"),
     ];
-    ask(port, &format!("POST /hooks/{channel}"), &heads, Some(body)).status
+    ask(port, &format!("POST /hooks/{channel}"), &heads, Some(body))
 }
 
 pub(crate) fn deliver(port: u16, id: &str, body: &Value) -> u16 {
@@ -251,7 +255,9 @@ fn what_nobody_signed_or_long_ago_or_before_is_nothing() {
         ] {
             assert_eq!(deliver_as(port, "ci", (of.0, of.1, &of.2), &body), 401, "{what}");
         }
-        assert_eq!(deliver_as(port, "none", ("x", time, &right("x", time)), &body), 401, "no such channel");
+        let unknown = answered(port, "none", ("x", time, &right("x", time)), &body);
+        assert_eq!(unknown.status, 401, "no such channel");
+        assert!(unknown.body.contains("nothing was taken"), "and not that somebody may log in: {unknown:?}");
         if without == "signature" {
             model.wait_for(before + 1);
             continue;
