@@ -157,14 +157,20 @@ impl fmt::Display for Exceeded {
             (Span::Call, Some(setting)) => {
                 write!(
                     f,
-                    "{whose} may take {limit}, and this one may need {wanted}; raise `{setting}` in config.toml"
+                    "{whose} may take {limit}, and this one may need {wanted}; raise `{setting}` (`bailey config show` says \
+                     where it is set)"
                 )
             }
-            (_, Some(setting)) => write!(
-                f,
-                "the budget of {whose} is used up: {taken} taken, {wanted} more needed, {limit} allowed; raise `{setting}` in \
-                 config.toml to go on"
-            ),
+            (span, Some(setting)) => {
+                // What a session was begun with is its own, and no setting.
+                let own = span == Span::Session && gauge.is_of_tokens();
+                let own = if own { "; a session's own `--tokens` stays" } else { "" };
+                write!(
+                    f,
+                    "the budget of {whose} is used up: {taken} taken, {wanted} more needed, {limit} allowed; to go on, raise \
+                     `{setting}` (`bailey config show` says where it is set{own})"
+                )
+            }
             (_, None) => write!(
                 f,
                 "{whose} of the budget is used up: {taken} taken, {wanted} more needed, {limit} given"
