@@ -58,6 +58,11 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         home.forgotten().iter().for_each(|remark| printer.warn(remark));
         anyhow::Ok(home)
     };
+    // Whoever asks for what is there makes no home where there is none, such as where its name was mistyped.
+    let old_home = || {
+        Home::place(cli.home.clone()).and_then(|root| Home::expect(&root))?;
+        home()
+    };
     match cli.command {
         Command::Version => version::run(printer),
         Command::Completions { shell } => {
@@ -78,20 +83,17 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Start { foreground, detached, held } => {
             wait(daemon::start(&home()?, foreground, detached, held, printer))
         }
-        Command::Stop { patience } => wait(daemon::stop(&home()?, patience, printer)),
+        Command::Stop { patience } => wait(daemon::stop(&old_home()?, patience, printer)),
         Command::Status => {
             let root = Home::place(cli.home.clone())?;
-            // Whoever only asks makes no home.
-            let is_there =
-                root.try_exists().with_context(|| format!("cannot look at `{}`", root.display()))?;
-            match is_there {
+            match Home::is_at(&root)? {
                 true => wait(daemon::status(&home()?, printer)),
                 false => Ok(daemon::status_of_none(&root, printer)),
             }
         }
-        Command::Reload => wait(daemon::reload(&home()?, printer)),
-        Command::Logs { follow, lines } => wait(daemon::logs(&home()?, follow, lines, printer)),
-        Command::Backup { to, with_keys } => wait(backup::run(&home()?, to, with_keys, printer)),
+        Command::Reload => wait(daemon::reload(&old_home()?, printer)),
+        Command::Logs { follow, lines } => wait(daemon::logs(&old_home()?, follow, lines, printer)),
+        Command::Backup { to, with_keys } => wait(backup::run(&old_home()?, to, with_keys, printer)),
         Command::Restore { from } => {
             let begun = Begun::at(&Home::place(cli.home.clone())?)?;
             wait(backup::restore(&home()?, begun, &from, printer))
@@ -124,8 +126,8 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Ps { stop } => wait(ps::run(&home()?, stop.as_deref(), printer)),
         Command::Budget => wait(budget::run(&home()?, printer)),
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
-        Command::Audit(Audit::Send) => wait(audit::send(&home()?, printer)),
-        Command::Audit(command) => wait(audit::run(&home()?, command, printer)),
+        Command::Audit(Audit::Send) => wait(audit::send(&old_home()?, printer)),
+        Command::Audit(command) => wait(audit::run(&old_home()?, command, printer)),
         Command::Pool(command) => wait(pool::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),
     }

@@ -94,6 +94,22 @@ impl Home {
         named.map_or_else(|| Ok(user_home()?.join(".bailey")), Ok)
     }
 
+    /// Whether a home, or something else, is there.
+    pub(crate) fn is_at(root: &Path) -> Result<bool> {
+        root.try_exists().with_context(|| format!("cannot look at `{}`", root.display()))
+    }
+
+    /// # Errors
+    /// When no home is there.
+    pub(crate) fn expect(root: &Path) -> Result<()> {
+        anyhow::ensure!(
+            Self::is_at(root)?,
+            "there is no home at `{}`: name another one (--home DIR or BAILEY_HOME), or make it: bailey init",
+            root.display()
+        );
+        Ok(())
+    }
+
     /// Finds the home and makes what is missing.
     pub(crate) fn open(flag: Option<PathBuf>) -> Result<Self> {
         let user = user_home()?;

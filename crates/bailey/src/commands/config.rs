@@ -2,7 +2,7 @@
 
 use crate::{
     agent_file, cli,
-    config::{Config, Document, Origin, TEMPLATE, known_variables, unknown_variables},
+    config::{Channel, Config, Document, Origin, TEMPLATE, known_variables, unknown_variables},
     daemon::client::Client,
     exit,
     home::{Home, write_private},
@@ -122,9 +122,8 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
             "`network.{key}` names `{url}`, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
         )
     }));
-    if !config.network.keys.is_empty() {
-        warnings.extend(without_secret(home, &config));
-    }
+    warnings.extend(config.channels.iter().flat_map(|(name, channel)| of_channel(&config, name, channel)));
+    warnings.extend(without_secret(home, &config));
     if printer.is_json() {
         printer
             .json(&json!({ "ok": true, "file": path, "exists": document.is_some(), "warnings": warnings }));
@@ -142,21 +141,37 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// Keys of commands whose secret is nowhere.
+/// What keeps a channel from work, and is looked at only when somebody writes there.
+fn of_channel(config: &Config, name: &str, channel: &Channel) -> Vec<String> {
+    let place = channel.workspace.display();
+    let no_place = (!channel.workspace.is_dir()).then(|| format!("the workspace `{place}` is no directory"));
+    let no_model = channel.model.as_ref().and_then(|model| config.find(model).err());
+    let why = no_place.into_iter().chain(no_model.map(|why| format!("{why:#}")));
+    why.map(|why| format!("channel `{name}`: {why}")).collect()
+}
+
+/// Keys of commands and of channels whose secret is nowhere.
 fn without_secret(home: &Home, config: &Config) -> Vec<String> {
+    if config.network.keys.is_empty() && config.channels.is_empty() {
+        return Vec::new();
+    }
     let stored = match Stores::new(home, config).names() {
         Ok(stored) => stored,
         Err(error) => return vec![format!("{error:#}")],
     };
     let is_there = |name: &str| is_in_environment(name) || stored.iter().any(|(known, _)| known == name);
-    let missing = config.network.keys.iter().filter(|key| !is_there(&key.secret));
-    let said = missing.map(|key| {
-        format!(
-            "no secret is called `{0}`, which a [[network.key]] puts in at {1}: bailey secrets set {0}",
-            key.secret, key.at
-        )
+    let of_commands = config
+        .network
+        .keys
+        .iter()
+        .map(|key| (&key.secret, format!("which a [[network.key]] puts in at {}", key.at)));
+    let of_channels = config.channels.iter().map(|(name, channel)| {
+        (&channel.key_env, format!("by which channel `{name}` is known at its platform"))
     });
-    said.collect()
+    let missing = of_commands.chain(of_channels).filter(|(secret, _)| !is_there(secret));
+    missing
+        .map(|(secret, what)| format!("no secret is called `{secret}`, {what}: bailey secrets set {secret}"))
+        .collect()
 }
 
 fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {

@@ -31,6 +31,9 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
             if task.trim().is_empty() {
                 return Err(Mistyped("the task says nothing: write what is to be done".into()).into());
             }
+            if let Some(model) = &model {
+                Config::load(home)?.find(model).map_err(|error| Mistyped(format!("{error:#}")))?;
+            }
             let (directory, workspace) = project::find(directory.as_deref(), home)?;
             vouch(home, &may, &workspace)?;
             let (since, zone) = (SystemClock.now(), zone()?);

@@ -432,6 +432,16 @@ fn whoever_is_refused_or_only_asks_leaves_no_new_home() {
     }
     let ran = at("new/home", &["status"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no home at `new/home`") && !is_there(), "{ran:?}");
+    for arguments in
+        [&["stop"][..], &["reload"], &["logs"], &["backup", "b"], &["audit", "verify"], &["audit", "salvage"]]
+    {
+        let ran = at("new/home", arguments);
+        assert!(
+            ran.code == Some(1) && ran.stderr.contains("no home at `new/home`"),
+            "{arguments:?}: {ran:?}"
+        );
+        assert!(!is_there(), "{arguments:?}");
+    }
     let ran = at("new/home", &["--json", "status"]);
     assert_eq!((ran.code, &ran.lines()[0]), (Some(1), &json!({ "pid": null, "stopped": null })), "{ran:?}");
     assert!(!is_there());

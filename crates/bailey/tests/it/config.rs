@@ -401,3 +401,32 @@ fn a_model_without_its_provider_is_wrong_wherever_it_is_looked_at() {
     let (_, of_model) = found(&configured("model = \"ollama/x\"\n"));
     assert_eq!(of_model, [] as [Value; 0], "the control");
 }
+
+/// All of it was looked at when somebody wrote there, and not before.
+#[test]
+fn what_keeps_a_channel_from_work_is_said_before_anybody_writes_there() {
+    let channel = |more: &str| -> Vec<String> {
+        let stage = Stage::new(&[]);
+        fs::create_dir_all(stage.home()).unwrap();
+        let place = stage.project().display().to_string();
+        let said = format!("[channels.t]\nkind = \"telegram\"\nkey_env = \"T_KEY\"\n{more}\n");
+        fs::write(stage.home().join("config.toml"), said.replace("HERE", &place)).unwrap();
+        let without = stage.ran(&["config", "check"]);
+        assert!(without.stdout.contains("no secret is called `T_KEY`"), "{without:?}");
+        let ran = with(&stage, &[("T_KEY", "x")], &["--json", "config", "check"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let warnings: Vec<String> = serde_json::from_value(ran.lines()[0]["warnings"].clone()).unwrap();
+        assert!(!warnings.iter().any(|warning| warning.contains("T_KEY")), "{warnings:?}");
+        // Whoever runs the tests may have variables of their own.
+        warnings.into_iter().filter(|warning| warning.contains("channel")).collect()
+    };
+    assert_eq!(channel("workspace = \"HERE\"\nmodel = \"ollama/x\""), [""; 0], "the control");
+    for (more, why) in [
+        ("workspace = \"HERE/none\"", "none` is no directory"),
+        ("workspace = \"HERE\"\nmodel = \"nope/x\"", "there is no provider `nope`"),
+    ] {
+        let warnings = channel(more);
+        let [warning] = warnings.as_slice() else { panic!("{more}: {warnings:?}") };
+        assert!(warning.starts_with("channel `t`: ") && warning.contains(why), "{more}: {warning}");
+    }
+}

@@ -223,6 +223,7 @@ fn what_is_wrong_is_said() {
         (&["add", "other", "--cron", "0 0 30 2 *", "y"], 2, "is never due"),
         (&["add", "other", "--cron", &long, "y"], 2, "of 2001 bytes is none"),
         (&["add", "other", "--cron", "@daily", " \n"], 2, "the task says nothing"),
+        (&["add", "other", "--cron", "@daily", "--model", "nope/x", "y"], 2, "there is no provider `nope`"),
         (&["rm", "other"], 1, "there is no schedule `other`"),
     ] {
         let ran = stage.ran(&[&["schedule"], words].concat());
