@@ -24,6 +24,7 @@ mod notify;
 pub(crate) mod page;
 mod record;
 mod schedules;
+mod sessions;
 pub(crate) mod telemetry;
 pub(crate) mod wire;
 
@@ -35,27 +36,24 @@ use crate::{
     home::{Home, make_private},
     program,
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use attached::Kept;
 use bailey_journal::{Clock as _, Holder, SessionLock, SystemClock};
 use bailey_protocol::{SessionId, Timestamp};
 use health::Phase;
-use log::Log;
+use log::Noted;
 use memory::Watch;
 use notify::Manager;
 use record::Record;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Pid;
 use serde_json::{Value, json};
+use sessions::{Cut, Held};
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
-    fs,
-    future::pending,
-    io,
-    io::Write as _,
-    os::{fd::OwnedFd, unix::process::CommandExt as _},
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, ExitStatus, Stdio},
+    fs, io,
+    os::fd::OwnedFd,
+    process::{Child, ExitStatus},
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -65,9 +63,9 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{Notify, Semaphore, oneshot},
     task::{LocalSet, spawn_blocking, spawn_local},
-    time::{interval, sleep, sleep_until, timeout},
+    time::{interval, sleep, timeout},
 };
-use wire::{Ask, DRAIN, RULES, Report, Running, State, Status, Told, Wanted};
+use wire::{Ask, RULES, Status, Told};
 
 /// The daemon's socket, and its log, in the daemon's folder of a home.
 pub(crate) const SOCKET: &str = "socket";
@@ -75,26 +73,14 @@ pub(crate) const LOG: &str = "log";
 
 /// How long turns that run are waited for, where nobody says.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a session may take to open: it may have to begin a journal, or to wait for one.
-const OPENING_MAX: Duration = Duration::from_secs(60);
 /// How long one whose line is cut may take to end.
 const ENDING_MAX: Duration = Duration::from_secs(10);
-/// How long a session may take to tell that its turn is over.
-const RESTING_MAX: Duration = Duration::from_secs(1);
 /// How many connections are served at once.
 const CONNECTIONS_MAX: usize = 64;
-/// How many lines of what a session's process says on its way are told to whoever opens it, how many the log takes, and how much of
-/// each, in bytes: all that is told at once is a line of an answer (`wire::LINE_BYTES_MAX`).
-const REMARKS_MAX: usize = 32;
-const SAID_MAX: usize = 1000;
-const SAID_BYTES_MAX: usize = 4 << 10;
 /// How long who connected may say nothing, and who opened a session not come to it.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How many sessions are begun again at once.
 const AGAIN_MAX: usize = 4;
-/// How often a session whose process was killed is begun again within a time: one that is its own end stays as it is.
-const CRASHES_MAX: usize = 3;
-const CRASHES_WITHIN: Duration = Duration::from_secs(300);
 /// How often is noted that connections are refused.
 const REFUSALS_EACH: Duration = Duration::from_secs(60);
 /// How long nothing is accepted where there is no descriptor for it.
@@ -132,105 +118,6 @@ struct Daemon {
     /// Wakes whoever waits for a session's state, or for one that is being opened.
     changed: Notify,
     ended: Notify,
-}
-
-/// The log, which is printed, too, as the configuration says.
-struct Noted {
-    folder: PathBuf,
-    log: RefCell<Log>,
-    is_printed: Cell<bool>,
-}
-
-impl Noted {
-    fn open(folder: &Path, is_printed: bool) -> Result<Self> {
-        let log = RefCell::new(Log::open(folder, is_printed)?);
-        Ok(Self { folder: folder.to_path_buf(), log, is_printed: Cell::new(is_printed) })
-    }
-
-    fn note(&self, what: &str, about: Value) {
-        self.log.borrow().note(what, about);
-    }
-
-    /// Begins to print what is noted, or ends that. What was to be printed before still is, and nobody waits for it.
-    fn print(&self, is_printed: bool) {
-        if self.is_printed.get() == is_printed {
-            return;
-        }
-        match Log::open(&self.folder, is_printed) {
-            Ok(log) => {
-                self.log.replace(log);
-                self.is_printed.set(is_printed);
-            }
-            Err(error) => self.note("not_printed", json!({ "why": format!("{error:#}") })),
-        }
-    }
-
-    fn end(&self) {
-        self.log.borrow().end();
-    }
-}
-
-/// How sessions are ended that do not end by themselves.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    /// Those with a turn, which hear that there is no daemon any more.
-    Working,
-    /// All, in the same way.
-    All,
-    /// All that do not hear it.
-    Killed,
-}
-
-/// A session's process.
-struct Held {
-    shown: Running,
-    /// What it hears; none once it is to end where it stands.
-    life: Option<ChildStdin>,
-    /// Whether it was asked to end.
-    is_draining: bool,
-    /// Whether its turn was cut off to make room, and goes on later.
-    is_shed: bool,
-    opened: Instant,
-    /// When its turn began, where one runs.
-    began: Option<Instant>,
-    /// Since when it is about to be gone.
-    ending: Option<Instant>,
-}
-
-impl Held {
-    /// Asks it to come to rest, and to end then.
-    fn drain(&mut self) {
-        self.is_draining = true;
-        self.is(self.shown.state);
-        self.say(DRAIN);
-    }
-
-    /// Notes what it does.
-    fn is(&mut self, state: State) {
-        self.began = state.working.then(|| self.began.unwrap_or_else(Instant::now));
-        self.shown.state = state;
-        self.ending = self.is_ending().then(|| self.ending.unwrap_or_else(Instant::now));
-    }
-
-    /// Whether it should have ended for so long, and has not: as one that hangs.
-    fn is_overdue(&self, most: Duration) -> bool {
-        self.is_ending() && self.ending.is_some_and(|since| since.elapsed() > most)
-    }
-
-    /// Cuts its line.
-    fn cut(&mut self) {
-        self.life = None;
-        self.is(self.shown.state);
-    }
-
-    fn kill(&self) {
-        process(self.shown.pid).map(|group| kill_process_group(group, Signal::KILL));
-    }
-
-    /// Says something to it. Who has ended already needs to hear nothing.
-    fn say(&mut self, line: &[u8]) {
-        self.life.iter_mut().for_each(|life| drop(life.write_all(line)));
-    }
 }
 
 /// Runs the daemon of a home until it is told to end, or, where it is held, until its standard input ends; `say` tells whoever
@@ -558,295 +445,6 @@ impl Daemon {
             daemon.sending.borrow().end();
             daemon.ended.notify_one();
         });
-    }
-
-    /// Ends sessions where they stand.
-    fn cut(&self, cut: Cut) {
-        let mut sessions = self.sessions.borrow_mut();
-        for held in sessions.values_mut().filter(|held| cut != Cut::Working || held.shown.state.working) {
-            self.log.note("cut_off", json!({ "session": held.shown.session }));
-            held.cut();
-            if cut == Cut::Killed {
-                held.kill();
-            }
-        }
-    }
-
-    /// Ends those that were to end and do not.
-    fn end_overdue(&self) {
-        for held in self.sessions.borrow().values() {
-            let State { clients, processes, .. } = held.shown.state;
-            // What somebody asked for who looks on, such as an apply, may take its time, and so may the ends of processes.
-            let most = if clients + processes == 0 { ENDING_MAX } else { OPENING_MAX };
-            if held.is_overdue(most) {
-                self.log.note("hung", json!({ "session": held.shown.session }));
-                held.kill();
-            }
-        }
-    }
-
-    async fn emptied(&self) {
-        loop {
-            let changed = self.changed.notified();
-            if self.sessions.borrow().is_empty() && self.beginning.get() == 0 {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    /// Whether all have ended before turns are not waited for any more.
-    async fn emptied_in_time(&self) -> bool {
-        let emptied = self.emptied();
-        tokio::pin!(emptied);
-        loop {
-            let until = self.waits_until.get().map(tokio::time::Instant::from_std);
-            let is_late = async {
-                match until {
-                    Some(until) => sleep_until(until).await,
-                    None => pending().await,
-                }
-            };
-            tokio::select! {
-                () = &mut emptied => return true,
-                () = self.hurried.notified() => {}
-                () = is_late => return false,
-            }
-        }
-    }
-
-    async fn begin_again(self: &Rc<Self>, record: Record) {
-        let Record { session, directory, again } = record;
-        let words = ["--resume".into(), session.to_string()].into_iter().chain(again.clone()).collect();
-        // It was accepted before: it waits, and is not refused.
-        self.until_room().await;
-        let wanted = Wanted { directory, words, again, session: Some(session) };
-        match self.open(wanted).await {
-            Ok(_) => self.log.note("begun_again", json!({ "session": session })),
-            Err(error) => {
-                // What is there may be opened another time, by its owner or the next daemon.
-                if !self.home.of_session(session, "").exists() {
-                    record::forget(&self.home, session);
-                }
-                let why = format!("{error:#}");
-                self.log.note("not_begun_again", json!({ "session": session, "why": why }));
-            }
-        }
-    }
-
-    /// Begins a session's process, or finds it.
-    async fn open(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
-        if self.is_stopping.get() {
-            bail!("the daemon is ending; wait for that, then: bailey start");
-        }
-        let Some(session) = wanted.session else { return self.begin(wanted).await };
-        let since = Instant::now();
-        loop {
-            let changed = self.changed.notified();
-            // One that is about to end is waited for.
-            let is_draining = self.sessions.borrow().get(&session).map(|held| held.is_draining);
-            match is_draining {
-                Some(false) => return Ok(Told::Opened { session, remarks: Vec::new() }),
-                None if self.opening.borrow_mut().insert(session) => break,
-                Some(true) | None if since.elapsed() > OPENING_MAX => bail!(
-                    "session {session} is about to end, or is being opened, and that takes longer than {} s: try again",
-                    OPENING_MAX.as_secs()
-                ),
-                Some(true) | None => self.end_overdue(),
-            }
-            timeout(RESTING_MAX, changed).await.ok();
-        }
-        let begun = self.begin(wanted).await;
-        self.opening.borrow_mut().remove(&session);
-        self.changed.notify_waiters();
-        begun
-    }
-
-    /// Ends the process of a session that is at rest, and waits for its end.
-    async fn close(&self, session: SessionId) -> Result<Told> {
-        let since = Instant::now();
-        loop {
-            let changed = self.changed.notified();
-            match self.sessions.borrow_mut().get_mut(&session) {
-                None => return Ok(Told::Closed),
-                // That a turn is over its people hear before this does.
-                Some(held) if held.shown.state.working && since.elapsed() > RESTING_MAX => {
-                    bail!("something else was said to the session, and it works on that")
-                }
-                Some(held) if held.shown.state.working || held.is_draining => {}
-                Some(held) => held.drain(),
-            }
-            self.end_overdue();
-            timeout(RESTING_MAX, changed).await.ok();
-        }
-    }
-
-    async fn begin(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
-        self.room()?;
-        self.beginning.set(self.beginning.get() + 1);
-        let begun = self.start(wanted).await;
-        self.beginning.set(self.beginning.get() - 1);
-        self.changed.notify_waiters();
-        begun
-    }
-
-    async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
-        let Wanted { directory, words, again, session: wanted } = wanted;
-        let mut child = program::again()
-            .arg("--home")
-            .arg(&self.home.root)
-            .args(["--desk", "chat"])
-            .args(words)
-            .current_dir(&directory)
-            // What is typed to end the daemon is the daemon's to pass on, and the service manager is nobody else's.
-            .process_group(0)
-            .env_remove("NOTIFY_SOCKET")
-            .env_remove("WATCHDOG_USEC")
-            .env_remove("WATCHDOG_PID")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("no process can be started in `{}`", directory.display()))?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(life), Some(out), Some(err)) = pipes else { bail!("a process has no pipes") };
-        let (mut out, err) = (reader(out.into())?, reader(err.into())?);
-        let remarks = Rc::new(RefCell::new(Vec::new()));
-        let said = spawn_local(self.clone().listen(err, remarks.clone()));
-        let opened = timeout(OPENING_MAX, wire::hear::<Report>(&mut out)).await;
-        let opened = match opened {
-            // It hears of the world, and is not believed where it calls itself another session.
-            Ok(Ok(Some(Report::Ready { session, workspace }))) if self.may_be(session, wanted) => {
-                Some((session, workspace))
-            }
-            _ => None,
-        };
-        let Some((session, workspace)) = opened else {
-            drop(life);
-            if let Some(group) = process(child.id()) {
-                kill_process_group(group, Signal::KILL).ok();
-            }
-            let code =
-                ended(child).await.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
-            timeout(ENDING_MAX, said).await.ok();
-            // It may have listened already, at a name that nobody told; and is bound, so that it takes nothing away.
-            if self.beginning.get() == 1 {
-                self.sweep();
-            }
-            let mut remarks = remarks.take();
-            // What went wrong is said last, and told first: what else there was may be more than is told.
-            let wrong = remarks.iter().position(|remark| remark.starts_with("error: "));
-            remarks.rotate_left(wrong.unwrap_or(0));
-            let why = remarks.join("\n");
-            let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
-            let error = if why.is_empty() {
-                "the session's process ended before it was open".to_owned()
-            } else {
-                why
-            };
-            return Err(Failure { error, code: code.unwrap_or(exit::FAILED) }.into());
-        };
-        let since = SystemClock.now().to_string();
-        let pid = child.id();
-        let shown = Running { session, pid, workspace, since, state: State::default() };
-        let record = Record { session, directory, again };
-        if let Err(error) = record.keep(&self.home) {
-            // Without it the session works, and is not begun again by itself.
-            self.log.note("not_kept", json!({ "session": session, "why": format!("{error:#}") }));
-        }
-        self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
-        let (opened, began) = (Instant::now(), None);
-        let mut held =
-            Held { shown, life: Some(life), is_draining: false, is_shed: false, opened, began, ending: None };
-        if self.is_stopping.get() {
-            held.drain();
-        }
-        self.sessions.borrow_mut().insert(session, held);
-        spawn_local(self.clone().follow(record, out, child));
-        Ok(Told::Opened { session, remarks: remarks.take() })
-    }
-
-    /// Removes the sockets of sessions that do not run any more, while none is on its way.
-    fn sweep(&self) {
-        let sessions = self.sessions.borrow();
-        for entry in fs::read_dir(self.home.daemon()).into_iter().flatten().flatten() {
-            let session = entry.file_name().to_str().and_then(SessionId::parse);
-            if session.is_some_and(|session| !sessions.contains_key(&session)) {
-                fs::remove_file(entry.path()).ok();
-            }
-        }
-    }
-
-    fn may_be(&self, session: SessionId, wanted: Option<SessionId>) -> bool {
-        wanted.map_or_else(|| !self.sessions.borrow().contains_key(&session), |wanted| wanted == session)
-    }
-
-    /// Listens to what a session's process says to people: until it is open that is told to whoever opens it, then to the log.
-    async fn listen(self: Rc<Self>, mut err: BufReader<pipe::Receiver>, remarks: Rc<RefCell<Vec<String>>>) {
-        let mut said = 0;
-        loop {
-            let line = match wire::line(&mut err, wire::LINE_BYTES_MAX).await {
-                Ok(Some(line)) => line,
-                // The rest of one that is too long is the next one.
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
-                Ok(None) | Err(_) => return,
-            };
-            said += 1;
-            let text = wire::cut(&String::from_utf8_lossy(&line), SAID_BYTES_MAX);
-            // It hears of the world, and the log is the daemon's.
-            if said <= SAID_MAX {
-                self.log.note("said", json!({ "text": text }));
-            }
-            if said <= REMARKS_MAX {
-                remarks.borrow_mut().push(text);
-            }
-        }
-    }
-
-    /// Follows a session's process to its end.
-    async fn follow(self: Rc<Self>, record: Record, mut out: BufReader<pipe::Receiver>, child: Child) {
-        let session = record.session;
-        while let Ok(Some(report)) = wire::hear::<Report>(&mut out).await {
-            if let (Report::State(state), Some(held)) = (report, self.sessions.borrow_mut().get_mut(&session))
-            {
-                // A turn has ended.
-                self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
-                held.is(state);
-            }
-            self.changed.notify_waiters();
-        }
-        let status = ended(child).await;
-        let held = self.sessions.borrow_mut().remove(&session);
-        fs::remove_file(self.home.daemon().join(session.to_string())).ok();
-        let how = status.map_or_else(|| "unknown".to_owned(), |status| status.to_string());
-        self.log.note("closed", json!({ "session": session, "how": how }));
-        self.changed.notify_waiters();
-        if status.is_some_and(|status| status.success()) {
-            return record::forget(&self.home, session);
-        }
-        // Whom the daemon ended itself did not crash; and who was to end, and had nothing to do, has ended, if late.
-        let is_shed = held.as_ref().is_some_and(|held| held.is_shed);
-        let is_wanted = is_shed || held.is_none_or(|held| !held.is_ending());
-        if !self.is_stopping.get() && is_wanted && (is_shed || self.may_begin_again(session)) {
-            self.begin_again(record).await;
-        }
-    }
-
-    /// Notes the end of a session's process that nobody wanted.
-    fn may_begin_again(&self, session: SessionId) -> bool {
-        self.crashes_lately();
-        let mut crashes = self.crashes.borrow_mut();
-        let of_it = crashes.entry(session).or_default();
-        of_it.push(Instant::now());
-        of_it.len() <= CRASHES_MAX
-    }
-
-    /// How many there were within the time that counts; the others are forgotten.
-    fn crashes_lately(&self) -> usize {
-        let mut crashes = self.crashes.borrow_mut();
-        crashes.values_mut().for_each(|of_it| of_it.retain(|at| at.elapsed() < CRASHES_WITHIN));
-        crashes.retain(|_, of_it| !of_it.is_empty());
-        crashes.values().map(Vec::len).sum()
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use bailey_journal::{Clock as _, SystemClock};
 use serde_json::{Map, Value, json};
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -25,9 +25,45 @@ const PRINTED_LATER_MAX: usize = 1024;
 /// How long the last lines may take to be printed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The log, which is printed, too, as the configuration says.
+pub(super) struct Noted {
+    folder: PathBuf,
+    log: RefCell<Log>,
+    is_printed: Cell<bool>,
+}
+
+impl Noted {
+    pub(super) fn open(folder: &Path, is_printed: bool) -> Result<Self> {
+        let log = RefCell::new(Log::open(folder, is_printed)?);
+        Ok(Self { folder: folder.to_path_buf(), log, is_printed: Cell::new(is_printed) })
+    }
+
+    pub(super) fn note(&self, what: &str, about: Value) {
+        self.log.borrow().note(what, about);
+    }
+
+    /// Begins to print what is noted, or ends that. What was to be printed before still is, and nobody waits for it.
+    pub(super) fn print(&self, is_printed: bool) {
+        if self.is_printed.get() == is_printed {
+            return;
+        }
+        match Log::open(&self.folder, is_printed) {
+            Ok(log) => {
+                self.log.replace(log);
+                self.is_printed.set(is_printed);
+            }
+            Err(error) => self.note("not_printed", json!({ "why": format!("{error:#}") })),
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.log.borrow().end();
+    }
+}
+
 /// The log of a daemon that runs.
 #[derive(Debug)]
-pub(super) struct Log {
+struct Log {
     folder: PathBuf,
     file: RefCell<File>,
     printed: RefCell<Option<Printed>>,
