@@ -123,9 +123,6 @@ impl Hands {
             self.waiting.remove(question);
             let because = context.provenance();
             let late = self.late(&because, &call, question, &settlement).await?;
-            if settlement.answer == Answer::Yes {
-                self.kernel.take_back(&self.scope, question, "it was good for that call alone").await?;
-            }
             if let Some(observation) = late {
                 context.push(Late::of(observation));
                 is_news = true;
@@ -198,6 +195,7 @@ impl Hands {
             self.tell_of(tool.as_deref(), call).await?;
         }
         let Some(tool) = tool else {
+            self.use_up(id, settlement).await?;
             let text = self.tools.unavailable(&call.name);
             return self.kernel.answer_call(&self.scope, because, call, &text).await.map(Some);
         };
@@ -216,6 +214,15 @@ impl Hands {
         }
     }
 
+    /// A yes to one call is good for none that comes later, also where this one was not done after all: a server may call it by the
+    /// same name.
+    async fn use_up(&self, id: ApprovalId, settlement: &Settlement) -> Result<(), Refused> {
+        if settlement.answer != Answer::Yes {
+            return Ok(());
+        }
+        self.kernel.take_back(&self.scope, id, "it was good for that call alone").await
+    }
+
     /// What follows from an answer.
     async fn follow(
         &self,
@@ -227,11 +234,13 @@ impl Hands {
     ) -> Result<Step, Refused> {
         let text = match settlement {
             Settlement { answer, .. } if answer.is_yes() => {
-                return match self.kernel.resume(&self.scope, because, id, tool, call).await {
+                let step = match self.kernel.resume(&self.scope, because, id, tool, call).await {
                     // Another process asked. The call is planned anew, and the yes is good for that very action only.
                     Err(Refused::NoQuestion(_)) => self.kernel.call(&self.scope, because, tool, call).await,
                     step => step,
                 };
+                self.use_up(id, settlement).await?;
+                return step;
             }
             Settlement { why, .. } if why.is_empty() => "rejected by the user".to_owned(),
             Settlement { why, .. } => format!("not approved: {why}"),

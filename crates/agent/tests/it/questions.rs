@@ -80,6 +80,36 @@ async fn answers_in_any_order_reach_their_calls() {
     }
 }
 
+/// A server may call a later call by the same name.
+#[tokio::test]
+async fn a_yes_to_a_call_that_was_not_done_after_all_is_good_for_no_later_one() {
+    let mut table = asking().await;
+    table.bench.world.put("a.sh", "echo harmless");
+    let (hands, context) = (table.hands.clone(), table.context.clone());
+    let calling = || {
+        let (hands, context) = (hands.clone(), context.clone());
+        tokio::spawn(async move {
+            let call = bailey_testkit::tool_call("d", "command.run", &deploy("a.sh"));
+            hands.calls(&context, &[call], 99).await.unwrap()
+        })
+    };
+    let running = calling();
+    let id = question(&mut table).await;
+    table.bench.world.put("a.sh", "echo harmful");
+    answer(&table.hands, &table.bench.connection, id, Answer::Yes).await;
+    let seen = running.await.unwrap();
+    assert!(seen[0].text().contains("not what it was"), "{}", seen[0].text());
+    table.bench.world.put("a.sh", "echo harmless");
+    let running = calling();
+    let asked = tokio::time::timeout(Duration::from_secs(10), question(&mut table)).await;
+    let again = asked.expect("it is done on the yes of before");
+    assert_ne!(again, id);
+    // The control: one that is done is done on its own yes.
+    answer(&table.hands, &table.bench.connection, again, Answer::Yes).await;
+    running.await.unwrap();
+    assert_eq!(table.bench.world.targets(), ["deploy a.sh"]);
+}
+
 #[tokio::test]
 async fn a_yes_for_the_session_is_not_asked_again() {
     let mut table = asking().await;
