@@ -93,7 +93,9 @@ pub(crate) fn used(tx: &mut Tx<'_>, under: &Under) -> Result<(), StoreError> {
 /// The name of the state that bars everything.
 pub(crate) const STOPPED: &str = "stopped";
 
+/// Everything is stopped: what was said yes to before is asked anew once it may go on.
 pub(crate) fn stopped(tx: &mut Tx<'_>, now: Timestamp) -> Result<(), StoreError> {
+    void(tx)?;
     tx.execute(
         "INSERT OR REPLACE INTO state (name, value) VALUES (?1, ?2)",
         params![STOPPED, now.to_string()],

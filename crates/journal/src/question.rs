@@ -12,7 +12,7 @@ use serde::Serialize;
 /// How much of a question's name cards and lists show, and how much of it names one at least.
 const SHORT_CHARS: usize = 8;
 /// Why a question that is void counts as a no.
-const VOID: &str = "the question is void: other rules are in force since it was asked, or the journal was brought back or salvaged";
+const VOID: &str = "the question is void: other rules are in force since it was asked, everything was stopped, or the journal was brought back or salvaged";
 
 /// How a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

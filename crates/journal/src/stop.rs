@@ -10,7 +10,8 @@ use bailey_store::{Grade, Store, StoreError, Tx, params};
 use std::{io, thread};
 
 impl Mint {
-    /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so.
+    /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so; and whatever was said yes to
+    /// before is asked anew afterwards.
     ///
     /// # Errors
     /// When it cannot be written; then nothing begins either while the disk is full, but a later process might.

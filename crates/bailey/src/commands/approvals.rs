@@ -187,6 +187,8 @@ fn word(standing: Standing) -> &'static str {
         Standing::YesForPattern => "approved for its pattern, for its session",
         Standing::No => "answered with no",
         Standing::Used => "approved and begun",
-        Standing::Void => "void: other rules are in force since it was asked, or the journal was restored",
+        Standing::Void => {
+            "void: other rules are in force since it was asked, everything was stopped, or the journal was restored"
+        }
     }
 }

@@ -364,6 +364,19 @@ async fn what_was_asked_before_a_salvage_is_void() {
     asked.are_void(&desk, "salvaged").await;
 }
 
+/// Whatever went wrong, it may have been let happen before.
+#[tokio::test]
+async fn no_yes_outlives_a_stop() {
+    let desk = desk().await;
+    let session = talk(&desk).await;
+    let asked = asked(&desk, session).await;
+    assert_eq!(asked.count(&desk).await, 3, "the control");
+    desk.mint.stop("a test").await.unwrap();
+    assert!(desk.mint.release().await.unwrap());
+    asked.are_void(&desk, "stopped").await;
+    assert!(begins(&desk, session).await, "what the rules allow");
+}
+
 #[tokio::test]
 async fn a_copy_that_is_brought_back_lifts_no_stop_and_has_no_yes() {
     for was_stopped in [false, true] {
