@@ -196,12 +196,6 @@ pub(crate) fn lay(plan: &Plan, has_programs: bool, tools: Tools) -> Result<Base,
     for (at, source) in system {
         put(root.as_fd(), at, source)?;
     }
-    if has_programs {
-        let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "620")];
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        let pts = tree::make("devpts", &options, attributes).map_err(failed("a devpts"))?;
-        bind(root.as_fd(), Path::new("/dev/pts"), pts.as_fd())?;
-    }
     Ok(Base { outer, root, tools })
 }
 

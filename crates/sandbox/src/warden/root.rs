@@ -35,6 +35,11 @@ pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Res
         let shm = tree::make("tmpfs", &[("size", &size), ("mode", "1777")], attributes)
             .map_err(step("/dev/shm"))?;
         put(&root, Path::new("/dev/shm"), &shm).map_err(step("/dev/shm"))?;
+        // Whoever shared one with a command could read what is typed there, and answer in its place.
+        let options = [("newinstance", ""), ("ptmxmode", "0666"), ("mode", "620")];
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let pts = tree::make("devpts", &options, attributes).map_err(step("a devpts"))?;
+        put(&root, Path::new("/dev/pts"), &pts).map_err(step("/dev/pts"))?;
         for (number, path) in header.extra_reads.iter().enumerate() {
             extra_read(&root, path, extra.get(number)).map_err(step(path))?;
         }

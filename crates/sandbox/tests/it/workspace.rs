@@ -116,6 +116,22 @@ async fn extra_reads_are_read_only_and_for_one_effect() {
     }
 }
 
+/// Both see the session's files, and one might read what is typed into the other.
+#[tokio::test]
+async fn a_terminal_is_one_command_s_and_no_other_sees_it() {
+    const WAITS: &str = "while [ ! -e /tmp/over ]; do sleep 0.01; done";
+    for who in everyone() {
+        let house = House::new(who);
+        let opens = format!(
+            "exec python3 -c 'import os; os.openpty(); open(\"/tmp/open\", \"w\"); os.system(\"ls /dev/pts; {WAITS}\")'"
+        );
+        let looks = "while [ ! -e /tmp/open ]; do sleep 0.01; done; ls /dev/pts; touch /tmp/over";
+        let (own, other) = tokio::join!(house.sh(&opens), house.sh(looks));
+        assert_eq!(own.ok(), "0\nptmx", "the control: {who:?}");
+        assert_eq!(other.ok(), "ptmx", "{who:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_link_left_in_the_home_does_not_move_a_mount() {
     for who in everyone() {
