@@ -486,6 +486,19 @@ pub(crate) struct TurnOptions {
     pub(crate) tokens: Option<u64>,
 }
 
+impl TurnOptions {
+    /// Whether something is said of one session, and of none that comes after it in the same conversation.
+    pub(crate) fn is_of_one_session(&self) -> bool {
+        !(self.reveal.is_empty() && self.pin.is_empty())
+    }
+
+    /// That one is over.
+    pub(crate) fn forget_session(&mut self) {
+        self.reveal.clear();
+        self.pin.clear();
+    }
+}
+
 /// Who answers the questions of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Answering {

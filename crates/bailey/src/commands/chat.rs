@@ -36,6 +36,8 @@ use tokio::sync::mpsc;
 
 /// Ops that may wait for the host.
 const OPS_WAITING_MAX: usize = 64;
+/// What is said where a new session begins of which nobody said what `--reveal` and `--pin` say.
+const ANEW: &str = "what --reveal and --pin said was for the session before; this one is a new one";
 
 /// Serves one session of a conversation.
 pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Printer) -> Result<ExitCode> {
@@ -58,6 +60,10 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
     let home = &home;
     let mut options = chat.options;
     options.model = seat.model.clone().or(options.model);
+    if !seat.is_first && options.is_of_one_session() {
+        options.forget_session();
+        printer.note(ANEW);
+    }
     let mut config = Config::load(home)?;
     config.narrow(home, &root, printer)?;
     config.spend(options.tokens);

@@ -851,6 +851,61 @@ fn clear_and_alone() {
 }
 
 #[test]
+fn what_is_revealed_or_pinned_is_for_one_session_and_not_for_the_next_one() {
+    for is_beneath in [false, true] {
+        let stage = Stage::new(&[(".env", "PASSPHRASE=swordfish\n")]);
+        let look = || Reply::calls([("c1", "command_run", json!({ "command": "cat .env" }))]);
+        let model = stage.model(vec![look(), Reply::text("one"), look(), Reply::text("two")]);
+        let _daemon = is_beneath.then(|| Daemon::start(&stage));
+        let options = ["--approve", "never", "--reveal", ".env", "--pin", "of the first alone"];
+        let Some(mut terminal) = chat(&stage, &[&CHAT[..], &options].concat()) else { return };
+        terminal.keys("look\r");
+        terminal.wait_for_in_turn(&["one", "done in"]);
+        terminal.keys("/clear\r");
+        terminal.wait_for_in_turn(&["was for the session before", "› "]);
+        terminal.keys("look again\r");
+        terminal.wait_for_in_turn(&["two", "done in"]);
+        terminal.keys("\u{4}");
+        assert_eq!(terminal.end().0, 0);
+        let said: Vec<String> = model.requests().into_iter().map(|request| request.body).collect();
+        let has =
+            |number: usize| ["swordfish", "of the first alone"].map(|words| said[number].contains(words));
+        assert_eq!(has(1), [true, true], "the control: {is_beneath}");
+        assert_eq!(has(3), [false, false], "{is_beneath}: {}", said[3]);
+    }
+}
+
+/// The process of before had heard something else, and went on with that.
+#[test]
+fn who_comes_back_to_a_session_that_is_there_is_heard_or_refused() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let _model = stage.model(vec![Reply::text("one"), Reply::text("two")]);
+    let daemon = Daemon::start(&stage);
+    let Some(mut terminal) = chat(&stage, &CHAT) else { return };
+    terminal.keys("first\r");
+    terminal.wait_for_in_turn(&["one", "done in"]);
+    let running = daemon.wait("the session", |it| it["clients"] == 1);
+    let session = running["session"].as_str().unwrap();
+    let again = ["chat", "--resume", session, "--tokens", "1"];
+    let refused = stage.ran(&again);
+    assert!(refused.code == Some(1) && refused.stderr.contains("only when it begins"), "{refused:?}");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    daemon.wait("nobody", |it| it["clients"] == 0);
+    let mut bounded = chat(&stage, &again).unwrap();
+    bounded.keys("second\r");
+    bounded.wait_for("the budget of the session is used up");
+    bounded.keys("\u{4}");
+    bounded.end();
+    // The control: who says nothing of it comes to the process that is there.
+    let pid = daemon.wait("nobody", |it| it["clients"] == 0)["pid"].clone();
+    let mut other = chat(&stage, &["chat", "--resume", session]).unwrap();
+    assert_eq!(daemon.wait("somebody", |it| it["clients"] == 1)["pid"], pid);
+    other.keys("\u{4}");
+    other.end();
+}
+
+#[test]
 fn who_says_something_while_the_disk_is_full_hears_that_it_was_not_taken() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     fs::create_dir_all(stage.home()).unwrap();

@@ -9,7 +9,7 @@ use crate::{
     daemon::{
         SOCKET,
         client::Client,
-        wire::{self, Ask, EVENT_BYTES_MAX, Status, Told, Wanted},
+        wire::{self, Ask, EVENT_BYTES_MAX, State, Status, Told, Wanted},
     },
     exit,
     front::{Asker, Chat, Front, History, Leave, short},
@@ -110,7 +110,15 @@ pub(super) async fn run(
         Asker::Nobody => Asker::Later,
         asker => asker,
     };
+    let mut chat = chat;
+    if !seat.is_first && seat.lost.is_none() && chat.options.is_of_one_session() {
+        chat.options.forget_session();
+        printer.note(super::ANEW);
+    }
     let wanted = wanted(home, &chat, &seat, printer).await?;
+    if let Some(session) = wanted.session.filter(|_| seat.lost.is_none() && says_something(&chat.options)) {
+        begun_anew(&mut daemon, session).await?;
+    }
     let (session, stream) = opened(home, &mut daemon, &wanted, printer).await?;
     drop(daemon);
     seat.serves(session)?;
@@ -258,6 +266,29 @@ pub(in crate::commands) fn for_task(home: &Home, run: &cli::Run) -> Result<Wante
     words.extend(run.warm.then(|| "--warm".to_owned()));
     words.extend(once(&run.options)?);
     Ok(Wanted { directory, words, again, session: None })
+}
+
+/// Whether anything is said of a session that its process must hear when it begins.
+fn says_something(options: &TurnOptions) -> bool {
+    let TurnOptions { model, tokens, record, approve, .. } = options;
+    let is_heard = model.is_some() || tokens.is_some() || record.is_some() || *approve == Answering::Later;
+    is_heard || options.is_of_one_session()
+}
+
+/// Has the process of a session that rests end, so that the next one hears what is said of it.
+async fn begun_anew(daemon: &mut Client, session: SessionId) -> Result<()> {
+    let Told::Status(status) = daemon.ask(Ask::Status).await? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    let Some(running) = status.sessions.iter().find(|it| it.session == session) else { return Ok(()) };
+    let State { working, clients, processes, .. } = running.state;
+    if working || clients + processes > 0 {
+        bail!(
+            "session {session} is at work or looked at, and hears what is said of it (--model, --tokens, --reveal, --pin, --record, \
+             --approve later) only when it begins: come without, or when it rests"
+        );
+    }
+    daemon.ask(Ask::Close { session }).await.map(drop)
 }
 
 /// What holds for a session whenever it is begun again.
