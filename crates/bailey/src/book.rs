@@ -44,7 +44,8 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
     /// Goes on with what was noted.
     ///
     /// # Errors
-    /// When they cannot be opened, or are too large. What was torn is passed over for what was written before it.
+    /// When they cannot be opened, are too large, or are whole and say what this program does not know. What was torn is passed over for what
+    /// was written before it.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let open = |path: PathBuf| {
             let file = OpenOptions::new()
@@ -70,7 +71,8 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
                 );
             }
         }
-        let [one, other] = [read(&files[0]), read(&files[1])];
+        let [one, other] = Self::paths(folder);
+        let [one, other] = [read(&files[0], &one)?, read(&files[1], &other)?];
         let number = |notes: &Option<Numbered<T>>| notes.as_ref().map(|notes| notes.number);
         let (next, newest) = if number(&one) > number(&other) { (1, one) } else { (0, other) };
         Ok(Self { files, next: Cell::new(next), notes: RefCell::new(newest.unwrap_or_default()) })
@@ -107,13 +109,28 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
     }
 }
 
-fn read<T: DeserializeOwned>(file: &File) -> Option<Numbered<T>> {
+/// None of what is torn, or empty still.
+fn read<T: DeserializeOwned>(file: &File, path: &Path) -> Result<Option<Numbered<T>>> {
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    let at = bytes.iter().position(|byte| *byte == b'\n')?;
-    let (digest, body) = (bytes.get(..at)?, bytes.get(at + 1..)?);
-    let is_whole = Digest::of(body).to_string().as_bytes() == digest;
-    is_whole.then(|| serde_json::from_slice(body).ok())?
+    file.take(BYTES_MAX)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    let Some((digest, body)) = bytes.iter().position(|byte| *byte == b'\n').map(|at| bytes.split_at(at))
+    else {
+        return Ok(None);
+    };
+    let body = body.get(1..).unwrap_or_default();
+    if Digest::of(body).to_string().as_bytes() != digest {
+        return Ok(None);
+    }
+    // Those of before it are no substitute here either.
+    let notes = serde_json::from_slice(body).with_context(|| {
+        format!(
+            "`{}` is whole, and this Bailey does not understand it: a newer one wrote it; run that one, or move both notes away to begin anew",
+            path.display()
+        )
+    })?;
+    Ok(Some(notes))
 }
 
 #[cfg(test)]
@@ -130,6 +147,31 @@ mod tests {
     #[derive(Debug, Default, Clone, Serialize, Deserialize)]
     struct Words {
         words: String,
+    }
+
+    /// Older ones are no substitute: what was done since then would be done again.
+    #[test]
+    fn what_is_whole_and_not_understood_is_told_and_kept() {
+        #[derive(Default, Clone, Serialize, Deserialize)]
+        struct Newer {
+            words: u64,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        Book::<Words>::open(folder.path()).unwrap().change(|notes| notes.words = "older".into()).unwrap();
+        let newest = folder.path().join(NAMES[1]);
+        let newer = Book::<Newer>::open(folder.path());
+        assert!(newer.is_err(), "what it does not understand either way");
+        let there = tempfile::tempdir().unwrap();
+        Book::<Newer>::open(there.path()).unwrap().change(|notes| notes.words = 7).unwrap();
+        let text = fs::read_to_string(there.path().join(NAMES[0])).unwrap();
+        let body = text.split_once('\n').unwrap().1.replace("\"number\":1", "\"number\":2");
+        fs::write(&newest, format!("{}\n{body}", bailey_protocol::Digest::of(body.as_bytes()))).unwrap();
+        let error = Book::<Words>::open(folder.path()).unwrap_err();
+        assert!(error.to_string().contains("notes.1` is whole"), "{error:#}");
+        // The control: what is torn is passed over.
+        fs::write(&newest, format!("x{body}")).unwrap();
+        let book = Book::<Words>::open(folder.path()).unwrap();
+        assert_eq!(book.get(|notes| notes.words.clone()), "older");
     }
 
     #[test]

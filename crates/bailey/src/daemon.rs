@@ -408,6 +408,7 @@ impl Daemon {
                 held.drain();
             } else {
                 held.say(RULES);
+                held.is_older = true;
                 older += 1;
             }
         }

@@ -130,6 +130,26 @@ pub struct Us {
     pub name: String,
 }
 
+impl Us {
+    /// Whether a text names us as people do, with an `@` by itself or behind a command; a longer name is another's, and so is an address.
+    #[must_use]
+    pub fn is_named_in(&self, text: &str) -> bool {
+        let (text, name) = (text.to_ascii_lowercase(), format!("@{}", self.name.to_ascii_lowercase()));
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let stands_alone = |before: &str| {
+            let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+            let is_command = word.strip_prefix('/').is_some_and(|command| command.chars().all(is_of_name));
+            is_command || !word.ends_with(is_of_name)
+        };
+        let mut named = text.match_indices(&*name);
+        name.len() > 1
+            && named.any(|(at, _)| {
+                let (before, from) = text.split_at(at);
+                stands_alone(before) && !from[name.len()..].starts_with(is_of_name)
+            })
+    }
+}
+
 /// What is new on a platform.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {

@@ -41,6 +41,13 @@ pub(crate) struct Asked {
     pub(crate) at: Timestamp,
 }
 
+impl Asked {
+    /// Whether that is not too long ago. What a clock that was put back has yet to come is none either.
+    fn is_fresh(&self, now: i64) -> bool {
+        (0..ASKED_MS).contains(&(now - self.at.as_millisecond()))
+    }
+}
+
 impl People {
     /// Those of a channel.
     ///
@@ -73,7 +80,7 @@ impl People {
     /// Whether there is nothing to note when this one asks: they were told their code already, or too many wait.
     pub(crate) fn is_noted(&self, id: &str) -> bool {
         let now = SystemClock.now().as_millisecond();
-        let is_fresh = |asked: &&Asked| now - asked.at.as_millisecond() < ASKED_MS;
+        let is_fresh = |asked: &&Asked| asked.is_fresh(now);
         let fresh: Vec<&Asked> = self.asked.iter().filter(is_fresh).collect();
         fresh.len() >= ASKED_MAX || fresh.iter().any(|asked| asked.id == id)
     }
@@ -132,7 +139,7 @@ impl People {
 
     fn forget_old(&mut self) {
         let now = SystemClock.now().as_millisecond();
-        self.asked.retain(|asked| now - asked.at.as_millisecond() < ASKED_MS);
+        self.asked.retain(|asked| asked.is_fresh(now));
     }
 }
 
@@ -148,4 +155,24 @@ fn code() -> Result<String> {
     let mut code: String = random.iter().map(letter).collect();
     code.insert(4, '-');
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::People;
+    use bailey_journal::{Clock as _, SystemClock};
+    use bailey_protocol::{Role, Timestamp};
+
+    #[test]
+    fn a_code_is_good_for_an_hour_by_any_clock() {
+        let hour = 3_600_000;
+        for (ago, is_good) in [(hour / 2, true), (hour + 1000, false), (-72 * hour, false)] {
+            let mut people = People::default();
+            let (code, _) = people.ask("77", "Bob").unwrap().unwrap();
+            let at = SystemClock.now().as_millisecond() - ago;
+            people.asked[0].at = Timestamp::from_millisecond(at).unwrap();
+            assert_eq!(people.is_noted("77"), is_good, "{ago}");
+            assert_eq!(people.pair(&code, Role::User).is_ok(), is_good, "{ago}");
+        }
+    }
 }

@@ -66,7 +66,10 @@ pub(super) async fn run(home: &Home, command: Channels, printer: &Printer) -> Re
             known(&channel)?;
             let person = People::change(home, &channel, |people| people.forget(&id))?;
             anew(home).await?;
-            printer.note(&format!("{} ({channel} {id}) may not speak here any more", person.name));
+            printer.note(&format!(
+                "{} ({channel} {id}) may not speak here any more; what they asked for before goes on where it is worked on: bailey status",
+                person.name
+            ));
         }
         Channels::Run { .. } => bail!("the daemon begins the processes of channels: bailey start"),
     }

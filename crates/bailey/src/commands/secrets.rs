@@ -3,6 +3,7 @@
 use crate::{
     cli::{NO_ARGUMENT, Secrets, Store},
     config::Config,
+    daemon::SOCKET,
     exit,
     home::Home,
     print::{Printer, Style},
@@ -36,6 +37,7 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
             let secret = given(&name)?;
             stores.set(store, &name, secret)?;
             tell(printer, "stored", &name, store);
+            tell_of_daemon(home, printer);
             if !is_secret_name(&name) && users(&config, &name).next().is_none() {
                 printer.note(&format!(
                     "no provider uses `{name}`; it is there for one whose `key_env` in config.toml names it"
@@ -53,13 +55,23 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
                     tell(printer, "removed", &name, place);
                 }
             }
-            if !was_there {
+            if was_there {
+                tell_of_daemon(home, printer);
+            } else {
                 bail!(
                     "there is no secret `{name}` that Bailey keeps; `bailey secrets list` shows what there is"
                 );
             }
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Whoever runs has read the one of before.
+fn tell_of_daemon(home: &Home, printer: &Printer) {
+    if home.daemon().join(SOCKET).exists() {
+        printer
+            .note("the daemon's channels and sessions go on with what they read before until: bailey reload");
     }
 }
 

@@ -40,6 +40,8 @@ use tokio::{
 
 /// How long one is left before it is begun again, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
+/// How long a process may take to end through which somebody may speak no more.
+const REVOKED_MAX: Duration = Duration::from_millis(300);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// One that lived so long begins anew at once.
 const LIVED: Duration = Duration::from_secs(300);
@@ -112,6 +114,13 @@ impl Kept {
     pub(super) fn begin_anew(&self) {
         self.is_anew.set(true);
         self.cut();
+    }
+
+    /// How long it may take to end, once its line is cut. Where it is to be no more while the daemon goes on, somebody may speak there no
+    /// more: what it holds of connections goes with it, and what it noted is on disk.
+    fn ends_within(&self, is_all_over: bool) -> Duration {
+        let is_cut_off = self.is_anew.get() || self.is_over.get() && !is_all_over;
+        if is_cut_off { REVOKED_MAX } else { super::ENDING_MAX }
     }
 
     fn cut(&self) {
@@ -262,7 +271,7 @@ impl Daemon {
         // It ends with its line; who does not is none any more.
         let status = match died {
             Some(status) => status,
-            None => timeout(super::ENDING_MAX, dying).await.unwrap_or_else(|_| {
+            None => timeout(kept.ends_within(self.is_stopping.get()), dying).await.unwrap_or_else(|_| {
                 group.map(|group| kill_process_group(group, Signal::KILL));
                 None
             }),

@@ -119,7 +119,7 @@ impl Daemon {
                 None,
             )),
             What::Clear => {
-                Sessions::set(&self.home, name, &asked.at, None)?;
+                Sessions::end(&self.home, name, &asked.at)?;
                 Ok((Answer::Done("the next message begins a new session".into()), None))
             }
             What::Told(_) | What::Estop if !looks_after => denied(),
@@ -152,7 +152,7 @@ impl Daemon {
         at: &str,
         speaker: &Speaker,
     ) -> Result<net::UnixStream> {
-        let known = Sessions::of(&self.home, name).get(at);
+        let known = Sessions::of(&self.home, name).about(at, &channel.workspace);
         let mut again = Vec::new();
         if let Some(model) = &channel.model {
             again.extend(["--model".to_owned(), model.clone()]);
@@ -179,7 +179,7 @@ impl Daemon {
         };
         let Told::Opened { session, .. } = opened? else { bail!("the session was not opened") };
         if known != Some(session) {
-            Sessions::set(&self.home, name, at, Some(session))?;
+            Sessions::begin(&self.home, name, at, (session, &channel.workspace))?;
         }
         self.introduce(session, speaker)
     }

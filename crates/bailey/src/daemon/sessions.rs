@@ -64,6 +64,8 @@ pub(super) struct Held {
     pub(super) is_draining: bool,
     /// Whether its turn was cut off to make room, and goes on later.
     pub(super) is_shed: bool,
+    /// Whether it began with another configuration than that which was read since.
+    pub(super) is_older: bool,
     pub(super) opened: Instant,
     /// When its turn began, where one runs.
     pub(super) began: Option<Instant>,
@@ -304,8 +306,16 @@ impl Daemon {
         }
         self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
         let (opened, began) = (Instant::now(), None);
-        let mut held =
-            Held { shown, life: Some(life), is_draining: false, is_shed: false, opened, began, ending: None };
+        let mut held = Held {
+            shown,
+            life: Some(life),
+            is_draining: false,
+            is_shed: false,
+            is_older: false,
+            opened,
+            began,
+            ending: None,
+        };
         if self.is_stopping.get() {
             held.drain();
         }
@@ -369,6 +379,10 @@ impl Daemon {
                 // A turn has ended.
                 self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
                 held.is(state);
+                // Who comes next is to meet what its owner says now.
+                if held.is_older && state.is_at_rest() && !held.is_draining {
+                    held.drain();
+                }
             }
             self.changed.notify_waiters();
         }

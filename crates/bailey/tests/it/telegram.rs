@@ -3,6 +3,7 @@
 mod attacks;
 mod cards;
 mod files;
+mod rights;
 mod stops;
 
 use crate::{

@@ -42,6 +42,12 @@ struct Said {
     caption: Option<String>,
     reply_to_message: Option<Box<Said>>,
     forward_origin: Option<Value>,
+    // As servers older than version 7.0 of the Bot API say it.
+    forward_date: Option<Value>,
+    forward_from: Option<Value>,
+    forward_from_chat: Option<Value>,
+    forward_sender_name: Option<Value>,
+    is_automatic_forward: Option<Value>,
     sender_chat: Option<Value>,
     via_bot: Option<Value>,
     photo: Option<Value>,
@@ -108,12 +114,12 @@ pub(super) fn news(us: &Us, cursor: i64, updates: Vec<Box<RawValue>>) -> News {
         }
         news.cursor = news.cursor.max(number.saturating_add(1));
         let Ok(update) = serde_json::from_str::<Update>(update.get()) else { continue };
-        news.arrivals.extend(arrival(us, update));
+        news.arrivals.extend(arrival(us, number, update));
     }
     news
 }
 
-fn arrival(us: &Us, update: Update) -> Option<Arrival> {
+fn arrival(us: &Us, number: i64, update: Update) -> Option<Arrival> {
     if let Some(tapped) = update.callback_query {
         let message = tapped.message?;
         return Some(Arrival::Tap(Tap {
@@ -124,24 +130,25 @@ fn arrival(us: &Us, update: Update) -> Option<Arrival> {
         }));
     }
     let said = update.message.or(update.edited_message)?;
-    message(us, said).map(Arrival::Message)
+    message(us, number, said).map(Arrival::Message)
 }
 
-fn message(us: &Us, said: Said) -> Option<Message> {
+/// Of an update with this number.
+fn message(us: &Us, number: i64, said: Said) -> Option<Message> {
     let from = said.from.as_ref()?;
     // A channel or an anonymous administrator is nobody in particular: whoever it is, Telegram does not say.
     if from.is_bot || said.sender_chat.is_some() {
         return None;
     }
     let at = conversation(&said);
-    let key = match said.edit_date {
-        None => format!("{}:{}", said.chat.id, said.message_id),
-        Some(date) => format!("{}:{}:{date}", said.chat.id, said.message_id),
-    };
     let answered = said.reply_to_message.as_deref();
     let own = said.text.as_ref().or(said.caption.as_ref()).map(String::as_str).unwrap_or_default();
-    let mention = format!("@{}", us.name);
-    let names_us = !us.name.is_empty() && own.to_lowercase().contains(&mention.to_lowercase());
+    // Another bot's messages have the same numbers, and so have the changes of a message within a second.
+    let key = match said.edit_date {
+        None => format!("{}:{}:{}", us.id, said.chat.id, said.message_id),
+        Some(date) => format!("{}:{}:{}:{date}:{number}", us.id, said.chat.id, said.message_id),
+    };
+    let names_us = us.is_named_in(own);
     let answers_us = answered.and_then(|it| it.from.as_ref()).is_some_and(|it| it.id.to_string() == us.id);
     let is_to_us = said.chat.kind == "private" || names_us || answers_us;
     let mut text: String = own.chars().take(TEXT_CHARS_MAX).collect();
@@ -177,7 +184,10 @@ fn message(us: &Us, said: Said) -> Option<Message> {
 
 /// Whether its words are somebody else's than who sent it.
 fn is_passed_on(said: &Said) -> bool {
-    said.forward_origin.is_some() || said.via_bot.is_some()
+    let Said { forward_origin, forward_date, forward_from, forward_from_chat, .. } = said;
+    let Said { forward_sender_name, is_automatic_forward, via_bot, .. } = said;
+    let of_others = [forward_origin, forward_date, forward_from, forward_from_chat, forward_sender_name];
+    of_others.into_iter().chain([is_automatic_forward, via_bot]).any(Option::is_some)
 }
 
 /// What can be fetched of it. What cannot be read is none; a message has one of these.

@@ -34,7 +34,7 @@ use bailey_protocol::{Digest, Line};
 use bailey_secrets::{Redactor, neutralise};
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     io,
     os::fd::{AsFd as _, OwnedFd},
     panic::resume_unwind,
@@ -85,6 +85,8 @@ pub(super) struct Bridge {
     /// Why what is said is not taken, since the platform takes us for nobody.
     locked_out: watch::Sender<Option<String>>,
     talks: RefCell<HashMap<Conversation, mpsc::Sender<talk::Came>>>,
+    /// Messages that are stopping something now: what was written behind them waits for that.
+    pub(super) stopping: RefCell<BTreeSet<String>>,
 }
 
 /// Serves a channel until the daemon ends.
@@ -136,6 +138,7 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
             rests: RefCell::default(),
             locked_out: watch::Sender::new(None),
             talks: RefCell::default(),
+            stopping: RefCell::default(),
         };
         bridge.serve(printer).await
     };
@@ -379,6 +382,7 @@ impl Bridge {
         if let talk::Came::Message(open) = &came
             && let Some(what) = Stop::of(&open.text, &self.us.name).filter(|_| !open.is_quoted)
         {
+            self.stopping.borrow_mut().insert(open.key.clone());
             spawn_local(talk::stop_at_once(self.clone(), at, open.clone(), what));
             return;
         }

@@ -42,9 +42,13 @@ What you write is for the agent; what begins with / is for Bailey:
 /backup — make a copy of this home, in it
 /help — this";
 
-/// The name of what is said to a bot, whether that is us, and the rest; none for what is said to the agent.
+/// The name of what is said to a bot, whether that is us, and the rest; none for what is said to the agent. In a group a person may
+/// name us first.
 fn read<'a>(text: &'a str, us: &str) -> Option<(&'a str, bool, &'a str)> {
-    let rest = text.trim().strip_prefix('/')?;
+    let text = text.trim();
+    let named = text.strip_prefix('@').and_then(|text| text.split_once(char::is_whitespace));
+    let rest = named.filter(|(name, _)| name.eq_ignore_ascii_case(us)).map_or(text, |(_, rest)| rest.trim());
+    let rest = rest.strip_prefix('/')?;
     let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let (name, called) = name.split_once('@').map_or((name, None), |(name, called)| (name, Some(called)));
     Some((name, called.is_none_or(|called| called.eq_ignore_ascii_case(us)), arguments.trim()))
@@ -107,6 +111,10 @@ mod tests {
     fn commands_are_told_from_words() {
         let of = |text| Command::of(text, "bailey_bot");
         assert_eq!(of("list the files"), None);
+        assert_eq!(of("@Bailey_bot  /status"), Some(Command::Page(Page::Status)));
+        assert_eq!(of("@other_bot /status"), None);
+        assert_eq!(of("@bailey_bot list /etc"), None);
+        assert_eq!(Stop::of("@bailey_bot /estop", "bailey_bot"), Some(Stop::Everything));
         assert_eq!(of("/status"), Some(Command::Page(Page::Status)));
         let stop = |text| Stop::of(text, "bailey_bot");
         assert_eq!(stop(" /Stop@Bailey_Bot now"), Some(Stop::Turn));

@@ -258,12 +258,14 @@ impl Talk {
         }
     }
 
-    /// Whether a message that came before this one waits to be said. One whose files are fetched is overtaken.
+    /// Whether a message that came before this one waits to be said, or is about to stop what runs, and only that. One whose files are
+    /// fetched is overtaken.
     fn is_behind(&self, open: &Open) -> bool {
         let here = self.bridge.book.get(|notes| notes.open_in(&self.at));
         let waits = |other: &Open| {
             let is_fetched = matches!(self.files.get(&other.key), Some(None));
-            self.is_the_sessions(other) && !self.said.contains(&other.key) && !is_fetched
+            let is_waiting = self.is_the_sessions(other) && !self.said.contains(&other.key) && !is_fetched;
+            is_waiting || self.bridge.stopping.borrow().contains(&other.key)
         };
         here.iter().take_while(|other| other.key != open.key).any(waits)
     }
@@ -610,40 +612,51 @@ impl Talk {
 /// Asks the daemon for something: the connection that came, or what to tell whoever asks.
 async fn of_daemon(bridge: &Bridge, at: &Conversation, who: &Sender, what: What) -> Result<OwnedFd, String> {
     match bridge.ask(who, at, what).await {
-        Ok((asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told), _)) => {
-            Err(told)
-        }
-        Ok((asked::Answer::Stranger(code), _)) => {
-            Err(code.map(|code| stranger(&bridge.name, &code)).unwrap_or_default())
-        }
-        Ok((asked::Answer::Connected(_), fd)) => fd.ok_or_else(|| "no connection came".to_owned()),
+        Ok((asked::Answer::Connected(_), Some(fd))) => Ok(fd),
+        Ok((answer, _)) => Err(told(&bridge.name, answer)),
         Err(error) => Err(format!("{error:#}")),
+    }
+}
+
+/// What is said of an answer that brought no connection.
+fn told(channel: &str, answer: asked::Answer) -> String {
+    match answer {
+        asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told) => told,
+        asked::Answer::Stranger(code) => code.map(|code| stranger(channel, &code)).unwrap_or_default(),
+        asked::Answer::Connected(_) => "no connection came".to_owned(),
     }
 }
 
 /// Stops something, and says what came of it: it waits for nothing, not even for an answer that is being shown.
 pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, what: Stop) {
-    // What was written before it and is not worked on yet does not begin after it.
-    let before: BTreeSet<String> =
-        bridge.book.get(|notes| notes.open_in(&at)).into_iter().map(|it| it.key).collect();
-    let told = stop(&bridge, &at, &open, what).await;
+    // What was written before it and is not worked on yet does not begin after it. What came with it and was written behind it, does.
+    let before = bridge.book.get(|notes| notes.open_in(&at)).into_iter().take_while(|it| it.key != open.key);
+    let before: BTreeSet<String> = before.map(|it| it.key).collect();
+    let (is_done, told) = stop(&bridge, &at, &open, what).await;
     // As soon as it is done: everything may end now, and whoever begins again is not to stop it once more.
-    let is_stopped = |it: &Open| it.key == open.key || it.id == open.id && before.contains(&it.key);
+    let is_stopped =
+        |it: &Open| it.key == open.key || is_done && it.id == open.id && before.contains(&it.key);
     bridge.book.change(|notes| notes.open.retain(|it| !is_stopped(it))).ok();
+    bridge.stopping.borrow_mut().remove(&open.key);
     if !told.is_empty() {
         let (name, post) = (bridge.name(&at, &["told", &open.key]), bridge.words(&told));
         bridge.deliver(&at, name, || bridge.channel.send(&at, &post)).await.ok();
     }
 }
 
-async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, what: Stop) -> String {
+/// Whether it was done, and what is said of it.
+async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, what: Stop) -> (bool, String) {
     let who = Sender::from(open);
-    if what == Stop::Everything {
-        return of_daemon(bridge, at, &who, What::Estop).await.err().unwrap_or_default();
-    }
-    match of_daemon(bridge, at, &who, What::Running).await {
-        Ok(fd) => cancel(fd).await.map_or_else(|error| format!("{error:#}"), |()| "It is to stop.".into()),
-        Err(told) => told,
+    let asks = if what == Stop::Everything { What::Estop } else { What::Running };
+    match bridge.ask(&who, at, asks).await {
+        Ok((asked::Answer::Connected(_), Some(fd))) => match cancel(fd).await {
+            Ok(()) => (true, "It is to stop.".into()),
+            Err(error) => (false, format!("{error:#}")),
+        },
+        // That nothing runs, or everything stops.
+        Ok((asked::Answer::Done(told), _)) => (true, told),
+        Ok((answer, _)) => (false, told(&bridge.name, answer)),
+        Err(error) => (false, format!("{error:#}")),
     }
 }
 
