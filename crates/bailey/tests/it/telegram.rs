@@ -291,6 +291,8 @@ fn loss_and_restarts_lose_and_repeat_nothing() {
     gates[2].open();
     assert_eq!(stage.ran(&["start"]).code, Some(0));
     telegram.wait_for(ANN, "the third answer");
+    // It rests, so that who comes next comes anew, and is told all that happened since.
+    daemon.wait("nobody", |it| it["clients"] == 0);
     telegram.says(ANN, "Ann", ANN, "four");
     telegram.wait_for(ANN, "the fourth answer");
     // And a server that forgot what it brought brings all of it again.

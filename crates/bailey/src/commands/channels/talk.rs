@@ -368,7 +368,8 @@ impl Talk {
                 // Its end was told a moment ago, to whoever came in the middle.
                 Some(_) => {}
                 None => {
-                    self.accepted.insert(key);
+                    // Whoever comes to the session later is told all of its last turn: what is answered already was not said by them.
+                    self.accepted.extend(Some(key).filter(|key| self.said.contains(key)));
                     self.is_working = true;
                 }
             },
