@@ -53,8 +53,8 @@ const LESS: &[Row] = table! {
 #[cfg(target_arch = "x86_64")]
 const HERE: &[Row] = table! {
     Strict, SYS_open, THIRD, "opening files, older programs";
-    Standard, SYS_creat, SECOND, "files, older programs";
-    Standard, SYS_chmod, SECOND, "files, older programs";
+    Strict, SYS_creat, SECOND, "opening files, older programs";
+    Strict, SYS_chmod, SECOND, "changing files, older programs";
     Standard, SYS_mknod, NODE, "mkfifo, older programs; no devices";
 };
 #[cfg(not(target_arch = "x86_64"))]

@@ -141,6 +141,30 @@ async fn the_strict_profile_computes_on_files_and_makes_no_socket() {
     }
 }
 
+/// What computes on files does so, whichever names of the calls its library knows.
+#[tokio::test]
+async fn the_strict_profile_lets_common_tools_change_files() {
+    const LINES: &[&str] = &[
+        "bash -c 'echo b > b; mv b c; rm c'",
+        "sed -i s/one/two/ a.txt && grep -q two a.txt",
+        "mkdir d && rmdir d",
+        "/usr/bin/python3 -S -c 'import os; open(\"f\", \"w\"); os.rename(\"f\", \"g\"); os.unlink(\"g\"); os.mkdir(\"h\")'",
+        "tar cf x.tar a.txt && tar tf x.tar",
+        "sort -o a.txt a.txt && ln -s a.txt l && ln a.txt n && chmod 600 n",
+        "printf 'all:\n\techo made > made\n' > Makefile && make -s && cat made",
+    ];
+    for who in everyone() {
+        let house = House::new(who);
+        let strict = Isolation { profile: Profile::Strict, ..Isolation::default() };
+        for line in LINES {
+            house.write("a.txt", "one\n");
+            let ran = house.run(&house.command(line), &strict).await;
+            assert_eq!(ran.report().exit, Some(0), "{who:?}: {line}: {}", ran.text());
+            assert_eq!(ran.enforced().profile, Profile::Strict);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_mask_that_is_no_glob_is_an_error_at_the_start() {
     let config = bailey_sandbox::Config { masks: vec!["{a".into()], ..Default::default() };
