@@ -7,6 +7,9 @@ use super::{
 use bailey_policy::{HostGlob, Method, is_final};
 use hyper::{Response, StatusCode, Uri, header::HeaderValue};
 
+/// The longest rule that stands in a line, in bytes.
+const RULE_BYTES_MAX: usize = 400;
+
 pub(super) fn told(status: StatusCode, why: String) -> Response<Answered> {
     let mut answer = Response::new(text(why));
     *answer.status_mut() = status;
@@ -21,8 +24,6 @@ pub(super) fn refused(status: StatusCode, method: &str, url: &str, why: &str) ->
 
 /// A refusal by the rules says what would let it pass.
 pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<Answered> {
-    let uri: Option<Uri> = url.parse().ok();
-    let host = uri.as_ref().and_then(|uri| uri.authority()).map_or("", |authority| authority.as_str());
     let mut why =
         format!("Bailey's network door refused this request: {method} {url}\n{}\n", reasons.join("; "));
     if is_of_a_cloud(url) {
@@ -34,20 +35,48 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
         why += "\nA rule denies it, and none that allows it lifts that.\n";
         return told(StatusCode::FORBIDDEN, why);
     }
-    // What is no plain host would be another rule than it looks like; what no rule can name, none allows.
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
-    if host.bytes().all(is_plain) && HostGlob::new(host).is_ok() && Method::new(method).is_ok() {
-        let (name, what) = uri
-            .as_ref()
-            .and_then(of_git)
-            .unwrap_or_else(|| (method.to_ascii_lowercase(), format!("method = \"{method}\"")));
-        let name = rule_name(host, &name);
+    if let Some(Allowing { name, matching }) = Allowing::of(method, url) {
         why += &format!(
             "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md):\n\n[[rule]]\nname = \"{name}\"\n\
-             answer = \"allow\"\nmatch = {{ action = \"http\", host = \"{host}\", {what} }}\n"
+             answer = \"allow\"\n{matching}\n"
         );
     }
     told(StatusCode::FORBIDDEN, why)
+}
+
+/// What a person is told of a refusal, many of whose programs show nothing of its body.
+pub(super) fn why_denied(method: &str, url: &str, reasons: &[String]) -> String {
+    if reasons.iter().any(|reason| is_final(reason)) {
+        return "a rule denies it".into();
+    }
+    // One that is cut off would be another one.
+    let fits = |rule: &Allowing| !is_of_a_cloud(url) && rule.matching.len() <= RULE_BYTES_MAX;
+    let rule = Allowing::of(method, url).filter(fits);
+    rule.map_or_else(
+        || "no rule allows it".into(),
+        |rule| format!("no rule allows it; one with answer = \"allow\", {} does", rule.matching),
+    )
+}
+
+/// A rule that lets a request pass.
+struct Allowing {
+    name: String,
+    matching: String,
+}
+
+impl Allowing {
+    /// None where no rule can be written.
+    fn of(method: &str, url: &str) -> Option<Self> {
+        let uri: Uri = url.parse().ok()?;
+        let host = uri.authority()?.as_str();
+        // What is no plain host would be another rule than it looks like; what no rule can name, none allows.
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+        let can_be = host.bytes().all(is_plain) && HostGlob::new(host).is_ok() && Method::new(method).is_ok();
+        let (name, what) =
+            of_git(&uri).unwrap_or_else(|| (method.to_ascii_lowercase(), format!("method = \"{method}\"")));
+        let matching = format!("match = {{ action = \"http\", host = \"{host}\", {what} }}");
+        can_be.then(|| Self { name: rule_name(host, &name), matching })
+    }
 }
 
 pub(super) fn failed(method: &str, url: &str, why: &str) -> Response<Answered> {
@@ -103,7 +132,7 @@ fn rule_name(host: &str, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{denied, rule_name};
+    use super::{denied, rule_name, why_denied};
     use http_body_util::BodyExt as _;
 
     /// A rule that would let nothing pass is not recommended.
@@ -157,7 +186,14 @@ mod tests {
             let told = said(method, url, "no rule allows it").await;
             assert_eq!(told.contains("[[rule]]"), what.is_some(), "{method} {url}: {told}");
             assert!(told.contains(what.unwrap_or_default()), "{method} {url}: {told}");
+            // And to the person, in a line.
+            let why = why_denied(method, url, &["no rule allows it".into()]);
+            assert!(why.starts_with("no rule allows it") && why.contains(what.unwrap_or_default()), "{why}");
+            assert_eq!(why.contains("match = {"), what.is_some(), "{why}");
         }
+        let long = format!("https://a.example/{}/git-upload-pack", "a".repeat(500));
+        assert_eq!(why_denied("POST", &long, &[]), "no rule allows it", "cut off, it would be another one");
+        assert_eq!(why_denied("GET", "http://169.254.169.254/", &[]), "no rule allows it");
         // No rule lifts what another one denies.
         let told = said("GET", "https://a.example/", "never there (user rule `never`: deny)").await;
         assert!(!told.contains("[[rule]]") && told.contains("A rule denies it"), "{told}");

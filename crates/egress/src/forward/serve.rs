@@ -2,7 +2,7 @@
 
 use super::{
     Exchange, ForwardProxy, Inner,
-    answers::{denied, failed, refused, told},
+    answers::{denied, failed, refused, told, why_denied},
     authority::HTTP_2,
     body::{Answered, Passing, text},
     dial::Guarded,
@@ -15,7 +15,6 @@ use crate::{
     failure::find,
 };
 use bailey_kernel::{Door, Pass, Refused, Turned, Way};
-use bailey_policy::is_final;
 use bailey_protocol::{Action, Relay, Status};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{
@@ -412,9 +411,7 @@ impl Guest {
                 if let Some(counted) = counted {
                     counted.take_back(began);
                 }
-                let is_denied = reasons.iter().any(|reason| is_final(reason));
-                let why = if is_denied { "a rule denies it" } else { "no rule allows it" };
-                self.notes.refused(&format!("{method} {url}"), why);
+                self.notes.refused(&format!("{method} {url}"), &why_denied(&method, &url, &reasons));
                 denied(&method, &url, &reasons)
             }
             Ok(Err(refused)) => failed(&method, &url, &refused.to_string()),
