@@ -59,6 +59,10 @@ pub struct Changes {
     pub(crate) compared: Option<Output>,
 }
 
+/// What is said of an apply that was killed.
+pub const HALF_APPLIED: &str = "an apply of this session was cut in the middle, and the project holds a part of it and files on their way \
+                                (`.bailey-merge-…`)";
+
 impl Changes {
     /// Whether there is nothing to apply.
     #[must_use]
@@ -246,8 +250,13 @@ impl Host {
     /// Throws the session's layer away; the project stays as it is.
     ///
     /// # Errors
-    /// As [`Host::apply`].
+    /// As [`Host::apply`], and while an apply is half done: what of it lies in the project only that merge can end or take back.
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
+        if self.is_half_applied().await? {
+            return Err(HostError::Merge(format!(
+                "{HALF_APPLIED}: `bailey sessions undo` takes it back, `bailey sessions apply` ends it; then discard"
+            )));
+        }
         self.merge(Merge::of_files(MergeKind::Discard, None, Vec::new()), &Changes::default(), ops).await
     }
 

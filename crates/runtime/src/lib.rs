@@ -14,6 +14,6 @@ mod pins;
 mod threeway;
 mod unified;
 
-pub use changes::{Change, Changes, Merged};
+pub use changes::{Change, Changes, HALF_APPLIED, Merged};
 pub use host::{Choose, Host, HostError, Opening, Parts};
 pub use hunks::{FileHunks, Hunk};

@@ -21,7 +21,7 @@ use crate::{
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
 use bailey_protocol::{Kind, SessionId, WsPath};
-use bailey_runtime::{Changes, Host, Opening};
+use bailey_runtime::{Changes, HALF_APPLIED, Host, Opening};
 use bailey_sandbox::Shape;
 use std::{
     path::{Component, PathBuf},
@@ -244,6 +244,11 @@ async fn act(
                 one_task::tell_held(printer, &changes);
             } else {
                 one_task::show(printer, &changes);
+            }
+            if host.is_half_applied().await? {
+                printer.warn(&format!(
+                    "{HALF_APPLIED}: `bailey sessions apply {name}` ends it, `undo` takes it back"
+                ));
             }
             if red && changes.changes.is_empty() {
                 printer.note("nothing of it is Red");

@@ -128,6 +128,7 @@ fn an_apply_or_undo_killed_at_any_moment_and_run_again_is_whole_and_nothing_is_l
         let when = format!("killed at {}", path.display());
         killed(&stage, &["apply", &session], path, &old, step % 2 == 0);
         halfway += usize::from(each_is_old_or_new(&stage, &old, &new, &when));
+        only_its_own_merge_ends_it(&stage, &session);
         finish(&stage, &session, &when);
         same(&new, &Tree::of(&stage.project()), &[""], super::Scope::Everywhere);
         killed(&stage, &["undo", &session], path, &new, step % 2 == 1);
@@ -135,6 +136,20 @@ fn an_apply_or_undo_killed_at_any_moment_and_run_again_is_whole_and_nothing_is_l
         undo_all(&stage, &session, &old, &when);
     }
     assert!(halfway > KILLS, "only {halfway} of {} kills hit the middle", 2 * KILLS);
+}
+
+/// What is on its way in the project would stay there for ever.
+fn only_its_own_merge_ends_it(stage: &Stage, session: &str) {
+    let on_its_way = Tree::of(&stage.project()).paths().any(is_in_passing);
+    let ran = sessions(stage, "diff", session);
+    assert!(ran.code == Some(0) && (!on_its_way || ran.stderr.contains("cut in the middle")), "{ran:?}");
+    if on_its_way {
+        let ran = sessions(stage, "discard", session);
+        assert!(
+            ran.code == Some(1) && ran.stderr.contains("`bailey sessions undo` takes it back"),
+            "{ran:?}"
+        );
+    }
 }
 
 /// Runs the apply again until it has nothing left to do.
