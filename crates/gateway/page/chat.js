@@ -60,7 +60,8 @@ export async function chats(view, signal) {
         start.disabled = true;
         try {
           const body = { directory: where.value.trim(), model: model.value.trim() || null };
-          location.hash = `#/chat/${await home.post("/api/sessions", body)}`;
+          begun = await home.post("/api/sessions", body);
+          location.hash = `#/chat/${begun}`;
         } catch (error) {
           start.disabled = false;
           fill(form, trouble(error));
@@ -92,9 +93,14 @@ export async function chats(view, signal) {
   fill(view, toForm, list, form);
 }
 
+// The one that was begun here last, whose person goes on by keyboard where they write.
+let begun = null;
+
 export async function chat(view, signal, id) {
   const conversation = new Conversation(id, signal);
   fill(view, conversation.parts());
+  if (id === begun) conversation.words.focus();
+  begun = null;
   conversation.follow().catch((error) => signal.aborted || fill(view, trouble(error)));
 }
 
@@ -394,7 +400,7 @@ class Conversation {
     card.state.textContent = ok ? "done" : "failed";
     if (summary) fill(card.node.querySelector("summary"), el("span", { class: "dim" }, summary));
     card.output?.remove();
-    fill(card.body, el("pre", { class: "code", tabindex: "0", role: "region", "aria-label": "Result" }, text));
+    fill(card.body, el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Result" }, text));
     if (walls) fill(card.body, el("p", { class: "dim" }, `Behind: ${[...walls].join(", ").replaceAll("_", " ")}`));
   }
 
@@ -549,7 +555,7 @@ class Conversation {
     const undo = button("Take the last apply back", () => this.op({ op: "undo" }));
     const card = el(
       "section",
-      { class: "card", "aria-label": "Changes of this session" },
+      { class: "card", role: "group", "aria-label": "Changes of this session" },
       el("h2", {}, `${files.length} changed`),
       red.length ? el("p", { class: "trouble" }, `Asked about one by one: ${red.join(", ")}`) : null,
       reasons.map((reason) => el("p", { class: "dim" }, reason)),
@@ -593,7 +599,7 @@ export class Ask {
     this.outcome = el("p", { role: "status" });
     this.node = el(
       "section",
-      { class: "card asks", "aria-label": `Question: ${plain(card.title)}` },
+      { class: "card asks", role: "group", "aria-label": `Question: ${plain(card.title)}` },
       el("h2", {}, card.title),
       card.reasons.map((reason) => el("p", { class: "dim" }, reason)),
       fields.length ? el("dl", {}, fields.map(PARTS.field)) : null,

@@ -39,7 +39,7 @@ export function diff(text) {
   const lines = String(text).replace(/\n$/, "").split("\n");
   return el(
     "pre",
-    { class: "diff", tabindex: "0", role: "region", "aria-label": "Changes" },
+    { class: "diff", tabindex: "0", role: "group", "aria-label": "Changes" },
     lines.map((line) => el("span", { class: kind(line) }, `${line}\n`)),
   );
 }
@@ -61,7 +61,7 @@ export function table(caption, heads, rows, none) {
   if (rows.length === 0) return el("p", { class: "none" }, none);
   return el(
     "div",
-    { class: "wide", role: "region", tabindex: "0", "aria-label": caption },
+    { class: "wide", role: "group", tabindex: "0", "aria-label": caption },
     el(
       "table",
       {},

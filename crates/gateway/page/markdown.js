@@ -102,7 +102,7 @@ export function markdown(text) {
       const code = [];
       for (at += 1; at < lines.length && !lines[at].trim().startsWith(fence[1]); at += 1) code.push(lines[at]);
       at += 1;
-      const about = { class: "code", tabindex: "0", role: "region", "aria-label": `Code ${plain(fence[2])}` };
+      const about = { class: "code", tabindex: "0", role: "group", "aria-label": `Code ${plain(fence[2])}` };
       blocks.push(el("pre", about, el("code", {}, code.join("\n"))));
     } else if (heading) {
       // The page's own headings are its outline; a model's are of any depth.

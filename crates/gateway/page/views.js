@@ -124,7 +124,7 @@ async function timeline(view, signal, id) {
         const about = oneLine(entry.target ?? targets.get(entry.effect) ?? more);
         const head = [el("span", { class: `badge ${kind}` }, entry.seq), ` ${what} `, el("code", {}, about), " ", el("span", { class: "dim" }, time(entry.time))];
         if (!more) return el("li", {}, el("p", {}, head), origin(entry));
-        const body = el("pre", { class: "code", tabindex: "0", role: "region", "aria-label": `Entry ${entry.seq}` }, more);
+        const body = el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": `Entry ${entry.seq}` }, more);
         return el("li", {}, el("details", {}, el("summary", {}, head), body, origin(entry)));
       }),
     );

@@ -40,7 +40,7 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
             tell_of_daemon(home, printer);
             if !is_secret_name(&name) && users(&config, &name).next().is_none() {
                 printer.note(&format!(
-                    "no provider uses `{name}`; it is there for one whose `key_env` in config.toml names it"
+                    "nothing in config.toml names `{name}` yet: a provider or a channel does by `key_env`, a [[network.key]] by `secret`"
                 ));
             }
             Ok(ExitCode::SUCCESS)
@@ -105,14 +105,21 @@ fn users<'a>(config: &'a Config, name: &'a str) -> impl Iterator<Item = &'a str>
     // A command's, by the server at which it is put in.
     let of_commands =
         config.network.keys.iter().filter(move |key| key.secret == name).map(|key| key.at.as_str());
-    of_models.chain(of_commands)
+    let of_channels = config.channels.iter().filter(move |(_, channel)| channel.key_env == name);
+    let of_collector = config.telemetry.key_env.as_deref().filter(move |key| *key == name);
+    of_models
+        .chain(of_commands)
+        .chain(of_channels.map(|(channel, _)| channel.as_str()))
+        .chain(of_collector.map(|_| "telemetry"))
 }
 
 fn list(config: &Config, stores: Stores<'_>, printer: &Printer) -> Result<ExitCode> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let of_models = config.providers.values().filter_map(|provider| provider.key_env.as_deref());
-    let named: Vec<&str> =
-        of_models.chain(config.network.keys.iter().map(|key| key.secret.as_str())).collect();
+    let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
+    let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
+    let of_collector = config.telemetry.key_env.as_deref();
+    let named: Vec<&str> = of_models.chain(of_commands).chain(of_channels).chain(of_collector).collect();
     for (name, value) in std::env::vars_os() {
         if let Ok(name) = name.into_string()
             && !value.is_empty()

@@ -33,11 +33,12 @@ await page.getByLabel("Project, on the machine").fill(PROJECT);
 await page.keyboard.press("Enter");
 await page.getByLabel("What to say").waitFor();
 await see("at rest");
-await page.getByLabel("What to say").fill("write b.txt, and read the notes");
+// Whoever began it by keyboard goes on where they write.
+await page.keyboard.type("write b.txt, and read the notes");
 await page.keyboard.press("Enter");
 
 // The question says what exactly would be done.
-const question = page.getByRole("region", { name: /^Question/ });
+const question = page.getByRole("group", { name: /^Question/ });
 await question.waitFor();
 assert.match(await question.innerText(), /notes\.txt/);
 assert.match(await page.locator(".bar .badge").innerText(), /waits for you/);
@@ -62,11 +63,14 @@ await shot(page, "chat");
 
 // What it changed is shown, and applied.
 await page.getByRole("button", { name: "Changes" }).click();
-const changes = page.getByRole("region", { name: "Changes of this session" });
-await changes.waitFor();
-assert.match(await changes.innerText(), /\+two/);
+const changes = page.getByRole("group", { name: "Changes of this session" });
+await changes.first().waitFor();
+assert.match(await changes.first().innerText(), /\+two/);
 await shot(page, "changes");
-await changes.getByRole("button", { name: "Apply to the project" }).click();
+await page.getByRole("button", { name: "Changes" }).click();
+await changes.nth(1).waitFor();
+await accessible(page, "changes that are looked at twice");
+await changes.first().getByRole("button", { name: "Apply to the project" }).click();
 await see("apply: b.txt");
 
 // Who comes back finds all of it, once; and goes on.

@@ -15,7 +15,7 @@ await page.keyboard.press("Enter");
 await see("I look first.");
 console.log("it works");
 
-const question = page.getByRole("region", { name: /^Question/ });
+const question = page.getByRole("group", { name: /^Question/ });
 await question.waitFor();
 await question.getByRole("button", { name: "Yes, this once" }).click();
 await see(DONE);
