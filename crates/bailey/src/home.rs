@@ -1,6 +1,7 @@
 //! Bailey's home: where everything lies, and that it is ours alone.
 
 mod folder;
+pub(crate) mod reserve;
 pub(crate) mod swap;
 
 pub(crate) use folder::{Folder, Holds, file_system, places};
@@ -122,6 +123,7 @@ impl Home {
         // Before anything is made where something of the old home is to go on.
         swap::finish(&root)?;
         make_private(&root.join("sessions"))?;
+        reserve::keep(&root);
         Ok(Self { root, user, agent: None })
     }
 

@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     exit,
     front::{Asker, confirm},
-    home::Home,
+    home::{Home, reserve},
     identity,
     print::{Printer, Style},
 };
@@ -31,6 +31,11 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
     let barred = bar(home, why, printer).await;
     // Also what began before the bar stood.
     let ended = ending.finish();
+    // By now nobody else takes that room.
+    let barred = match barred {
+        Err(_) if reserve::give_up(&home.root) => bar(home, why, printer).await,
+        barred => barred,
+    };
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (ended, left) = (ended.ended, ended.left);
     if printer.is_json() {

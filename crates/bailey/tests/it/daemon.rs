@@ -905,6 +905,52 @@ fn who_comes_back_to_a_session_that_is_there_is_heard_or_refused() {
     other.end();
 }
 
+/// Each needs room itself, and one of them makes some.
+#[test]
+fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
+    for is_reserved in [true, false] {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        fs::create_dir_all(stage.home()).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64m,mode=700", "none"])
+            .arg(stage.home())
+            .status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            return println!("SKIPPED: no small file system can be mounted here");
+        }
+        let (ran, _model) = stage.task(vec![Reply::text("before")], &[]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let session =
+            stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+        let reserve = stage.home().join("reserve");
+        assert_eq!(fs::metadata(&reserve).unwrap().len(), 1 << 20);
+        if !is_reserved {
+            fs::remove_file(&reserve).unwrap();
+        }
+        let fill = || {
+            let mut file = File::create(stage.home().join("filler")).unwrap();
+            while file.write_all(&[7; 4096]).is_ok() {}
+        };
+        fill();
+        let ran = stage.ran(&["estop"]);
+        assert_eq!((ran.code == Some(0), reserve.exists()), (is_reserved, false), "{ran:?}");
+        assert_eq!(!stage.ran(&["--json", "status"]).lines()[0]["stopped"].is_null(), is_reserved);
+        fill();
+        let ran = stage.ran(&["sessions", "rm", &session, "--yes"]);
+        assert_eq!(ran.code, Some(5), "what was kept is used up: {ran:?}");
+        fs::remove_file(stage.home().join("filler")).unwrap();
+        stage.ran(&["sessions", "list"]);
+        assert!(reserve.exists(), "it is kept again");
+        if !is_reserved {
+            fs::remove_file(&reserve).unwrap();
+        }
+        fill();
+        let ran = stage.ran(&["sessions", "rm", &session, "--yes"]);
+        assert_eq!(ran.code == Some(0), is_reserved, "{ran:?}");
+        assert!(Command::new("umount").arg("-l").arg(stage.home()).status().unwrap().success());
+    }
+}
+
 #[test]
 fn who_says_something_while_the_disk_is_full_hears_that_it_was_not_taken() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

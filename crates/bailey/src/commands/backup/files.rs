@@ -2,7 +2,7 @@
 //! another name.
 
 use super::{ENV, JOURNAL, POOL};
-use crate::home::{Home, swap};
+use crate::home::{Home, reserve, swap};
 use anyhow::{Context as _, Result, bail};
 use std::{
     ffi::OsStr,
@@ -13,13 +13,14 @@ use std::{
 
 /// What lies in a home and is no part of a copy: what runs, what is made anew, what says of layers that nobody used them yet, and what is
 /// another copy.
-const LEFT_OUT: [&str; 10] = [
+const LEFT_OUT: [&str; 11] = [
     "guests",
     "lock",
     "schedules.lock",
     "daemon",
     "health.json",
     "health.json.new",
+    reserve::NAME,
     "sessions",
     POOL,
     "backups",
@@ -27,7 +28,7 @@ const LEFT_OUT: [&str; 10] = [
 ];
 /// What of that copies of before have, which left less out. It is no part of a home that is brought back: an older copy may say that
 /// workspaces are ready which were used since.
-const OF_BEFORE: [&str; 4] = [POOL, "schedules.lock", "health.json", "health.json.new"];
+const OF_BEFORE: [&str; 5] = [POOL, "schedules.lock", "health.json", "health.json.new", reserve::NAME];
 /// The journal's own files, which are copied in their own way; its key, which signs one line of checkpoints, and two journals with it could
 /// sign two; and what a salvage kept, or left half done.
 const OF_JOURNAL: &str = "journal.";

@@ -4,7 +4,7 @@ use crate::{
     cli::Answering,
     compose, exit,
     front::{self, short},
-    home::{Folder, Home},
+    home::{Folder, Home, reserve},
     place::origin,
     print::{Printer, Style},
 };
@@ -91,6 +91,7 @@ pub(super) async fn export(
 
 /// What a session said and did is erased, and its folder removed.
 pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result<ExitCode> {
+    let is_full = reserve::give_up(&home.root);
     let journal = crate::commands::journal(home, printer).await?;
     let session = journal.session(name).await?;
     super::let_go(home, session.id).await;
@@ -108,6 +109,11 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
     }
     let what = || format!("removing session {}", short(&session.id));
     let removing = async {
+        if is_full {
+            // What is written of it needs room, and this gives some.
+            let upper = folder.path.join("upper");
+            tokio::task::spawn_blocking(move || bailey_sandbox::remove(&upper)).await??;
+        }
         let removed = journal.remove_session(&lock).await?;
         // Of many files it takes a while, in which the wait is told.
         let (home, id) = (home.clone(), session.id);
