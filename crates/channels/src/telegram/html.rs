@@ -89,6 +89,8 @@ struct Book {
     open: Vec<Style>,
     /// Whether the page shows anything but space.
     is_shown: bool,
+    /// Where in the page the last line begins before which nothing is open, in bytes.
+    line: usize,
 }
 
 impl Book {
@@ -148,9 +150,28 @@ impl Book {
         self.is_shown |= !text.trim().is_empty();
         self.used += units(&text);
         self.page.push_str(&text);
+        if let Some(at) = text.rfind('\n').filter(|_| self.open.is_empty()) {
+            self.line = self.page.len() - (text.len() - at - 1);
+        }
     }
 
+    /// Goes on with the next page. A line that is begun goes on there whole, where that leaves most of this one filled.
     fn turn(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if line * 2 > self.page.len() && line < self.page.len() {
+            let begun = self.page.split_off(line);
+            let page = std::mem::replace(&mut self.page, begun);
+            self.pages.push(page.trim_end().to_owned());
+            self.used = units(&self.page);
+            // What is in no tag: what stands for a `<` of the text is none.
+            let mut parts = self.page.split('<').map(|part| part.rsplit('>').next().unwrap_or_default());
+            self.is_shown = parts.any(|words| !words.trim().is_empty());
+        } else {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
         let open = std::mem::take(&mut self.open);
         for style in open.iter().rev() {
             self.page.push_str(&close(style));
@@ -163,7 +184,7 @@ impl Book {
     }
 
     fn close(mut self) -> Vec<String> {
-        self.turn();
+        self.end();
         self.pages
     }
 }

@@ -454,6 +454,23 @@ fn check(page: &str) -> String {
     shown
 }
 
+/// In code and links, too, a line of a list is on one page.
+#[test]
+fn a_page_ends_where_a_line_does() {
+    let item =
+        |n: usize| format!("- item {n} with `code {n}` and [a link](https://a.example/{n}) behind it\n");
+    let text: String = (0..200).map(item).collect();
+    let pages = html::pages(&text);
+    assert!(pages.len() > 3, "{}", pages.len());
+    for page in &pages {
+        check(page);
+        assert!(page.starts_with("• item") && page.ends_with("behind it"), "{page}");
+    }
+    let filled =
+        pages.iter().rev().skip(1).all(|page| page.encode_utf16().count() > html::PAGE_UNITS_MAX * 3 / 4);
+    assert!(filled, "{:?}", pages.iter().map(String::len).collect::<Vec<_>>());
+}
+
 #[test]
 fn long_replies_are_split_and_nothing_is_lost() {
     let line = "a **bold & <b>** word, `code` and [link](https://x.example/) 🦀🦀🦀\n";
