@@ -126,7 +126,7 @@ fn outside(report: &ExecReport) -> Option<String> {
     let more = if *more { " and more" } else { "" };
     Some(format!(
         "(changed in the project from outside while a process runs in the background, and maybe seen here as before until none \
-         does: {}{more})",
+         does; of a directory something came or went away: {}{more})",
         paths.join(", ")
     ))
 }

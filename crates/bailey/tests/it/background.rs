@@ -438,7 +438,9 @@ fn what_the_host_changes_beneath_a_process_in_the_background_is_named() {
     server.wait_for(3);
     stage.write("a.txt", "two\n");
     stage.write("ignored", "nobody is told\n");
+    // Of what went away only where it was is seen, also where something else came there.
     fs::remove_file(stage.project().join("sub/b.txt")).unwrap();
+    stage.write("sub/c.txt", "c\n");
     gate.open();
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -448,7 +450,9 @@ fn what_the_host_changes_beneath_a_process_in_the_background_is_named() {
     let project = stage.project().display().to_string();
     assert_eq!(named(&results[1]), None, "control: nothing had changed");
     let line = named(&results[2]).unwrap();
-    assert!(line.ends_with(&format!("until none does: {project}/a.txt, {project}/sub)")), "{line}");
+    let paths = ["", "/a.txt", "/sub", "/sub/c.txt"].map(|path| format!("{project}{path}")).join(", ");
+    let told = format!("until none does; of a directory something came or went away: {paths})");
+    assert!(line.ends_with(&told), "{line}");
     assert_eq!(named(&results[4]), None, "{results:?}");
     assert!(results[4].ends_with("--- stdout ---\ntwo"), "what is begun afterwards sees it: {results:?}");
 }

@@ -45,6 +45,7 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
     let trusted = to(&AUTHORITIES, AUTHORITY);
     // What they fetch would go to folders of the user's, which are read here and not written.
     let npm = to(&["npm_config_cache"], "/tmp/.npm");
+    let pip = to(&["PIP_CACHE_DIR"], "/tmp/.pip");
     let cargo = to(&["CARGO_HOME"], "/tmp/.cargo");
     // Node.js looks at the variables of a proxy only when it is told to.
     let node = to(&["NODE_USE_ENV_PROXY"], "1");
@@ -54,6 +55,7 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
         .chain(here)
         .chain(trusted)
         .chain(npm)
+        .chain(pip)
         .chain(cargo)
         .chain(node)
         .chain(keys)

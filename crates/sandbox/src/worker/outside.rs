@@ -16,7 +16,7 @@ const VISITS_MAX: usize = 50_000;
 const NAMED_MAX: usize = 10;
 
 /// What of `project` changed since then (Unix time in nanoseconds), ignored files left out. A directory is named where something
-/// of it went away, or changed otherwise, and nothing in it is named.
+/// of it came, went away or has another name: what went away nobody can name.
 pub(super) fn changed(project: &str, since: u64) -> Result<Outside, Error> {
     let root = Root::open(project)?;
     let deadline = Instant::now() + TIME_MAX;
@@ -36,18 +36,15 @@ pub(super) fn changed(project: &str, since: u64) -> Result<Outside, Error> {
         visits += names.len();
         outside.more |= more;
         names.sort_unstable();
-        let before = outside.paths.len();
+        if rustix::fs::fstat(&dir).is_ok_and(|stat| is_since(&stat, since)) {
+            outside.paths.push(WsPath(root.absolute(&at)));
+        }
         for (child, stat) in rules.keep(&dir, &at, &names) {
             if type_of(&stat) == FileType::Directory {
                 pending.push_back((child, rules.clone()));
             } else if is_since(&stat, since) {
                 outside.paths.push(WsPath(root.absolute(&child)));
             }
-        }
-        let is_itself =
-            outside.paths.len() == before && rustix::fs::fstat(&dir).is_ok_and(|stat| is_since(&stat, since));
-        if is_itself {
-            outside.paths.push(WsPath(root.absolute(&at)));
         }
     }
     outside.more |= outside.paths.len() > NAMED_MAX;
