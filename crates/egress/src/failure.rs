@@ -17,17 +17,19 @@ pub(crate) enum Failure {
         "the system's certificate authorities cannot be used ({0}); install the package `ca-certificates` or name a file in `SSL_CERT_FILE`"
     )]
     Authorities(String),
-    #[error("`{0}` could not be reached within {sec} s; check the network and the provider's `base_url`", sec = .1.as_secs_f32())]
+    #[error("`{0}` could not be reached within {sec} s; check the network, and its address in config.toml (`base_url` or `otlp`)", sec = .1.as_secs_f32())]
     ConnectTimeout(Origin, Duration),
     #[error("`{0}` did not begin to answer within {sec} s; try again, or check what its server is doing", sec = .1.as_secs_f32())]
     FirstByteTimeout(Origin, Duration),
     #[error("`{0}` sent nothing for {sec} s in the middle of its answer; try again", sec = .1.as_secs_f32())]
     IdleTimeout(Origin, Duration),
     #[error(
-        "nobody listens at `{0}`; check that its server runs and that the provider's `base_url` is right"
+        "nobody listens at `{0}`; check that its server runs, and its address in config.toml (`base_url` or `otlp`)"
     )]
     Refused(Origin),
-    #[error("the name of `{0}` cannot be resolved ({1}); check the network and the provider's `base_url`")]
+    #[error(
+        "the name of `{0}` cannot be resolved ({1}); check the network, and its address in config.toml (`base_url` or `otlp`)"
+    )]
     Name(Origin, String),
     #[error(
         "the certificate of `{0}` is not trusted: {1}; if the server is yours, add its authority to the system's certificates, else somebody may stand in between"
@@ -38,10 +40,12 @@ pub(crate) enum Failure {
     )]
     Dates(Origin, String, String),
     #[error(
-        "no secure connection to `{0}` ({1}); check that the provider's `base_url` has the right scheme and port"
+        "no secure connection to `{0}` ({1}); check the scheme and port of its address in config.toml (`base_url` or `otlp`)"
     )]
     Tls(Origin, String),
-    #[error("`{0}` cannot be reached ({1}); check the network and the provider's `base_url`")]
+    #[error(
+        "`{0}` cannot be reached ({1}); check the network, and its address in config.toml (`base_url` or `otlp`)"
+    )]
     Unreachable(Origin, String),
     #[error(
         "`{0}` cannot be reached through the proxy `{1}` ({2}); check the variables HTTPS_PROXY and HTTP_PROXY, or name the host in NO_PROXY"
