@@ -671,6 +671,12 @@ pub(crate) fn owner_session() -> SessionId {
     SessionId::new(0, [0; 10])
 }
 
+/// Whether a session is none of an agent's: the owner's own, the rules', or that of a channel's or the collector's line. They began at no
+/// time.
+pub(crate) fn is_of_bailey(session: SessionId) -> bool {
+    session.to_string().starts_with("00000000-0000-")
+}
+
 /// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools. From here on this
 /// process is bound, and as long as the lock is held an emergency stop finds it.
 pub(crate) async fn owner(

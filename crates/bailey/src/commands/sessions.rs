@@ -66,7 +66,7 @@ async fn list(home: &Home, last: Option<usize>, printer: &Printer) -> Result<Exi
     let journal = super::journal(home, printer).await?;
     let mut sessions = journal.sessions().await?;
     let archived = journal.archived_sessions().await?.len();
-    sessions.retain(|session| ![compose::owner_session(), crate::law::session()].contains(&session.id));
+    sessions.retain(|session| !compose::is_of_bailey(session.id));
     let older = sessions.len().saturating_sub(last.unwrap_or(usize::MAX));
     sessions.truncate(last.unwrap_or(usize::MAX));
     if sessions.is_empty() && older == 0 && !printer.is_json() {

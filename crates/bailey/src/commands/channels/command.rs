@@ -35,7 +35,7 @@ pub(super) const HELP: &str = "\
 What you write is for the agent; what begins with / is for Bailey:
 /stop — end what it is doing now
 /estop — stop everything in this home until a human releases it at the machine
-/clear — begin a new session with the next message
+/clear, /reset — begin a new session with the next message
 /pin WORDS — keep words in its mind for the whole session
 /approve ID, /reject ID [WHY] — answer an open question, by the ID at the end of its card
 /status /budget /tools /sandbox — how things are

@@ -63,7 +63,7 @@ fn check(tier: Tier) -> &'static str {
         Tier::Trusted => "tier trusted",
         Tier::Internal => "tier internal",
         Tier::Untrusted => "tier untrusted",
-        Tier::LlmGenerated => "tier generated",
+        Tier::LlmGenerated => "tier llm-generated",
     }
 }
 

@@ -96,8 +96,10 @@ const ONCE: &str = "An answer given after the asking process ended is used once 
 const FILES: &str = "A yes to a command is good while the files that it names are what they were when the human was asked: \
                      its program, its interpreter, and what its words lead to";
 const BUDGET: &str = "No model call without a reservation";
-const STOP: &str = "After `bailey estop` nothing begins in any process of the home, also after a restart, until a human at a \
-                    terminal releases it; what ran is ended within a second";
+const STOP: &str = "After `bailey estop` nothing begins in any process of the home, also after a restart, until a \
+                    human at a terminal releases it; what ran is ended within a second, and what was said yes to \
+                    before is asked anew; also where the disk is full, as long as the 1 MiB of the home is there that \
+                    is kept for it";
 const IN_FORCE: &str = "Rules that another process put into force count from the next effect on";
 const FORGED: &str = "Anyone can narrow a token, nobody can widen, forge or cut one";
 const SPENT: &str = "Who acts by a token does nothing without one that holds: in its walls, in its time, for its number of \
