@@ -44,7 +44,13 @@ pub fn raise(report: &ExecReport, limits: &Limits) -> Option<String> {
     match report.limit.as_deref() {
         Some("time limit") => return Some(raise("command_seconds")),
         Some("memory limit") => return Some(raise("command_memory_mib")),
-        Some("disk limit") => return Some(raise("command_disk_mib")),
+        Some("disk limit") => {
+            return Some(format!(
+                "what earlier commands of the session left counts, too (its changes, its own home and /tmp): remove \
+                 some of that, or {}",
+                raise("command_disk_mib")
+            ));
+        }
         Some(_) => return None,
         None if report.exit == Some(0) => return None,
         None => {}

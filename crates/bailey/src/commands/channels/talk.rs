@@ -348,12 +348,15 @@ impl Talk {
 
     async fn happened(&mut self, seq: Seq, happening: Happening) {
         match happening {
-            Happening::Accepted { key } => {
-                if self.is_working && !self.answer.is_empty() {
-                    // What comes is about what was said now, and stands below it.
+            Happening::Heard { .. } => {
+                if !self.answer.is_empty() {
+                    // What comes is about what was said meanwhile, and stands below it.
+                    self.answer.end();
                     self.show().await;
                     self.answer = Answer::default();
                 }
+            }
+            Happening::Accepted { key } => {
                 self.is_working = true;
                 self.wait = AGAIN;
                 self.accepted.extend(key.filter(|key| self.said.contains(key)));

@@ -55,6 +55,27 @@ fn what_is_written_behind_a_stop_is_done() {
     drop(daemon);
 }
 
+/// What is said meanwhile is answered below it, and by itself.
+#[test]
+fn two_answers_of_a_turn_do_not_run_together() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let held = Reply::Held(gate.clone(), Message::text("the first, whole"));
+    let (telegram, model) = at(&stage, vec![held, Reply::text("the second")]);
+    let _daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "one");
+    model.wait_for(1);
+    let second = telegram.says(ANN, "Ann", ANN, "two");
+    wait("both", || stage.trail().iter().filter(|it| it["type"] == "accepted").count() == 2);
+    gate.open();
+    let (message, _) = telegram.wait_for(ANN, "the second");
+    let shown = telegram.shown(ANN);
+    let texts: Vec<&str> = shown.iter().map(|(_, it)| it.text.as_str()).collect();
+    assert!(texts.contains(&"the first, whole") && texts.contains(&"the second"), "{texts:?}");
+    assert!(message > second, "it stands below what it answers");
+}
+
 #[test]
 fn a_stop_that_is_denied_takes_nothing_along() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
