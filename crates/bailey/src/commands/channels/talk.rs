@@ -348,13 +348,11 @@ impl Talk {
 
     async fn happened(&mut self, seq: Seq, happening: Happening) {
         match happening {
-            Happening::Heard { .. } => {
-                if !self.answer.is_empty() {
-                    // What comes is about what was said meanwhile, and stands below it.
-                    self.answer.end();
-                    self.show().await;
-                    self.answer = Answer::default();
-                }
+            // What comes is about what was said meanwhile, and stands below it.
+            Happening::Heard { .. } if !self.answer.is_empty() => {
+                self.answer.end();
+                self.show().await;
+                self.answer = Answer::default();
             }
             Happening::Accepted { key } => {
                 self.is_working = true;
