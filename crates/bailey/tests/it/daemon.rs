@@ -436,11 +436,11 @@ fn a_home_has_one_daemon_that_says_what_is_wrong() {
     let stage = Stage::new(&[]);
     let ran = stage.ran(&["status"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("bailey start"), "{ran:?}");
+    fs::create_dir_all(stage.home()).unwrap();
     let ran = stage.ran(&["logs"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("never ran"), "{ran:?}");
     let ran = stage.ran(&["reload"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no daemon of this home runs"), "{ran:?}");
-    fs::create_dir_all(stage.home()).unwrap();
     let config = stage.home().join("config.toml");
     fs::write(&config, "no_such_key = 1\n").unwrap();
     let ran = stage.ran(&["start"]);

@@ -111,9 +111,13 @@ pub(super) async fn run(
         asker => asker,
     };
     let mut chat = chat;
-    if !seat.is_first && seat.lost.is_none() && chat.options.is_of_one_session() {
+    // Whoever comes back to a session was heard by it, and what was said of the first one is not said of another.
+    let is_told = seat.is_first && seat.lost.is_none();
+    if !is_told && chat.options.is_of_one_session() {
         chat.options.forget_session();
-        printer.note(super::ANEW);
+        if seat.lost.is_none() {
+            printer.note(super::ANEW);
+        }
     }
     let wanted = wanted(home, &chat, &seat, printer).await?;
     if let Some(session) = wanted.session.filter(|_| seat.lost.is_none() && says_something(&chat.options)) {
