@@ -905,19 +905,45 @@ fn who_comes_back_to_a_session_that_is_there_is_heard_or_refused() {
     other.end();
 }
 
-/// Each needs room itself, and one of them makes some.
-#[test]
-fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
-    for is_reserved in [true, false] {
-        let stage = Stage::new(&[("a.txt", "a\n")]);
+/// A home on a file system of 64 MiB, until this is dropped.
+struct Small<'a>(&'a Stage);
+
+impl<'a> Small<'a> {
+    fn home(stage: &'a Stage) -> Option<Self> {
         fs::create_dir_all(stage.home()).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=64m,mode=700", "none"])
             .arg(stage.home())
             .status();
         if !mounted.is_ok_and(|status| status.success()) {
-            return println!("SKIPPED: no small file system can be mounted here");
+            println!("SKIPPED: no small file system can be mounted here");
+            return None;
         }
+        Some(Self(stage))
+    }
+
+    /// Leaves no room in it; the file that takes it all.
+    fn fill(&self) -> std::path::PathBuf {
+        let filler = self.0.home().join("filler");
+        let mut file = File::create(&filler).unwrap();
+        while file.write_all(&[7; 4096]).is_ok() {}
+        filler
+    }
+}
+
+impl Drop for Small<'_> {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("-l").arg(self.0.home()).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || thread::panicking());
+    }
+}
+
+/// Each needs room itself, and one of them makes some.
+#[test]
+fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
+    for is_reserved in [true, false] {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let Some(small) = Small::home(&stage) else { return };
         let (ran, _model) = stage.task(vec![Reply::text("before")], &[]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let session =
@@ -927,41 +953,29 @@ fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
         if !is_reserved {
             fs::remove_file(&reserve).unwrap();
         }
-        let fill = || {
-            let mut file = File::create(stage.home().join("filler")).unwrap();
-            while file.write_all(&[7; 4096]).is_ok() {}
-        };
-        fill();
+        let filler = small.fill();
         let ran = stage.ran(&["estop"]);
         assert_eq!((ran.code == Some(0), reserve.exists()), (is_reserved, false), "{ran:?}");
         assert_eq!(!stage.ran(&["--json", "status"]).lines()[0]["stopped"].is_null(), is_reserved);
-        fill();
+        small.fill();
         let ran = stage.ran(&["sessions", "rm", &session, "--yes"]);
         assert_eq!(ran.code, Some(5), "what was kept is used up: {ran:?}");
-        fs::remove_file(stage.home().join("filler")).unwrap();
+        fs::remove_file(filler).unwrap();
         stage.ran(&["sessions", "list"]);
         assert!(reserve.exists(), "it is kept again");
         if !is_reserved {
             fs::remove_file(&reserve).unwrap();
         }
-        fill();
+        small.fill();
         let ran = stage.ran(&["sessions", "rm", &session, "--yes"]);
         assert_eq!(ran.code == Some(0), is_reserved, "{ran:?}");
-        assert!(Command::new("umount").arg("-l").arg(stage.home()).status().unwrap().success());
     }
 }
 
 #[test]
 fn who_says_something_while_the_disk_is_full_hears_that_it_was_not_taken() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
-    fs::create_dir_all(stage.home()).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64m,mode=700", "none"])
-        .arg(stage.home())
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        return println!("SKIPPED: no small file system can be mounted here");
-    }
+    let Some(small) = Small::home(&stage) else { return };
     let _model = stage.model(vec![Reply::text("before"), Reply::text("after")]);
     {
         let _daemon = Daemon::start(&stage);
@@ -982,16 +996,12 @@ fn who_says_something_while_the_disk_is_full_hears_that_it_was_not_taken() {
             }
         };
         assert_eq!(say(&mut session, "one", &["end"])["reason"], "answered");
-        let filler = stage.home().join("filler");
-        let mut file = fs::File::create(&filler).unwrap();
-        while file.write_all(&[7; 4096]).is_ok() {}
+        let filler = small.fill();
         let heard = say(&mut session, "two", &["accepted", "end", "failed"]);
         assert_eq!((heard["type"].clone(), heard["op"].clone()), (json!("failed"), json!("say")), "{heard}");
         assert!(heard["error"].as_str().unwrap().contains("space"), "{heard}");
-        drop(file);
         fs::remove_file(filler).unwrap();
         // Under the same name: it was not accepted, so it is not known.
         assert_eq!(say(&mut session, "two", &["end"])["reason"], "answered");
     }
-    assert!(Command::new("umount").arg("-l").arg(stage.home()).status().unwrap().success());
 }
