@@ -309,7 +309,7 @@ pub(crate) struct Open {
 
 /// Puts the circle together and opens the session.
 pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
-    let programs = program::files()?;
+    let programs = program::kept(session.config)?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
     // Its start takes milliseconds, in which this process does other things.
     let coming = Coming::execute(Path::new("/proc/self/exe"))?;
@@ -685,7 +685,7 @@ pub(crate) async fn owner(
     keys: Keys,
     endpoints: &[bailey_llm::Endpoint],
 ) -> Result<(Kernel, Scope, mpsc::Receiver<Event>, GuestLock)> {
-    let programs = program::files()?;
+    let programs = program::kept(config)?;
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
@@ -756,7 +756,7 @@ pub(crate) async fn line(
     notes: [PathBuf; 2],
     answer_bytes_max: usize,
 ) -> Result<Opened> {
-    let programs = program::files()?;
+    let programs = program::kept(config)?;
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
@@ -803,7 +803,7 @@ pub(crate) async fn amend(
     amendment: Amendment,
     why: String,
 ) -> Result<Amended> {
-    let programs = program::files()?;
+    let programs = program::kept(config)?;
     let lock = law::lock(home, &holder(&keys)).await?;
     let (journal, mint) = journal(home, &keys).await?;
     let mut amended = Amended { remarks: law::recover(home, &mint, &lock).await?, ..Amended::default() };

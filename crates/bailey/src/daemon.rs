@@ -98,6 +98,8 @@ struct Daemon {
     crashes: RefCell<BTreeMap<SessionId, Vec<Instant>>>,
     /// Those that are being opened again, and how many are being opened at all.
     opening: RefCell<BTreeSet<SessionId>>,
+    /// Those that were cut off and are begun again, which may have to wait for that.
+    returning: RefCell<BTreeSet<SessionId>>,
     beginning: Cell<usize>,
     connections: Cell<usize>,
     /// When somebody was refused and it was noted, and how many since then.
@@ -148,6 +150,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         sessions: RefCell::default(),
         crashes: RefCell::default(),
         opening: RefCell::default(),
+        returning: RefCell::default(),
         beginning: Cell::new(0),
         connections: Cell::new(0),
         refusals: Cell::default(),
@@ -215,6 +218,8 @@ impl Daemon {
         let turns = Rc::new(Semaphore::new(AGAIN_MAX));
         for record in Record::all(&self.home) {
             let (daemon, turns) = (self.clone(), turns.clone());
+            // Before anybody looks at the clock: it must not be taken for one that is over.
+            self.returning.borrow_mut().insert(record.session);
             spawn_local(async move {
                 let _turn = turns.acquire().await;
                 // What does not begin any more is the next daemon's.

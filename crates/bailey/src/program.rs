@@ -1,9 +1,11 @@
-//! This program's own files: how it begins itself once more, and what an apply never writes, as the built-in rule `binaries` has it.
+//! This program's own files: how it begins itself once more, and what an apply never writes, as the built-in rule `binaries` has it: this
+//! program, and those of its owner's that it runs or asks outside of a session's walls.
 
+use crate::config::{Config, Declared};
 use anyhow::{Context as _, Result};
 use std::{
     collections::BTreeSet,
-    env,
+    env, fs,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::Command,
@@ -33,6 +35,25 @@ pub(crate) fn again() -> Command {
 pub(crate) fn files() -> Result<Vec<String>> {
     let now = env::current_exe().context("cannot find this program's own file")?;
     Ok(of(&now, began()))
+}
+
+/// Those, and what the configuration names of the owner's: extensions that judge, with their files, and programs that tell somebody of a
+/// question. They may lie in a project, and whoever writes one there would choose its own judge, or run outside of the walls.
+///
+/// # Errors
+/// As above.
+pub(crate) fn kept(config: &Config) -> Result<Vec<String>> {
+    let mut all = files()?;
+    let notify = config.approvals.escalation.iter().flat_map(|step| &step.notify).map(PathBuf::from);
+    let declared = notify.chain(config.extensions.iter().flat_map(Declared::paths));
+    for path in declared.filter(|path| path.is_absolute()) {
+        // Also where nothing lies yet, and the link itself where it is one.
+        let paths = [fs::canonicalize(&path).ok(), Some(path)].into_iter().flatten();
+        all.extend(paths.filter(|path| !path.is_dir()).map(|path| path.display().to_string()));
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
 }
 
 /// Where this program lay when it began, or whoever began it.

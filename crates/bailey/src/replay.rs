@@ -160,7 +160,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         shape: Shape,
     ) -> Result<Host> {
         let Self { home, config, tape, recording, .. } = self;
-        let programs = program::files()?;
+        let programs = program::kept(config)?;
         let (journal, mint) = self.journal().await?;
         let mut settings = compose::kernel_config(home, config, programs);
         settings.question_lasts = LONG;

@@ -31,6 +31,9 @@ pub(crate) const UNSAID: &str =
 /// One of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Schedule {
+    /// Which one it is, at random: another one of the same name is not the same.
+    #[serde(default)]
+    pub(crate) id: String,
     /// When, in the local time of this machine.
     pub(crate) cron: Cron,
     /// What the agent is told.
@@ -127,6 +130,15 @@ impl Schedules {
         Ok(())
     }
 
+    /// This very one, as it is by now.
+    ///
+    /// # Errors
+    /// When it was removed, whether or not another one took its name.
+    pub(crate) fn still(&mut self, name: &str, id: &str) -> Result<&mut Schedule> {
+        let same = self.0.get_mut(name).filter(|schedule| schedule.id == id);
+        same.with_context(|| format!("the schedule `{name}` was removed meanwhile"))
+    }
+
     /// The one of this name.
     ///
     /// # Errors
@@ -202,6 +214,7 @@ mod tests {
 
     fn schedule(cron: &str, since: &str) -> Schedule {
         Schedule {
+            id: String::new(),
             cron: cron.parse().unwrap(),
             task: "look around".into(),
             directory: PathBuf::from("/"),

@@ -116,8 +116,11 @@ impl Kernel {
     /// The text of a file, through the gate.
     async fn look(&self, scope: &Scope, context: &Context, path: &WsPath) -> Result<Option<String>, Refused> {
         let action = Action::Read { path: path.clone() };
-        if self.preview(scope, action.clone()).await?.verdict != Verdict::Allowed {
-            return Ok(None);
+        match self.preview(scope, action.clone()).await {
+            Ok(preview) if preview.verdict == Verdict::Allowed => {}
+            // One that is refused, or leads nowhere, as a link to itself does, is no guide: whoever can write one could else end each turn.
+            Ok(_) | Err(Refused::Failed(_)) => return Ok(None),
+            Err(error) => return Err(error),
         }
         let asked = Asked {
             action: action.clone(),

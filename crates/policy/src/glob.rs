@@ -67,6 +67,12 @@ pub enum GlobError {
     /// It is a pattern where files and whole folders alone are given.
     #[error("files and whole folders can be given, such as `src` or `src/lib.rs`")]
     NotWhole,
+    /// It names nothing where a file or a folder is given.
+    #[error("an empty path: `.` is all of the workspace")]
+    Nothing,
+    /// It begins with `~` where a file or a folder is given.
+    #[error("`~` is not expanded: write the whole path")]
+    Home,
     /// It ends with a backslash.
     #[error("nothing follows the last `\\`")]
     Escape,

@@ -22,7 +22,7 @@ pub struct Places {
     pub user_home: String,
     /// `{bailey}`: Bailey's own directory.
     pub bailey_home: String,
-    /// `{programs}`: Bailey's own binaries and launchers.
+    /// `{programs}`: Bailey's own binaries and launchers, and those of the owner's that it runs or asks.
     pub programs: Vec<String>,
 }
 

@@ -61,13 +61,16 @@ pub fn scope(lines: &[String]) -> Result<Vec<Condition>, ScopeError> {
 /// A file or folder of the workspace, with all that lies in it.
 ///
 /// # Errors
-/// When it is a pattern: whoever acts by a token is given files and whole folders.
+/// When it is a pattern: whoever acts by a token is given files and whole folders. And when it names nothing, which must not mean everything.
 pub fn beneath(path: &str) -> Result<Glob, GlobError> {
     let plain = path.trim_end_matches("/**").trim_end_matches('/').trim_start_matches("./");
     if plain.contains(['*', '?', '[', ']', '{', '}', '\\']) {
         return Err(GlobError::NotWhole);
     }
     Glob::new(&match plain {
+        _ if path.is_empty() => return Err(GlobError::Nothing),
+        _ if plain.starts_with('~') => return Err(GlobError::Home),
+        "" if path.starts_with('/') => "/**".to_string(),
         "." | "" => "{workspace}/**".to_string(),
         _ if plain.starts_with('/') => format!("{plain}/**"),
         _ => format!("{{workspace}}/{plain}/**"),
@@ -76,7 +79,12 @@ pub fn beneath(path: &str) -> Result<Glob, GlobError> {
 
 fn condition(line: &str) -> Result<Condition, ScopeError> {
     let (kinds, what) = match line.split_once(':') {
-        Some((kinds, what)) => (kinds, Some(what.trim()).filter(|what| !what.is_empty())),
+        // A variable of a script that is not set, for one: it must not mean everything.
+        Some((_, what)) if what.trim().is_empty() => {
+            let why = "nothing stands behind the colon: without one it is all of the workspace".to_string();
+            return Err(ScopeError::What { line: line.to_string(), why });
+        }
+        Some((kinds, what)) => (kinds, Some(what.trim())),
         None => (line, None),
     };
     let kinds = kinds.split(',').map(kind).collect::<Result<Vec<Kind>, _>>()?;
@@ -133,6 +141,8 @@ mod tests {
         for (line, condition) in [
             ("read", r#"[{"action":["read"],"path":["{workspace}/**"]}]"#),
             ("read, list:src/", r#"[{"action":["read","list"],"path":["{workspace}/src/**"]}]"#),
+            ("read:.", r#"[{"action":["read"],"path":["{workspace}/**"]}]"#),
+            ("read:/", r#"[{"action":["read"],"path":["/**"]}]"#),
             ("read:/usr/include", r#"[{"action":["read"],"path":["/usr/include/**"]}]"#),
             ("change:docs/a.md", r#"[{"action":["change"],"path":["{workspace}/docs/a.md/**"]}]"#),
             (
@@ -148,7 +158,13 @@ mod tests {
             assert!(matches!(read(&[line]), Err(ScopeError::Kind(_))), "{line}");
         }
         assert!(matches!(read(&["read,exec"]), Err(ScopeError::Mixed(_))));
-        for line in ["read:src/*.rs", "read:{bailey}", "http", "http:", "http:https://example.com/"] {
+        let nothing = ["read:", "change: ", "exec:", "exec: ", "http:"];
+        for line in [
+            &["read:src/*.rs", "read:{bailey}", "read:~/.ssh", "http", "http:https://example.com/"][..],
+            &nothing,
+        ]
+        .concat()
+        {
             assert!(matches!(read(&[line]), Err(ScopeError::What { .. })), "{line}: {:?}", read(&[line]));
         }
         assert_eq!(read(&["read"; 9]), Err(ScopeError::TooLong));
@@ -180,6 +196,7 @@ mod tests {
             ("http:example.com", false),
             ("read:/home/ann/.ssh", false),
             ("read:/etc", false),
+            ("read:/", false),
             ("change:/home/ann", false),
         ] {
             assert_eq!(is_given(line), given, "{line}");

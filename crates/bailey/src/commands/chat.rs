@@ -162,7 +162,11 @@ async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer)
         false => Opening::New(compose::new_session()?),
     };
     let confined = match &chat.schedule {
-        Some(name) => Schedules::of(home)?.get(name)?.confined(name),
+        // That very one: what another one of its name may is not what this task was given.
+        Some(of) => {
+            let (name, id) = of.split_once('@').unwrap_or((of, ""));
+            Schedules::of(home)?.still(name, id)?.confined(name)
+        }
         None => None,
     };
     Ok(Place { home: home.clone(), root, workspace, opening, confined })

@@ -399,7 +399,8 @@ fn show(line: &str, printer: &Printer) {
     let fields = serde_json::from_str(line);
     let Ok(mut fields) = fields.map(as_now) else {
         return if printer.is_json() {
-            printer.verbatim(line)
+            // Such as what a power cut left: a reader of lines of JSON reads on.
+            printer.json(&json!({ "level": "warn", "what": "unreadable", "message": line }))
         } else {
             printer.line(printer.paint(Style::Plain, line))
         };

@@ -39,6 +39,7 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
             let (since, zone) = (SystemClock.now(), zone()?);
             let next = cron.after(since, &zone);
             let schedule = Schedule {
+                id: compose::new_session()?.to_string(),
                 cron,
                 task,
                 directory,
@@ -98,7 +99,7 @@ fn vouch(home: &Home, may: &[String], workspace: &WsPath) -> Result<()> {
     let config = Config::load(home)?;
     let policy = compose::policy(home, &Extensions::read(&config))?.0;
 
-    let places = compose::kernel_config(home, &config, program::files()?).places(workspace);
+    let places = compose::kernel_config(home, &config, program::kept(&config)?).places(workspace);
     let caveat = Caveat { scope: Some(scope), ..Caveat::default() };
     policy.vouch(&caveat, &places).map_err(|why| {
         Mistyped(format!("{why}; a schedule can be given what your rules allow without a question: allow that in a rule first"))

@@ -39,7 +39,7 @@ impl Gate {
 /// # Errors
 /// When everything is stopped, or the rules or the journal cannot be read.
 pub(crate) async fn gate(home: &Home, config: &Config, keys: Keys, trust: Option<Trust>) -> Result<Gate> {
-    let programs = program::files()?;
+    let programs = program::kept(config)?;
     let workspace = std::env::current_dir().context("the current directory is gone")?;
     let workspace = WsPath(workspace.display().to_string());
     let file = JournalFile::open(&home.journal())?;

@@ -2,8 +2,8 @@
 
 use super::wire::{self, Ask, Request, Told, VERSION};
 use crate::{exit::Failure, home::Home};
-use anyhow::{Context as _, Result, bail};
-use std::io::ErrorKind;
+use anyhow::{Context as _, Error, Result, bail};
+use std::io::{self, ErrorKind};
 use tokio::{io::BufReader, net::UnixStream};
 
 /// A way to the daemon of a home.
@@ -40,8 +40,16 @@ impl Client {
     /// # Errors
     /// What the daemon refuses, in its words; or it ended before it answered.
     pub(crate) async fn ask(&mut self, ask: Ask) -> Result<Told> {
-        wire::say(&mut self.stream, &Request { v: VERSION, ask }).await.context("the daemon has ended")?;
-        self.told().await?.context("the daemon ended before it answered")
+        let asked = wire::say(&mut self.stream, &Request { v: VERSION, ask }).await;
+        // One that has no room for anybody more says so without being asked, and hears nothing: what it said counts.
+        let lost = |error: &Error| error.is::<io::Error>();
+        match (self.told().await, asked.context("the daemon has ended")) {
+            (Ok(Some(told)), _) => Ok(told),
+            (Ok(None), Ok(())) => bail!("the daemon ended before it answered"),
+            (Ok(None), Err(error)) => Err(error),
+            (Err(why), Err(error)) if lost(&why) => Err(error),
+            (Err(why), _) => Err(why),
+        }
     }
 
     /// What it says besides; none once it has ended.

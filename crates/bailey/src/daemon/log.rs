@@ -100,7 +100,11 @@ impl Log {
                 *file = new;
             }
         }
-        file.write_all(line.as_bytes()).ok();
+        let before = file.metadata().map(|about| about.len());
+        if file.write_all(line.as_bytes()).is_err() {
+            // The part of it that had room is no line, and the next one would stand behind it.
+            before.and_then(|bytes| file.set_len(bytes)).ok();
+        }
     }
 
     /// Nothing more is printed; what was noted is waited for, though not for long.

@@ -203,7 +203,9 @@ impl Daemon {
     pub(super) fn revoke(self: &Rc<Self>, number: Option<u64>) -> Result<Told> {
         let revoked = Logins::change(&self.home, |logins| Ok(logins.revoke(number)))?;
         if let Some(page) = &*self.page.borrow() {
-            page.codes.borrow_mut().clear();
+            if number.is_none() {
+                page.codes.borrow_mut().clear();
+            }
             // Whatever it holds for whomever is gone with it; who is still let in comes back.
             page.kept.begin_anew();
         }

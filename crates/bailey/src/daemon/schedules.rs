@@ -60,13 +60,17 @@ impl Daemon {
                     unread = None;
                     failed.0.retain(|name, _| due.iter().any(|(due, ..)| due == name));
                     for (name, schedule, moment, missed) in due {
+                        // Those before it took their time: what was removed meanwhile, or begun by hand, is not done.
+                        let still = Schedules::of(&self.home)
+                            .and_then(|mut all| all.still(&name, &schedule.id).cloned());
+                        let Some(schedule) = still.ok().filter(|it| it.since < moment) else { continue };
                         if failed.is_just(&name, schedule.since, SystemClock.now()) {
                             continue;
                         }
                         match self.predecessor(&schedule) {
                             Predecessor::Comes => continue,
                             Predecessor::Runs(session) => {
-                                self.skip(&name, moment, missed + 1, session);
+                                self.skip((&name, &schedule.id), moment, missed + 1, session);
                                 continue;
                             }
                             Predecessor::None => {}
@@ -130,16 +134,20 @@ impl Daemon {
         match is_working {
             true => Predecessor::Runs(session),
             // Whether it works is seen once it is open.
-            false if self.opening.borrow().contains(&session) => Predecessor::Comes,
+            false
+                if self.opening.borrow().contains(&session) || self.returning.borrow().contains(&session) =>
+            {
+                Predecessor::Comes
+            }
             false => Predecessor::None,
         }
     }
 
     /// Leaves out what is due, and all that came before it: tasks that take longer than from one time to the next would else become
     /// more and more.
-    fn skip(&self, name: &str, moment: Timestamp, count: usize, session: SessionId) {
+    fn skip(&self, (name, id): (&str, &str), moment: Timestamp, count: usize, session: SessionId) {
         let skipped = Schedules::change(&self.home, |schedules| {
-            let schedule = schedules.get(name)?;
+            let schedule = schedules.still(name, id)?;
             schedule.since = schedule.since.max(moment);
             schedule.skipped = schedule.skipped.saturating_add(count);
             Ok(())
@@ -194,7 +202,7 @@ impl Daemon {
         let schedule = Schedules::of(&self.home)?.get(name)?.clone();
         let moment = SystemClock.now();
         let session = self.open_task(name, &schedule, None).await?;
-        self.give_task(name, schedule.task, (moment, moment), session).await?;
+        self.give_task(name, schedule, (moment, moment), session).await?;
         Ok(Told::Opened { session, remarks: Vec::new() })
     }
 
@@ -220,10 +228,10 @@ impl Daemon {
         };
         // Before it is said: who is cut off afterwards says it to this session once more, under the same name.
         Schedules::change(&self.home, |schedules| {
-            schedules.get(name)?.begun = Some(begun);
+            schedules.still(name, &schedule.id)?.begun = Some(begun);
             Ok(())
         })?;
-        self.give_task(name, schedule.task, (begun.moment, moment), begun.session).await
+        self.give_task(name, schedule, (begun.moment, moment), begun.session).await
     }
 
     /// Opens the session of a time: a new one, or the one that was begun for it.
@@ -233,13 +241,13 @@ impl Daemon {
         schedule: &Schedule,
         session: Option<SessionId>,
     ) -> Result<SessionId> {
-        let Schedule { directory, model, tokens, agent, .. } = schedule;
+        let Schedule { id, directory, model, tokens, agent, .. } = schedule;
         let bound = tokens.map(|tokens| format!("--tokens={tokens}"));
         let agent = agent.as_ref().map(|agent| format!("--agent={agent}"));
         let model = model.as_ref().map(|model| format!("--model={model}"));
         let again: Vec<String> = [model, bound, agent].into_iter().flatten().collect();
         // What it may is no word that it is begun again with: that stands in its journal.
-        let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}")];
+        let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}@{id}")];
         let place = session.map_or(new.into(), |session| vec!["--resume".to_owned(), session.to_string()]);
         let words = again.iter().cloned().chain(place).collect();
         let wanted = Wanted { directory: directory.clone(), words, again, session };
@@ -253,7 +261,7 @@ impl Daemon {
     async fn give_task(
         &self,
         name: &str,
-        task: String,
+        Schedule { id, task, .. }: Schedule,
         (moment, last): (Timestamp, Timestamp),
         session: SessionId,
     ) -> Result<()> {
@@ -265,7 +273,7 @@ impl Daemon {
             .context("the session did not take its task in time")??;
         // The last, so that who is cut off before looks whether it was done.
         Schedules::change(&self.home, |schedules| {
-            let schedule = schedules.get(name)?;
+            let schedule = schedules.still(name, &id)?;
             schedule.since = schedule.since.max(if is_new { last } else { moment });
             (schedule.session, schedule.begun, schedule.skipped) = (Some(session), None, 0);
             Ok(())

@@ -168,6 +168,7 @@ impl Daemon {
     pub(super) async fn begin_again(self: &Rc<Self>, record: Record) {
         let Record { session, directory, again } = record;
         let words = ["--resume".into(), session.to_string()].into_iter().chain(again.clone()).collect();
+        self.returning.borrow_mut().insert(session);
         // It was accepted before: it waits, and is not refused.
         self.until_room().await;
         let wanted = Wanted { directory, words, again, session: Some(session) };
@@ -182,6 +183,7 @@ impl Daemon {
                 self.log.note("not_begun_again", json!({ "session": session, "why": why }));
             }
         }
+        self.returning.borrow_mut().remove(&session);
     }
 
     /// Begins a session's process, or finds it.

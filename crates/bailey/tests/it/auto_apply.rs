@@ -100,6 +100,38 @@ fn a_small_tested_change_is_applied_unasked_where_the_owner_said_so_and_nothing_
     }
 }
 
+/// Whoever writes a program that judges, or one that tells somebody of a question, chooses its own judge, or runs outside of the walls.
+#[test]
+fn a_program_that_bailey_runs_or_asks_is_never_changed_by_an_apply() {
+    let command = "echo new >>a.txt; for f in judge.sh rules.txt tell link; do echo more >>tools/$f; done";
+    let parts = |at: &str| {
+        [
+            format!("[[approvals.escalation]]\nafter_seconds = 9\nnotify = [\"{at}/tell\"]\n"),
+            format!("[[approvals.escalation]]\nafter_seconds = 9\nnotify = [\"/bin/sh\", \"{at}/tell\"]\n"),
+            format!(
+                "[[policy.extension]]\nname = \"judge\"\nkinds = [\"http\"]\ncommand = [\"sh\", \"{at}/judge.sh\"]\n"
+            ),
+            format!(
+                "[[policy.extension]]\nname = \"judge\"\nkinds = [\"http\"]\ncommand = [\"true\"]\nfiles = [\"{at}/rules.txt\"]\n"
+            ),
+            // Whoever changes what it leads to changes it, too.
+            format!("[[approvals.escalation]]\nafter_seconds = 9\nnotify = [\"{at}/link\"]\n"),
+        ]
+    };
+    let own = [("a.txt", "a\n"), ("tools/judge.sh", ""), ("tools/rules.txt", ""), ("tools/tell", "")];
+    for number in 0..=parts("").len() {
+        let stage = Stage::new(&own);
+        std::os::unix::fs::symlink("tell", stage.project().join("tools/link")).unwrap();
+        let at = stage.project().join("tools").display().to_string();
+        let declared = parts(&at).get(number).cloned().unwrap_or_default();
+        let needs = "[auto_apply]\ntest = \"true\"\nfiles = 9\nlines = 90\n";
+        let ran = run(&stage, &format!("{needs}{declared}"), command);
+        let is_applied = stage.read("a.txt") != "a\n" || !stage.read("tools/tell").is_empty();
+        assert_eq!(is_applied, declared.is_empty(), "{declared}: {ran:?}");
+        assert_eq!(ran.stdout.contains("those of yours that it runs or asks"), !is_applied, "{ran:?}");
+    }
+}
+
 #[test]
 fn no_project_says_what_is_applied_unasked() {
     let stage = Stage::new(&[("a.txt", "a\n"), (".bailey/config.toml", "[auto_apply]\ntest = \"true\"\n")]);

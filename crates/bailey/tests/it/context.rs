@@ -146,6 +146,28 @@ fn a_guide_that_changes_during_a_session_is_told() {
     assert!(body.contains("Use spaces.") && !body.contains("Use tabs."), "{body}");
 }
 
+/// Whoever can write a link, a repository of a stranger's or the agent, could else end each turn.
+#[test]
+fn a_guide_that_leads_nowhere_ends_no_turn() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("docs/b.txt", "b\n"), ("AGENTS.md/x", "a directory\n")]);
+    std::os::unix::fs::symlink("AGENTS.md", stage.project().join("docs/AGENTS.md")).unwrap();
+    let long = format!("{}/x", "n".repeat(300));
+    let calls = Reply::calls([
+        ("c1", "fs_read", json!({ "path": "docs/b.txt" })),
+        ("c2", "fs_read", json!({ "path": "a.txt/x" })),
+        ("c3", "fs_read", json!({ "path": long })),
+        ("c4", "fs_read", json!({ "path": "nul\0/x" })),
+        ("c5", "search_grep", json!({ "pattern": "b", "path": "a.txt/y/z" })),
+    ]);
+    let (ran, server) = stage.task(vec![calls, Reply::text("hello")], &[]);
+    assert_eq!((ran.code, server.requests().len()), (Some(0), 2), "{ran:?}");
+    assert!(ran.results()[0].contains('b'), "{ran:?}");
+    std::fs::remove_dir_all(stage.project().join("AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink("AGENTS.md", stage.project().join("AGENTS.md")).unwrap();
+    let (ran, server) = stage.task(vec![Reply::text("hello")], &[]);
+    assert_eq!((ran.code, server.requests().len()), (Some(0), 1), "{ran:?}");
+}
+
 #[test]
 fn a_guide_that_leads_to_a_masked_file_or_out_of_the_walls_brings_nothing() {
     let stage = Stage::new(&[(".env", "TOKEN=hunter2-Zq9xv7Lm")]);

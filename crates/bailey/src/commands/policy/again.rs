@@ -4,6 +4,7 @@
 //! recorded verdict is not looked at: both sets of rules are asked as if nobody had said anything.
 
 use crate::{
+    config::Config,
     front::one_line,
     home::Home,
     print::{Printer, Style},
@@ -124,7 +125,7 @@ impl Record {
 
     /// What both policies make of it.
     pub(crate) fn compare(&self, home: &Home, old: &Policy, new: &Policy) -> Result<Comparison> {
-        let programs = program::files()?;
+        let programs = program::kept(&Config::load(home)?)?;
         let mut comparison = Comparison::default();
         // What is sent to a model is in the journal as its digest, which matters to who looks at how much it is.
         let is_sized = old.rules().chain(new.rules()).any(is_sized);
@@ -148,7 +149,7 @@ impl Record {
 impl Record {
     /// What these rules would have decided otherwise than what was decided then, whoever decided it.
     pub(crate) fn compare_with_then(&self, home: &Home, new: &Policy) -> Result<Comparison> {
-        let programs = program::files()?;
+        let programs = program::kept(&Config::load(home)?)?;
         let mut comparison = Comparison::default();
         for case in &self.cases {
             let places = case.places(home, &programs);

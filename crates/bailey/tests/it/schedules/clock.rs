@@ -263,6 +263,35 @@ fn a_time_whose_predecessor_still_runs_is_skipped_and_told() {
     moved.stop();
 }
 
+/// However many there are: those that wait for their turn to be begun again after a kill are not over.
+#[test]
+fn none_of_many_that_were_cut_off_runs_beside_its_predecessor() {
+    let gate = Gate::default();
+    let many = 7;
+    let held = || Reply::Held(gate.clone(), Message::text("at last"));
+    let moved = Moved::new((0..4 * many).map(|_| held()).collect());
+    for number in 0..many {
+        let name = format!("noon-{number}");
+        let ran = moved.ran(&["schedule", "add", &name, "--cron", "0 12 * * *", "look around"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    moved.start();
+    moved.go(HOUR as i64 + 60);
+    moved.model.wait_for(many);
+    let status = || moved.ran(&["--json", "status"]).lines().remove(0);
+    let noted = || moved.ran(&["--json", "schedule", "list"]).lines();
+    moved.wait("the notes", || noted().iter().all(|it| !it["session"].is_null()));
+    end(pid(&status()), "-KILL");
+    moved.wait("its end", || status()["pid"].is_null());
+    moved.go(DAY as i64);
+    moved.start();
+    moved.wait("that each is skipped", || moved.noted("skipped").len() >= many);
+    thread::sleep(A_WHILE);
+    assert_eq!((moved.said().len(), moved.noted("skipped").len()), (many, many), "{:#?}", status());
+    gate.open();
+    moved.stop();
+}
+
 #[test]
 fn what_was_due_more_often_than_anybody_counts_is_done_once() {
     let moved = Moved::new((0..5).map(|_| Reply::text("done")).collect());

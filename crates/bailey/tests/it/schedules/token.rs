@@ -7,7 +7,12 @@ use crate::{
 };
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::fs::DirBuilderExt as _,
+    process::Stdio,
+};
 
 const BEYOND: &str = "this is beyond its scope";
 
@@ -197,6 +202,38 @@ fn whoever_takes_one_up_again_widens_nothing() {
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
 
+/// What one may is the word of whoever wrote down its task, and not of whoever took its name since.
+#[test]
+fn one_that_took_anothers_name_gives_nothing_to_that_ones_task() {
+    let stage = Stage::new(&[("src/a.txt", "a\n")]);
+    let _model = home(&stage, Vec::new());
+    let file = stage.home().join("schedules.json");
+    let id = || -> String {
+        let all: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        all["z"]["id"].as_str().unwrap().to_owned()
+    };
+    fs::DirBuilder::new().mode(0o700).create(stage.home().join("daemon")).unwrap();
+    // As the daemon begins a session for one.
+    let begin = |id: &str| {
+        let schedule = format!("--schedule=z@{id}");
+        let mut command = stage.bailey(&["--desk", "chat", &schedule]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        drop(process.stdin.take());
+        process.wait().unwrap();
+        line
+    };
+    add(&stage, "z", &["read"]);
+    let first = id();
+    assert!(begin(&first).contains("ready"), "the control");
+    assert_eq!(stage.ran(&["schedule", "rm", "z"]).code, Some(0));
+    assert_eq!(begin(&first), "", "there is none");
+    add(&stage, "z", &[]);
+    assert_eq!(begin(&first), "", "it is another one");
+    assert!(begin(&id()).contains("ready"));
+}
+
 #[test]
 fn what_cannot_be_given_is_said_when_it_is_written_down() {
     let stage = Stage::new(&[("src/a.txt", "a\n")]);
@@ -206,6 +243,11 @@ fn what_cannot_be_given_is_said_when_it_is_written_down() {
         ("net:example.com", "`net` is nothing to allow"),
         ("read,exec", "stand in lines of their own"),
         ("read:src/*.rs", "files and whole folders"),
+        // As a variable that is not set leaves it.
+        ("exec:", "nothing stands behind the colon"),
+        ("change: ", "nothing stands behind the colon"),
+        ("read:~/.ssh", "`~` is not expanded"),
+        ("read:/", "reads outside the workspace"),
         ("http:example.com", "a server that you have not said yes to"),
         ("read:/etc", "reads outside the workspace"),
     ] {

@@ -82,9 +82,14 @@ impl Clients {
         self.connected.is_empty()
     }
 
-    /// Serves one more; one too many is not.
+    /// Serves one more; one too many is told so.
     pub(super) fn add(&mut self, stream: UnixStream) {
         if self.connected.len() >= CLIENTS_MAX {
+            let error = format!("{CLIENTS_MAX} are looking at this session already: close one of them");
+            let happening = Happening::Failed { op: "open".into(), error };
+            let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
+            let line = serde_json::to_vec(&event).unwrap_or_default();
+            stream.try_write(&[&line[..], b"\n"].concat()).ok();
             return;
         }
         let (number, (read, write)) = (self.next, stream.into_split());
