@@ -111,6 +111,9 @@ impl Kernel {
         seen: &[Output],
     ) -> Result<Admission, Refused> {
         let (purpose, for_a_change) = (asked.purpose, asked.for_a_change);
+        if let Some(denied) = self.beyond(scope, &asked).await? {
+            return Ok(denied);
+        }
         let sealed = match self.seal(scope, asked).await? {
             Ok(sealed) => sealed,
             Err(reason) => return Ok(Admission::Denied(vec![reason])),
@@ -216,6 +219,27 @@ impl Kernel {
             None => asked.action,
         };
         self.sealed(scope, Asked { action, ..asked }).map(Ok)
+    }
+
+    /// Denies to whoever acts by a token what its scope does not cover as it is named, before anybody looks at the path: whether
+    /// something is there is not for them to know, either.
+    async fn beyond(&self, scope: &Scope, asked: &Asked) -> Result<Option<Admission>, Refused> {
+        let is_confined = scope.bearer.as_ref().is_some_and(|bearer| bearer.is_confined);
+        if !is_confined || asked.action.paths().is_empty() {
+            return Ok(None);
+        }
+        let action = asked.action.named_in(scope.workspace());
+        let goes_up = action.paths().iter().any(|path| path.0.split('/').any(|part| part == ".."));
+        let sealed = self.sealed(scope, Asked { action, ..asked.clone() })?;
+        let Ruling { decided: Decided { verdict, reasons, .. }, uses } = self.suppose(scope, &sealed).await?;
+        if goes_up {
+            let why = "whoever acts by a token names paths without `..`";
+            return self.deny(scope, &sealed, vec![why.into()], uses).await.map(Some);
+        }
+        match verdict {
+            Verdict::Deny(_) => self.deny(scope, &sealed, deciding(&reasons), uses).await.map(Some),
+            Verdict::Allow(_) | Verdict::Review(_) => Ok(None),
+        }
     }
 
     /// Seals an action as it stands.

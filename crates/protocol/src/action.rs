@@ -206,6 +206,29 @@ impl Action {
         }
     }
 
+    /// The same with each path as it is named, from the workspace on: absolute, without `.` and empty parts. Nobody looked whether it is
+    /// there, or where a link leads; `..` stays, for that is a matter of links.
+    #[must_use]
+    pub fn named_in(&self, workspace: &WsPath) -> Self {
+        let mut action = self.clone();
+        let whole = |path: &mut WsPath| {
+            let from = if path.0.starts_with('/') { "" } else { workspace.0.as_str() };
+            let parts = from.split('/').chain(path.0.split('/')).filter(|part| !matches!(*part, "" | "."));
+            let named = parts.fold(String::new(), |named, part| named + "/" + part);
+            path.0 = if named.is_empty() { "/".into() } else { named };
+        };
+        match &mut action {
+            Self::Read { path } | Self::Stat { path } | Self::List { path } => whole(path),
+            Self::Search { root, .. } | Self::Diff { root } => whole(root),
+            Self::Change { files } => files.iter_mut().for_each(|file| whole(&mut file.path)),
+            Self::Merge(merge) => merge.files.iter_mut().for_each(|file| whole(&mut file.path)),
+            Self::Exec(command) => whole(&mut command.cwd),
+            Self::Amend(_) | Self::Adapt(_) | Self::Model { .. } | Self::Http(_) | Self::Relay(_) => {}
+            Self::Fetch { .. } | Self::Line(_) | Self::Tool(_) => {}
+        }
+        action
+    }
+
     /// One line for people: the command, the path, the host. Not yet made safe for a terminal.
     #[must_use]
     pub fn target(&self) -> String {

@@ -55,6 +55,38 @@ fn a_sub_agent_works_in_its_parents_layer_and_reaches_what_it_was_given() {
     assert_ne!(stage.ran(&["sessions", "resume", own]).code, Some(0), "nobody goes on with it");
 }
 
+/// Whether something is there beyond its scope is not for it to know, either, and each try is written down.
+#[test]
+fn a_sub_agent_learns_nothing_of_paths_beyond_its_scope() {
+    let stage = Stage::new(&[("src/a.txt", "in the source\n"), ("docs/b.txt", "in the docs\n")]);
+    let errand = json!({ "task": "look around", "tools": ["fs.read"], "paths": ["src"] });
+    let read = |id, path: &str| (id, "fs_read", json!({ "path": path }));
+    let script = vec![
+        Reply::calls([("p1", "agent_run", errand)]),
+        Reply::calls([
+            read("c1", "src/a.txt/x"),
+            read("c2", "src/./a.txt"),
+            read("b1", "docs/b.txt/x"),
+            read("b2", "docs/none/x"),
+            read("b3", "/etc/passwd/x"),
+            read("b4", "/etc/none/x"),
+            read("b5", "docs/../src/a.txt"),
+            read("b6", "none/../src/a.txt"),
+        ]),
+        Reply::text("looked"),
+        Reply::text("done"),
+    ];
+    let beyond = 6;
+    let (ran, model) = stage.task(script, &[]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let told = model.requests()[2].json()["messages"].to_string();
+    assert_eq!(told.matches("is not a directory").count(), 1, "what is within its scope it is told: {told}");
+    assert!(told.contains("in the source"), "{told}");
+    assert_eq!(told.matches("names paths without `..`").count(), 2, "{told}");
+    assert_eq!(named(&stage.trail(), "denied").len(), beyond, "{told}");
+    assert_eq!(told.matches("(built-in rule `").count(), beyond - 2, "{told}");
+}
+
 /// Two below each other: what is narrowed stands in the journal, and the session goes as a whole.
 #[test]
 fn a_sub_agent_gives_work_on_within_what_it_was_given() {
