@@ -17,6 +17,11 @@ export function leave() {
   window.dispatchEvent(new Event("left"));
 }
 
+// Another tab may have logged this browser out: whoever sits here sees no more of the home either.
+window.addEventListener("storage", ({ key }) => {
+  if ((key === KEY || key === null) && !isIn()) leave();
+});
+
 async function ask(path, { body, signal, bearer = localStorage.getItem(KEY) } = {}) {
   const headers = {};
   if (bearer) headers.authorization = `Bearer ${bearer}`;
@@ -38,8 +43,9 @@ async function ask(path, { body, signal, bearer = localStorage.getItem(KEY) } = 
   }
   if (response.ok) return response;
   const told = await response.json().catch(() => ({}));
-  // Somebody else may be let in meanwhile, in another tab.
-  if (response.status === 401 && bearer && bearer === localStorage.getItem(KEY)) leave();
+  // Somebody else may be let in meanwhile, in another tab. Whoever shows nothing any more has left, too; that a code is no good says
+  // nothing of that.
+  if (response.status === 401 && path !== "/api/login" && bearer === localStorage.getItem(KEY)) leave();
   throw new Refused(response.status, told.error ?? `refused (${response.status})`);
 }
 

@@ -23,6 +23,8 @@ let recalls = 0;
 let line = 0;
 // How long a view takes, in milliseconds; what it tells is what is so then.
 let slowness = 0;
+// Whether nobody is let in.
+let refuse = false;
 
 const ndjson = (lines) => lines.map((it) => `${JSON.stringify(it)}\n`).join("");
 const body = async (request) => JSON.parse(Buffer.concat(await request.toArray()).toString());
@@ -30,6 +32,7 @@ const server = http.createServer(async (request, response) => {
   const [path, query] = request.url.split("?");
   const name = path.replace("/api/", "");
   if (path === "/api/login") return enter(response);
+  if (refuse && path.startsWith("/api/")) return response.writeHead(401).end('{"error":"log in"}');
   if (path === "/api/do") return response.end(ndjson(acts[(await body(request)).act]));
   if (path.startsWith("/api/streams/")) {
     said.push({ ...(await body(request)), stream: path.split("/")[3] });
@@ -72,7 +75,7 @@ const until = async (is) => {
   }
 };
 
-const { browser, page, wrong } = await open();
+const { browser, context, page, wrong } = await open();
 page.setDefaultTimeout(10000);
 const see = (text) => page.getByText(text).first().waitFor();
 const go = async (view) => {
@@ -398,9 +401,25 @@ await come();
 await see("the one");
 assert.equal(await page.evaluate(() => localStorage.length), 1);
 assert.ok(!page.url().includes("code="), "it stands in the history");
+// Where this browser is logged out in one tab, the others show nothing of the home any more: at once, and also where a tab learns it by
+// an answer alone.
+const other = await context.newPage();
+await other.goto(`${base}/#/chat/${ID}`);
+await other.getByText("at rest").waitFor();
 await page.evaluate(() => localStorage.clear());
+await other.getByText("Who is there?").waitFor();
+assert.equal(await other.locator(".log").count(), 0);
+await other.close();
 await come();
 await see("That link is no good any more.");
+await page.evaluate(() => localStorage.setItem("bailey.bearer", "bearer"));
+await go(`chat/${ID}`);
+await see("at rest");
+refuse = true;
+await page.evaluate(() => localStorage.clear());
+looking.end();
+await see("Who is there?");
+refuse = false;
 
 assert.deepEqual(wrong, []);
 await browser.close();
