@@ -4,6 +4,7 @@ use crate::{
     Gateway,
     ask::{Act, Answer, Ask, Code, Delivery, Wish},
     assets,
+    caller::called,
     guard::Refusal,
     places::Busy,
     route::{self, Route},
@@ -11,7 +12,7 @@ use crate::{
 };
 use bailey_protocol::Op;
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Either, Full, Limited};
+use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
@@ -21,14 +22,12 @@ use hyper::{
     },
 };
 use serde::{Deserialize, de::DeserializeOwned};
-use std::{os::fd::OwnedFd, time::Duration};
+use std::{error::Error, os::fd::OwnedFd, time::Duration};
 use tokio::{sync::oneshot, time::timeout};
 
 /// How long a body may be, in bytes, and how long it may take.
 const BODY_BYTES_MAX: usize = 256 << 10;
 const BODY_MAX: Duration = Duration::from_secs(20);
-/// How much of how a browser calls itself is told.
-const NAME_CHARS_MAX: usize = 60;
 
 /// The headers of a delivery, as Standard Webhooks names them.
 const HOOK: [&str; 3] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
@@ -84,8 +83,8 @@ impl Gateway {
 
     async fn find(&self, request: Request<Incoming>) -> Result<Response<Body>, (StatusCode, String)> {
         let (head, body) = request.into_parts();
-        self.origins.check(&head.method, &head.headers).map_err(owned)?;
-        if head.method == Method::GET
+        self.origins.check(&head).map_err(owned)?;
+        if matches!(head.method, Method::GET | Method::HEAD)
             && let Some(asset) = assets::find(head.uri.path())
         {
             let mut response = full(StatusCode::OK, asset.kind, asset.text);
@@ -102,7 +101,10 @@ impl Gateway {
         };
         let wish = match route {
             Route::Health => Wish::Health,
-            Route::Login => Wish::Login(read::<Code>(body).await?, name(&head.headers)),
+            Route::Login => {
+                let name = called(&text_in(&head.headers, USER_AGENT.as_str()));
+                Wish::Login(read::<Code>(body).await?, name)
+            }
             Route::Wish(wish) => wish,
             Route::Act => Wish::Do(read::<Act>(body).await?),
             Route::Begin => {
@@ -178,12 +180,8 @@ impl Gateway {
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
-    value.to_str().ok()?.strip_prefix("Bearer ").map(str::to_owned)
-}
-
-/// How a browser calls itself, for a list that a person reads.
-fn name(headers: &HeaderMap) -> String {
-    text_in(headers, USER_AGENT.as_str()).chars().take(NAME_CHARS_MAX).collect()
+    let (scheme, bearer) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then(|| bearer.to_owned())
 }
 
 /// What a header says; nothing where it is not there, or no text.
@@ -194,7 +192,11 @@ fn text_in(headers: &HeaderMap, name: &str) -> String {
 async fn all(body: Incoming) -> Result<Bytes, (StatusCode, String)> {
     let body = timeout(BODY_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
     let body = body.await.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "it took too long".to_owned()))?;
-    Ok(body.map_err(|error| (StatusCode::PAYLOAD_TOO_LARGE, error.to_string()))?.to_bytes())
+    let status = |error: &(dyn Error + 'static)| match error.is::<LengthLimitError>() {
+        true => StatusCode::PAYLOAD_TOO_LARGE,
+        false => StatusCode::BAD_REQUEST,
+    };
+    Ok(body.map_err(|error| (status(&*error), error.to_string()))?.to_bytes())
 }
 
 async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, (StatusCode, String)> {

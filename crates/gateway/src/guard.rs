@@ -1,12 +1,16 @@
 //! Who may ask at all: requests for this page's own address, from this page.
 
+use crate::assets;
 use hyper::{
     Method, StatusCode,
     header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN},
+    http::request::Parts,
 };
 use std::net::{IpAddr, SocketAddr};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The addresses that the page is known by. A browser that was led here under another name (DNS rebinding), or by another page, is
 /// refused.
@@ -53,34 +57,49 @@ impl Origins {
     ///
     /// # Errors
     /// The status that it is refused with, and why.
-    pub(crate) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, head: &Parts) -> Result<(), Refusal> {
         #[cfg(feature = "controls")]
         if self.hosts.is_empty() {
             return Ok(());
         }
+        let Parts { method, uri, headers, .. } = head;
         let [host] = values(headers, &HOST)[..] else {
             return Err((StatusCode::BAD_REQUEST, "a request names one host"));
         };
-        if !self.hosts.contains(&host.to_ascii_lowercase()) {
+        // Where the target is a whole address, that is whom it is for, whatever `Host` says (RFC 9112, 3.2.2).
+        let named = [Some(host), uri.authority().map(|it| it.as_str())];
+        if !named.into_iter().flatten().all(|host| self.hosts.contains(&host.to_ascii_lowercase())) {
             return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the page of that host"));
         }
         if values(headers, &ORIGIN).iter().any(|origin| !self.origins.contains(&origin.to_ascii_lowercase()))
         {
             return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
         }
-        // `none` is an address that the person typed, or a link outside of any page.
+        // `none` is an address that the person typed, or a link outside of any page. A link of another page's that a person follows leads
+        // to a file of this one, by which nothing is decided, and not into a frame.
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
+        let is_followed = values(headers, &SEC_FETCH_MODE) == ["navigate"]
+            && values(headers, &SEC_FETCH_DEST) == ["document"]
+            && is_read
+            && assets::find(uri.path()).is_some();
         let mut sites = values(headers, &SEC_FETCH_SITE).into_iter();
-        if !sites.all(|site| site == "same-origin" || site == "none" && method == Method::GET) {
+        if !sites.all(|site| site == "same-origin" || site == "none" && is_read || is_followed) {
             return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
         }
         if method == Method::POST {
             let types = values(headers, &CONTENT_TYPE);
-            if !matches!(types[..], ["application/json"]) {
+            if !matches!(types[..], [kind] if is_json(kind)) {
                 return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "say it as application/json"));
             }
         }
         Ok(())
     }
+}
+
+/// Whether that is JSON's type (RFC 9110, 8.3.1), whatever parameters it has. No form says so, nor what a page may send unasked.
+fn is_json(kind: &str) -> bool {
+    let (kind, _) = kind.split_once(';').unwrap_or((kind, ""));
+    kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// A status, and why.
@@ -94,18 +113,17 @@ fn values<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Vec<&'h str> {
 #[cfg(test)]
 mod tests {
     use super::Origins;
-    use hyper::{
-        Method,
-        header::{HeaderMap, HeaderName, HeaderValue},
-    };
+    use hyper::{Method, Request};
 
     fn refused(origins: &Origins, method: &Method, heads: &[(&str, &str)]) -> Option<u16> {
-        let mut headers = HeaderMap::new();
-        for (name, value) in heads {
-            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
-            headers.append(name, HeaderValue::from_str(value).unwrap());
-        }
-        origins.check(method, &headers).err().map(|(status, _)| status.as_u16())
+        refused_at(origins, method, "/api/do", heads)
+    }
+
+    fn refused_at(origins: &Origins, method: &Method, target: &str, heads: &[(&str, &str)]) -> Option<u16> {
+        let request = Request::builder().method(method).uri(target);
+        let request = heads.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        origins.check(&head).err().map(|(status, _)| status.as_u16())
     }
 
     #[test]
@@ -139,12 +157,63 @@ mod tests {
             ),
             ("an image elsewhere", Method::GET, vec![host, ("sec-fetch-site", "cross-site")], Some(403)),
             ("another port's page", Method::GET, vec![host, ("sec-fetch-site", "same-site")], Some(403)),
+            (
+                "a type with its letters",
+                Method::POST,
+                vec![host, ("content-type", "Application/JSON; charset=utf-8")],
+                None,
+            ),
             ("a form", Method::POST, vec![host, ("content-type", "text/plain")], Some(415)),
+            (
+                "a form with a parameter",
+                Method::POST,
+                vec![host, ("content-type", "text/plain; application/json")],
+                Some(415),
+            ),
+            ("two types", Method::POST, vec![host, json, ("content-type", "text/plain")], Some(415)),
             ("a form without a type", Method::POST, vec![host], Some(415)),
             ("a typed post", Method::POST, vec![host, json, ("sec-fetch-site", "none")], Some(403)),
         ] {
             assert_eq!(refused(&here, &method, &heads), status, "{what}");
         }
+    }
+
+    #[test]
+    fn a_link_of_another_page_leads_to_the_files_and_to_nothing_else() {
+        let here = Origins::new("127.0.0.1:7411".parse().unwrap(), None);
+        let at = |site: &str, mode: &str, to: &str, target: &str| {
+            let heads = [
+                ("host", "127.0.0.1:7411"),
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+                ("sec-fetch-dest", to),
+            ];
+            refused_at(&here, &Method::GET, target, &heads)
+        };
+        assert_eq!(at("cross-site", "navigate", "document", "/"), None);
+        assert_eq!(at("same-site", "navigate", "document", "/page.js"), None);
+        assert_eq!(at("cross-site", "navigate", "document", "/api/status"), Some(403));
+        assert_eq!(at("cross-site", "navigate", "iframe", "/"), Some(403));
+        assert_eq!(at("cross-site", "no-cors", "script", "/page.js"), Some(403));
+        assert_eq!(at("cross-site", "no-cors", "document", "/page.js"), Some(403));
+    }
+
+    #[test]
+    fn a_whole_address_is_looked_at_like_a_host() {
+        let here = Origins::new("127.0.0.1:7411".parse().unwrap(), None);
+        let host = [("host", "127.0.0.1:7411")];
+        for (target, status) in [
+            ("http://127.0.0.1:7411/api/status", None),
+            ("http://LOCALHOST:7411/", None),
+            ("http://evil.example/", Some(421)),
+            ("http://127.0.0.1:80/", Some(421)),
+            ("http://127.0.0.1:7411@evil.example/", Some(421)),
+        ] {
+            assert_eq!(refused_at(&here, &Method::GET, target, &host), status, "{target}");
+        }
+        // The control: a wrong host is none of this page's, however right its target is.
+        let heads = [("host", "evil.example")];
+        assert_eq!(refused_at(&here, &Method::GET, "http://127.0.0.1:7411/", &heads), Some(421));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) struct After {
 pub(crate) fn read(method: &Method, path: &str, query: Option<&str>) -> Option<Route> {
     let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     Some(match (method, &parts[..]) {
-        (&Method::GET, ["healthz"]) => Route::Health,
+        (&(Method::GET | Method::HEAD), ["healthz"]) => Route::Health,
         (&Method::GET, ["metrics"]) => Route::Wish(Wish::Metrics),
         (&Method::POST, ["api", "login"]) => Route::Login,
         (&Method::POST, ["api", "logout"]) => Route::Wish(Wish::Logout),
@@ -97,6 +97,8 @@ mod tests {
         let id = SessionId::new(1, [7; 10]);
         let get = |path: &str| read(&Method::GET, path, None);
         assert_eq!(get("/healthz"), Some(Route::Health));
+        assert_eq!(read(&Method::HEAD, "/healthz", None), Some(Route::Health));
+        assert_eq!(read(&Method::HEAD, "/api/budget", None), None);
         assert_eq!(get("/api/budget"), Some(Route::Wish(Wish::See(View::Budget))));
         assert_eq!(get(&format!("/api/sessions/{id}")), Some(Route::Wish(Wish::See(View::Session(id)))));
         assert_eq!(

@@ -482,6 +482,66 @@ fn what_is_too_long_too_slow_or_none_of_it_ends_there() {
 }
 
 #[test]
+fn what_http_lets_clients_say_otherwise_is_the_same_here() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let _daemon = Daemon::start(&stage);
+    let link = link(&stage);
+    let port = port(&link);
+    let host = format!("host: 127.0.0.1:{port}");
+    // A browser is listed by its name and its system, and JSON has parameters.
+    let heads = [
+        host.clone(),
+        "content-type: Application/JSON; charset=utf-8".into(),
+        "user-agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/149.0.0.0 Safari/537.36"
+            .into(),
+    ];
+    let answer = ask(port, "POST /api/login", &heads, Some(&json!({ "code": code(&link) })));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let bearer = answer.lines()[0]["done"].as_str().unwrap().to_owned();
+    let listed = stage.ran(&["--json", "page", "list"]).lines();
+    assert_eq!(listed[0]["name"], "Chrome 149, Linux", "{listed:?}");
+
+    // The name of a scheme has letters of any case.
+    for (scheme, status) in [("bearer", 200), ("BEARER", 200), ("Basic", 401)] {
+        let heads = [host.clone(), format!("authorization: {scheme} {bearer}")];
+        assert_eq!(ask(port, "GET /api/status", &heads, None).status, status, "{scheme}");
+    }
+    // Whoever asks for the head of something gets that alone.
+    for path in ["/", "/page.js", "/healthz"] {
+        let [head, get] =
+            ["HEAD", "GET"].map(|method| ask(port, &format!("{method} {path}"), &[host.clone()], None));
+        assert_eq!((head.status, head.body.as_str(), get.status), (200, "", 200), "{path}: {head:?}");
+        let length = format!("content-length: {}", get.body.len());
+        assert!(head.head.contains(&length) && get.head.contains(&length), "{path}: {head:?}");
+    }
+    assert_eq!(ask(port, "HEAD /api/status", &[host.clone()], None).status, 404);
+    // A target that is a whole address says whom it is for.
+    for (target, status) in [(format!("http://127.0.0.1:{port}/"), 200), ("http://evil.example/".into(), 421)]
+    {
+        assert_eq!(ask(port, &format!("GET {target}"), &[host.clone()], None).status, status, "{target}");
+    }
+    // A link elsewhere leads here, and to nothing that says anything.
+    for (path, status) in [("/", 200), ("/api/status", 403)] {
+        let heads = [
+            host.clone(),
+            format!("authorization: Bearer {bearer}"),
+            "sec-fetch-site: cross-site".into(),
+            "sec-fetch-mode: navigate".into(),
+            "sec-fetch-dest: document".into(),
+        ];
+        assert_eq!(ask(port, &format!("GET {path}"), &heads, None).status, status, "{path}");
+    }
+    // What is no body is not too long.
+    let chunked = format!(
+        "POST /api/do HTTP/1.1\r\nconnection: close\r\n{host}\r\nauthorization: Bearer {bearer}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{{}}\r\n0\r\n\r\n"
+    );
+    assert_eq!(raw(port, &chunked).status, 400);
+}
+
+#[test]
 fn figures_are_for_whoever_has_a_token_and_that_is_all_it_opens() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let _model = stage.model(vec![Reply::text("hello")]);
