@@ -11,6 +11,8 @@ const QUIET = 150;
 const BURST_MAX = 500;
 const PAUSE_MIN = 500;
 const PAUSE_MAX = 15000;
+// How often a conversation for which there is no connection looks whether there is one.
+const PAUSE_PLACE = 2000;
 
 const wait = (time, signal) =>
   new Promise((done) => {
@@ -106,12 +108,17 @@ export async function chat(view, signal, id) {
 
 class Conversation {
   constructor(id, signal) {
-    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false, isSpeaking: false });
+    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false });
+    // Whether a person just turned to it, how often in a row it was not reached, what says so, and which stream is told what waited.
+    Object.assign(this, { isFirst: true, failures: 0, lost: null, telling: null, isClosed: false });
+    // Ends a pause; lets the stream go, where there is one.
+    Object.assign(this, { wake: null, letGo: null });
     this.said = unheard.get(id) ?? new Map();
     unheard.set(id, this.said);
     // What had come back into the box went with it.
     for (const [key, it] of this.said) if (it.isBack) this.said.delete(key);
-    this.opened = Promise.withResolvers();
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.first()), { signal });
+    window.addEventListener("focus", () => this.first(), { signal });
     this.log = el("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" });
     this.title = el("h1", {}, `Conversation ${short(id)}`);
     this.state = el("span", { class: "badge" }, "connects");
@@ -150,11 +157,47 @@ class Conversation {
     this.log.replaceChildren();
   }
 
+  // Whether it has to be followed: somebody sees it, or what was said is not heard yet.
+  isNeeded() {
+    return !document.hidden || [...this.said.values()].some((it) => !it.isBack);
+  }
+
+  rest() {
+    if (!this.isNeeded()) this.letGo?.();
+  }
+
+  // A person turned to it.
+  first() {
+    this.isFirst = true;
+    this.wake?.();
+  }
+
+  async pause(time) {
+    await Promise.race([wait(time, this.signal), new Promise((wake) => (this.wake = wake))]);
+    this.wake = null;
+  }
+
   // Hears the session until the view is left; after a loss it goes on behind the last line that came.
   async follow() {
     let pause = PAUSE_MIN;
     while (!this.signal.aborted) {
+      // What nobody sees takes no connection from what somebody does.
+      if (!this.isNeeded()) {
+        await this.pause(PAUSE_MAX);
+        continue;
+      }
       const left = new AbortController();
+      let isLetGo = false;
+      this.letGo = () => ((isLetGo = true), left.abort());
+      // Whoever took its place goes before it, whenever a person was here before that.
+      const taken = () => ((this.isFirst = false), this.letGo?.());
+      const back = await home.place(this.isFirst, taken);
+      if (!back) {
+        this.crowded();
+        await this.pause(PAUSE_PLACE);
+        continue;
+      }
+      this.isFirst = false;
       try {
         const { run, line } = this.after ?? {};
         const query = run ? `?run=${run}&line=${line}` : "";
@@ -162,29 +205,58 @@ class Conversation {
         await this.hear(home.lines(`/api/sessions/${this.id}/events${query}`, { signal }));
         pause = PAUSE_MIN;
       } catch (error) {
-        if (this.signal.aborted || error.status === 401) return;
+        // Whoever is let in anew goes on.
+        if (this.signal.aborted || (error.status === 401 && !home.isIn())) return;
         // It cannot be opened: what was said is shown all the same.
-        if (error.status > 0 && error.status !== 503) return this.closed(error);
+        if (error.status > 0 && ![401, 503].includes(error.status)) return this.closed(error);
       } finally {
+        this.letGo = null;
         left.abort();
+        back();
       }
-      if (this.stream) this.opened = Promise.withResolvers();
       this.stream = null;
-      this.is("reconnects", "trouble");
-      await wait(pause, this.signal);
+      if (isLetGo) {
+        this.is("connects");
+        continue;
+      }
+      this.missed();
+      await this.pause(pause);
       pause = Math.min(pause * 2, PAUSE_MAX);
     }
   }
 
+  // Once more it was not reached. The first time is a moment, such as a daemon's that begins anew.
+  missed() {
+    this.failures += 1;
+    this.is("reconnects", "trouble");
+    if (this.failures === 2) {
+      this.tell("The daemon does not answer, and what happens meanwhile is not shown. This goes on by itself when it answers again. On its machine: bailey status", "trouble");
+    }
+  }
+
+  crowded() {
+    this.is("waits");
+    this.tell("Other windows of this browser follow conversations, as many as it has connections for. This one goes on when you turn to it, or when one of them is closed.");
+  }
+
+  // Says how it is with the connection, until there is one.
+  tell(text, kind = "dim") {
+    if (this.lost?.textContent === text) return;
+    this.lost?.remove();
+    this.lost = el("p", { class: `note ${kind}` }, text);
+    this.put(this.lost);
+  }
+
   async closed(error) {
     if (!this.after) this.recall(await this.past().catch(() => []), Infinity);
-    // Whoever waits to say something is told so.
     this.stream = null;
-    this.opened.resolve();
+    this.isClosed = true;
     this.is("closed", "trouble");
     this.stop.hidden = true;
     fill(this.log, trouble(error), button("Try again", () => window.dispatchEvent(new Event("hashchange"))));
     this.log.scrollTop = this.log.scrollHeight;
+    // What waits to be said is heard by nobody.
+    for (const it of this.said.values()) if (!it.stream) this.back(it);
   }
 
   // What the journal has.
@@ -200,7 +272,7 @@ class Conversation {
     this.isWorking = false;
     // What is on its way still is, unless that says that it came.
     for (const it of this.said.values()) {
-      Object.assign(it, { isSaid: false, node: it.isBack ? null : this.person(it.text, null, true) });
+      Object.assign(it, { isSaid: false, node: it.isBack ? null : this.onItsWay(it) });
     }
   }
 
@@ -289,45 +361,64 @@ class Conversation {
   }
 
   async speak() {
-    if (this.isSpeaking || !this.words.value.trim()) return;
-    // Whoever is faster than the connection is heard when it is there; until then the words can still be changed.
-    this.isSpeaking = true;
-    await this.opened.promise;
-    this.isSpeaking = false;
     const text = this.words.value.trim();
     if (!text) return;
+    // What is said is what stood there then: whatever is written from now on is something else, also where there is no connection yet.
     this.words.value = "";
     // A name, so that what is said again is done once: what came back into the box keeps the one that it had.
     const again = [...this.said.values()].find((it) => it.isBack && it.text === text);
-    const it = { key: again?.key ?? `page:${crypto.randomUUID()}`, text, node: this.person(text, null, true) };
+    const it = { key: again?.key ?? `page:${crypto.randomUUID()}`, text, stream: null };
     // The newest stands last.
     this.said.delete(it.key);
     this.said.set(it.key, it);
+    it.node = this.onItsWay(it);
     this.log.scrollTop = this.log.scrollHeight;
-    await this.say(it);
+    if (this.isClosed) return this.say(it);
+    if (!this.stream) {
+      if (this.failures) say("There is no connection just now. What you said waits for it.");
+      return this.first();
+    }
+    // What was said before, and is said again by this connection in a moment, comes first.
+    const isNext = [...this.said.values()].every((other) => other === it || other.isBack || other.stream === this.stream);
+    if (isNext) await this.say(it);
+  }
+
+  // What is said, and not heard yet; where it has not even been said, it says so.
+  onItsWay(it) {
+    const node = this.person(it.text, null, true);
+    if (!it.stream && !this.stream) fill(node, el("div", { class: "waits dim" }, "It waits for the connection."));
+    return node;
   }
 
   async say(it) {
     const { stream } = this;
     it.stream = stream;
+    it.node?.querySelector(".waits")?.remove();
     if (await this.op({ op: "say", text: it.text, key: it.key })) return;
     // It may be acknowledged by now all the same, or be on its way by another connection.
     if (this.said.get(it.key) === it && it.stream === stream && !this.signal.aborted) this.back(it);
   }
 
-  // What was said by a connection that is gone may have been lost with it.
+  // What was said by a connection that is gone may have been lost with it, and what was said without one waits.
   async sayAgain() {
-    for (const it of [...this.said.values()]) {
-      if (this.stream && this.said.has(it.key) && !it.isBack && it.stream !== this.stream) await this.say(it);
+    const { stream } = this;
+    if (!stream || this.telling === stream) return;
+    this.telling = stream;
+    // What is said meanwhile comes behind it.
+    for (const it of this.said.values()) {
+      if (this.stream !== stream) break;
+      if (!it.isBack && it.stream !== stream) await this.say(it);
     }
+    if (this.telling === stream) this.telling = null;
   }
 
   // Nobody has it, or nobody knows: it is in the box again, in front of what was written there since.
   back(it) {
     if (it.isBack) return;
-    it.node.remove();
+    it.node?.remove();
     Object.assign(it, { node: null, isBack: true });
     this.words.value = [it.text, this.words.value].filter(Boolean).join("\n");
+    this.rest();
   }
 
   // The session has it: it is not to be said again.
@@ -338,6 +429,7 @@ class Conversation {
     const { value } = this.words;
     if (it.isBack && `${value}\n`.startsWith(`${it.text}\n`)) this.words.value = value.slice(it.text.length + 1);
     (node ?? it.node ?? this.person(it.text)).classList.remove("sent");
+    this.rest();
   }
 
   // A session takes what is said in turn, and tells everybody; what has no line was refused to this page, as soon as it was said.
@@ -452,7 +544,11 @@ class Conversation {
     switch (event.type) {
       case "stream":
         this.stream = event.stream;
-        this.opened.resolve();
+        this.failures = 0;
+        this.lost?.remove();
+        this.lost = null;
+        // Whatever else comes: what no connection was told yet needs not wait for that.
+        if ([...this.said.values()].every((it) => it.isBack || !it.stream)) this.sayAgain();
         return;
       case "session":
         this.title.textContent = `${plain(event.workspace)} · ${plain(event.model)}`;

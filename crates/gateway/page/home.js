@@ -1,6 +1,9 @@
 // What this page asks of its home, and what it shows for being let in. Nothing else here knows the bearer.
 
 const KEY = "bailey.bearer";
+// A browser has six connections to a host, for all its tabs and windows together, and a conversation that is followed keeps one of them.
+// So many are followed at once: the others are for what is asked and said meanwhile.
+const FOLLOWED_MAX = 4;
 
 export class Refused extends Error {
   constructor(status, why, lines = []) {
@@ -70,6 +73,24 @@ export async function* lines(path, options) {
   } finally {
     reader.cancel().catch(() => {});
   }
+}
+
+// A lock that all tabs of this browser know: what gives it back, or nothing where it is not to be had. `taken` is called when another
+// tab takes it.
+const hold = (name, how, taken) =>
+  new Promise((got) => {
+    const keep = (lock) => (lock ? new Promise((back) => got(back)) : got(null));
+    navigator.locks.request(name, how, keep).catch(() => (got(null), taken()));
+  });
+
+// A place among those that are followed, in the same way. Whoever a person just turned to takes another's where none is free.
+export async function place(isFirst, taken) {
+  const names = Array.from({ length: FOLLOWED_MAX }, (_, at) => `bailey.followed.${at}`);
+  for (const name of names) {
+    const back = await hold(name, { ifAvailable: true }, taken);
+    if (back) return back;
+  }
+  return isFirst ? hold(names[Math.floor(Math.random() * names.length)], { steal: true }, taken) : null;
 }
 
 const ended = (code) =>

@@ -23,6 +23,9 @@ let recalls = 0;
 let line = 0;
 // How long a view takes, in milliseconds; what it tells is what is so then.
 let slowness = 0;
+// Who follows, and whether nobody can.
+const followed = new Set();
+let away = false;
 // Whether nobody is let in.
 let refuse = false;
 
@@ -39,10 +42,15 @@ const server = http.createServer(async (request, response) => {
     return take(response);
   }
   if (path.endsWith("/events")) {
+    if (away) return response.destroy();
+    followed.add(response);
+    response.on("close", () => followed.delete(response));
     looking = response;
     asked = query ?? "";
     streams += 1;
     response.write(ndjson([{ type: "stream", stream: `s${streams}` }]));
+    // Whoever goes on behind a line of this run has been told.
+    if (asked.startsWith(`run=${run}&`)) return undefined;
     return happens({ type: "session", session: ID, workspace: "/p", model: "test/model", resumed: true });
   }
   if (path.startsWith("/api/")) {
@@ -220,6 +228,33 @@ turn(left.key);
 await see("at rest");
 assert.deepEqual((await persons()).slice(-1), ["and I am off"]);
 
+// While the daemon is away what is said waits, in sight, and is what stood there when it was sent; what is written since stays in the box.
+away = true;
+const words = said.length;
+looking.destroy();
+await see("The daemon does not answer, and what happens meanwhile is not shown.");
+await box.fill("said in vain");
+await page.keyboard.press("Enter");
+await page.locator(".sent").getByText("It waits for the connection.").waitFor();
+assert.equal(await page.locator(".sent .words").innerText(), "said in vain");
+assert.equal(await box.inputValue(), "");
+await page.keyboard.type("and this is not sent");
+assert.equal(await page.getByText("The daemon does not answer, and").count(), 1);
+await page.waitForTimeout(1500);
+assert.equal(said.length, words);
+away = false;
+await until(() => said.length > words);
+assert.equal(said.at(-1).text, "said in vain");
+turn(said.at(-1).key);
+await page.waitForFunction(() => !document.querySelector(".sent"));
+await see("at rest");
+await page.waitForTimeout(300);
+assert.equal(said.length, words + 1);
+assert.equal(await box.inputValue(), "and this is not sent");
+assert.equal(await page.getByText("The daemon does not answer").count(), 0);
+assert.equal(await page.getByText("It waits for the connection.").count(), 0);
+await box.fill("");
+
 // Who speaks before the past is there sees the answer once, though the journal has it by the time that it is read.
 slowness = 1000;
 views[`sessions/${ID}`] = [{ entry: { seq: "1", type: "accepted" }, payload: "what was asked" }];
@@ -306,6 +341,54 @@ happens({ type: "end", reason: "answered", error: null });
 await see("at rest");
 assert.deepEqual(await page.locator(".agent .words").allInnerTexts(), ["one two three four five"]);
 assert.deepEqual(await persons(), ["in pieces"]);
+
+// What nobody sees keeps no connection, and goes on where it was when somebody does.
+const show = (page, is) =>
+  page.evaluate((is) => {
+    Object.defineProperty(document, "hidden", { value: !is, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, is);
+assert.equal(followed.size, 1);
+await show(page, false);
+await until(() => followed.size === 0);
+await page.waitForTimeout(700);
+assert.equal(followed.size, 0, "it came back, and nobody sees it");
+const seen = recalls;
+await show(page, true);
+await until(() => followed.size === 1);
+assert.equal(asked, `run=${run}&line=${line}`);
+happens({ type: "accepted" });
+await page.locator(".bar .badge").getByText("works", { exact: true }).waitFor();
+happens({ type: "end", reason: "answered", error: null });
+await see("at rest");
+assert.equal(recalls, seen, "nothing is missing");
+// However many are seen at once, a browser has connections left for what is said in them, and for more of them: whoever is turned to goes
+// first.
+const windows = [];
+for (let count = 0; count < 7; count += 1) {
+  const window = await context.newPage();
+  await window.goto(`${base}/#/chat/${ID}`);
+  await window.getByText("at rest").waitFor();
+  windows.push(window);
+}
+assert.equal(followed.size, 4);
+for (const window of [page, ...windows]) {
+  const before = said.length;
+  await window.getByLabel("What to say").fill("from one of many");
+  await window.keyboard.press("Enter");
+  await until(() => said.length > before);
+  const heard = [{ type: "accepted", key: said.at(-1).key }, { type: "end", reason: "answered", error: null }];
+  followed.forEach((follower) => follower.write(ndjson(heard)));
+  await window.waitForFunction(() => !document.querySelector(".sent"));
+  assert.ok(followed.size <= 4);
+}
+assert.ok((await Promise.all(windows.map((window) => window.getByText("Other windows of this browser").count()))).includes(1));
+await Promise.all(windows.map((window) => window.close()));
+await page.evaluate(() => window.dispatchEvent(new Event("focus")));
+await until(() => followed.size === 1);
+await page.goto("about:blank");
+await page.goto(`${base}/#/chat/${ID}`);
+await see("at rest");
 
 // A long answer is drawn block by block, and is in the end what it is when it is drawn at once.
 const text = "# One\n\n- a\n- b\n\n1. c\n\n```js\nlet x;\n\n# no heading\n```\n> q\n> r\n\nthe **end**\n";
