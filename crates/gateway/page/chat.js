@@ -669,18 +669,23 @@ const PARTS = {
 // A question to a human: what exactly would be done, why it is asked, and where its values came from.
 export class Ask {
   constructor(card, answer) {
-    this.over = false;
+    // Whether it is answered, whether that was here, and whether an answer is on its way.
+    Object.assign(this, { over: false, isHere: false, isBusy: false });
     const why = el("input", { type: "text", required: card.reasoned, autocomplete: "off" });
     const give = (text, said, kind) =>
       button(
         text,
         async () => {
           if (card.reasoned && !why.reportValidity()) return;
+          const pressed = document.activeElement;
+          Object.assign(this, { isHere: true, isBusy: true });
           this.buttons.forEach((it) => (it.disabled = true));
           try {
             await answer(said, why.value);
           } finally {
+            this.isBusy = false;
             if (!this.over) this.buttons.forEach((it) => (it.disabled = false));
+            this.keepFocus(this.over ? this.outcome : pressed);
           }
         },
         kind,
@@ -692,7 +697,7 @@ export class Ask {
       give("No", "no", "danger"),
     ].filter(Boolean);
     const fields = card.parts.filter((part) => part.part === "field");
-    this.outcome = el("p", { role: "status" });
+    this.outcome = el("p", { class: "outcome", role: "status", tabindex: "-1" });
     this.node = el(
       "section",
       { class: "card asks", role: "group", "aria-label": `Question: ${plain(card.title)}` },
@@ -712,6 +717,13 @@ export class Ask {
     this.over = true;
     this.buttons.forEach((it) => (it.disabled = true));
     this.node.classList.add("over");
-    fill(this.outcome, `Answered: ${answer.replaceAll("_", " ")}${why ? ` (${why})` : ""}`);
+    this.outcome.replaceChildren(plain(`Answered: ${answer.replaceAll("_", " ")}${why ? ` (${why})` : ""}`));
+    this.keepFocus(this.outcome);
+  }
+
+  // What had the focus here takes none any more: whoever answered goes on where they were, unless they went elsewhere meanwhile.
+  keepFocus(node) {
+    const { activeElement } = document;
+    if (this.isHere && (activeElement === document.body || this.node.contains(activeElement))) node.focus();
   }
 }

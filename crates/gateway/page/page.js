@@ -23,11 +23,29 @@ const VIEWS = [
 // Ends what the view before was about.
 let leaving = new AbortController();
 
+// They stay what they are, for one of them may have the focus: what changes is which of them is shown.
+const links = new Map(VIEWS.map(([path, name]) => [path, el("a", { href: `#/${path}` }, name)]));
+nav.append(el("ul", {}, [...links.values()].map((link) => el("li", {}, link))));
+
 function navigation(current) {
   nav.hidden = !home.isIn();
-  const link = ([path, name]) =>
-    el("li", {}, el("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, name));
-  nav.replaceChildren(el("ul", {}, VIEWS.map(link)));
+  for (const [path, link] of links) {
+    if (path === current) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// Whoever goes somewhere goes on there by keyboard, and hears where that is; who just came is where their browser has them. A view that
+// knows a better place has taken the focus there already.
+let isFirst = true;
+function arrive() {
+  const heading = main.querySelector("h1");
+  const isElsewhere = document.activeElement === main || !main.contains(document.activeElement);
+  if (!isFirst && heading && isElsewhere) {
+    heading.tabIndex = -1;
+    heading.focus();
+  }
+  isFirst = false;
 }
 
 async function show() {
@@ -52,7 +70,9 @@ async function show() {
   const section = el("div", { class: "view", "aria-busy": "true" });
   main.replaceChildren(section);
   try {
-    await view(section, signal, ...rest.map(decodeURIComponent));
+    const shown = view(section, signal, ...rest.map(decodeURIComponent));
+    arrive();
+    await shown;
   } catch (error) {
     if (!signal.aborted && home.isIn()) fill(section, trouble(error));
   }
@@ -73,7 +93,14 @@ function door(error) {
       error ? trouble(error.status === 401 ? "That link is no good any more. Make another one." : error) : null,
     ),
   );
+  arrive();
 }
+
+// It is a place on this page, and no view's address.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
 
 window.addEventListener("hashchange", show);
 window.addEventListener("left", () => {
