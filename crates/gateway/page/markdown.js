@@ -117,7 +117,8 @@ export function markdown(text) {
       // Not deeper: a thousand signs are no thousand boxes.
       blocks.push(el("blockquote", {}, el("p", {}, inline(quoted.join("\n")))));
     } else if (ITEM.test(line)) {
-      const isOrdered = ITEM.exec(line)[2] !== undefined;
+      const [, , number] = ITEM.exec(line);
+      const isOrdered = number !== undefined;
       const items = [];
       for (; at < lines.length && lines[at].trim(); at += 1) {
         const item = ITEM.exec(lines[at]);
@@ -125,7 +126,9 @@ export function markdown(text) {
         else if (item || isBlock(lines[at])) break;
         else items.at(-1).push(lines[at].trim());
       }
-      blocks.push(el(isOrdered ? "ol" : "ul", {}, items.map((item) => el("li", {}, inline(item.join(" "))))));
+      // It begins with the number that it has, such as behind a block of code.
+      const start = isOrdered && Number(number) !== 1 ? Number(number) : null;
+      blocks.push(el(isOrdered ? "ol" : "ul", { start }, items.map((item) => el("li", {}, inline(item.join(" "))))));
     } else if (line.trim()) {
       const paragraph = [line];
       for (at += 1; at < lines.length && !isBlock(lines[at]); at += 1) paragraph.push(lines[at]);
