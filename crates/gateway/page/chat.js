@@ -6,6 +6,10 @@ import { markdown } from "./markdown.js";
 
 // How much of a command's output is shown while it runs, in characters.
 const OUTPUT_MAX = 64 << 10;
+// How much of an answer is read out by itself, in characters.
+const READ_MAX = 2000;
+// How much of what was said first names a conversation, in characters.
+const NAME_MAX = 40;
 // How long a first burst of events may pause and last, and a lost connection is left alone, in milliseconds.
 const QUIET = 150;
 const BURST_MAX = 500;
@@ -108,7 +112,7 @@ export async function chat(view, signal, id) {
 
 class Conversation {
   constructor(id, signal) {
-    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false });
+    Object.assign(this, { id, signal, stream: null, after: null, isWorking: false, isPast: false });
     // Whether a person just turned to it, how often in a row it was not reached, what says so, and which stream is told what waited.
     Object.assign(this, { isFirst: true, failures: 0, lost: null, telling: null, isClosed: false });
     // Ends a pause; lets the stream go, where there is one.
@@ -267,9 +271,10 @@ class Conversation {
   // Shows it, up to an entry.
   recall(past, newest) {
     this.clear();
+    this.isPast = true;
     past.filter(({ entry }) => Number(entry.seq) <= newest).forEach((it) => this.remember(it));
     this.closeText();
-    this.isWorking = false;
+    Object.assign(this, { isPast: false, isWorking: false });
     // What is on its way still is, unless that says that it came.
     for (const it of this.said.values()) {
       Object.assign(it, { isSaid: false, node: it.isBack ? null : this.onItsWay(it) });
@@ -449,8 +454,9 @@ class Conversation {
 
   write(text) {
     if (!this.text) {
-      const words = el("div", { class: "words" });
-      this.put(el("div", { class: "turn agent" }, el("div", { class: "who" }, "Agent"), words));
+      // It is drawn anew with each piece, and is read out once, when it is whole.
+      const words = el("div", { class: "words", "aria-live": "off" });
+      this.put(el("div", { class: "turn agent", "aria-live": "off" }, el("div", { class: "who" }, "Agent"), words));
       this.text = { words, rest: "", last: null, due: null };
     }
     const it = this.text;
@@ -470,6 +476,8 @@ class Conversation {
 
   closeText() {
     if (this.text) this.draw(this.text);
+    // What the journal tells of it is past.
+    if (this.text && !this.isPast) say(`Agent: ${this.text.words.textContent.slice(0, READ_MAX)}`);
     this.text = null;
   }
 

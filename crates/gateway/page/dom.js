@@ -44,9 +44,11 @@ export function diff(text) {
   );
 }
 
-// What a screen reader says next.
+// What a screen reader says next. What comes in one moment is one thing to say: the last of it would be heard alone.
+const next = [];
 export function say(text) {
-  document.getElementById("said").textContent = plain(text);
+  if (next.push(plain(text)) > 1) return;
+  setTimeout(() => (document.getElementById("said").textContent = next.splice(0).join(" ")), 50);
 }
 
 export const trouble = (error) => el("p", { class: "trouble", role: "alert" }, error.message ?? error);

@@ -23,7 +23,8 @@ await see("at rest");
 await shot(page, "errand");
 // All of it stands there once.
 assert.equal(await page.locator(".person").count(), 1);
-assert.equal(await page.getByText("I look first.").count(), 1);
-assert.equal(await page.getByText(DONE).count(), 1);
+const log = page.locator(".log");
+assert.equal(await log.getByText("I look first.").count(), 1);
+assert.equal(await log.getByText(DONE).count(), 1);
 assert.deepEqual(wrong, []);
 await browser.close();
