@@ -38,6 +38,11 @@ function first(events) {
   return next > 0 && begin(all[next]) !== all[0].line + next ? all[next] : all[0];
 }
 
+// Who spoke, as an entry has it and as an event tells it; at a terminal that is whoever owns all this.
+const PAGE = /^owner at the page \(page (\d+)\)$/;
+export const whoOf = (by) => (by?.channel === "page" ? home.speaker(by.id) : by && `${by.role} ${by.name} (${by.channel} ${by.id})`);
+const whoTold = (by) => (PAGE.test(by) ? home.speaker(PAGE.exec(by)[1]) : by);
+
 // What was said in each session and is not acknowledged yet, by its key: it is not lost with the view.
 const unheard = new Map();
 window.addEventListener("left", () => unheard.clear());
@@ -66,7 +71,10 @@ export async function chats(view, signal) {
         start.disabled = true;
         try {
           const body = { directory: where.value.trim(), model: model.value.trim() || null };
-          begun = await home.post("/api/sessions", body);
+          const session = await home.post("/api/sessions", body);
+          // Whoever went elsewhere meanwhile finds it in the list.
+          if (signal.aborted) return;
+          begun = session;
           location.hash = `#/chat/${begun}`;
         } catch (error) {
           start.disabled = false;
@@ -93,10 +101,11 @@ export async function chats(view, signal) {
   };
   const list = sessions.length
     ? el("ul", { class: "list" }, sessions.slice(0, 200).map(line))
-    : el("p", { class: "none" }, "There are none yet. Begin one below.");
-  // Where the list is long, the form stands far below.
-  const toForm = sessions.length > 5 ? button("New conversation", () => where.focus()) : null;
-  fill(view, toForm, list, form);
+    : el("p", { class: "none" }, "There are none yet. Begin one above.");
+  const since = status[0]?.stopped;
+  const stopped = since && el("p", { class: "trouble" }, "Everything is stopped since ", time(since), ". Nothing begins until, at the machine: ", el("code", {}, "bailey estop --release"));
+  // However long the list is, the form is where it is looked for.
+  fill(view, stopped, form, list);
 }
 
 // The one that was begun here last, whose person goes on by keyboard where they write.
@@ -136,6 +145,14 @@ class Conversation {
       }
     });
     this.clear();
+    this.name(`Conversation ${short(id)}`);
+  }
+
+  // A window says which one it is.
+  name(text) {
+    const [line] = plain(text).trim().split("\n");
+    const shown = line.length > NAME_MAX ? `${line.slice(0, NAME_MAX)}…` : line;
+    if (!this.signal.aborted) document.title = `${shown} · Bailey`;
   }
 
   parts() {
@@ -157,7 +174,7 @@ class Conversation {
   }
 
   clear() {
-    Object.assign(this, { calls: new Map(), asks: new Map(), text: null });
+    Object.assign(this, { calls: new Map(), asks: new Map(), text: null, isNamed: false });
     this.log.replaceChildren();
   }
 
@@ -431,6 +448,7 @@ class Conversation {
     const it = this.said.get(key);
     if (!it) return;
     this.said.delete(key);
+    home.known(it.by);
     const { value } = this.words;
     if (it.isBack && `${value}\n`.startsWith(`${it.text}\n`)) this.words.value = value.slice(it.text.length + 1);
     (node ?? it.node ?? this.person(it.text)).classList.remove("sent");
@@ -446,6 +464,8 @@ class Conversation {
 
   person(text, by, isOnItsWay) {
     this.closeText();
+    if (!this.isNamed && text.trim()) this.name(text);
+    this.isNamed = true;
     const kind = `turn person${isOnItsWay ? " sent" : ""}`;
     const node = el("div", { class: kind }, el("div", { class: "who" }, by ?? "You"), el("div", { class: "words" }, text));
     this.put(node);
@@ -513,7 +533,8 @@ class Conversation {
   remember({ entry, payload }) {
     switch (entry.type) {
       case "accepted":
-        return this.heard(entry.key, this.person(payload, entry.by ? `${entry.by.name} (${entry.by.channel})` : null));
+        if (this.said.has(entry.key) && entry.by?.channel === "page") home.known(entry.by.id);
+        return this.heard(entry.key, this.person(payload, whoOf(entry.by)));
       case "reply": {
         const { text, calls = [] } = JSON.parse(payload || "{}");
         if (text) this.write(text);
@@ -567,8 +588,8 @@ class Conversation {
         const mine = [...this.said.values()].find((it) => !it.isSaid && it.text === event.text);
         const isOnItsWay = mine && !mine.isBack;
         if (isOnItsWay) mine.node.remove();
-        const node = this.person(event.text, mine ? null : event.by, isOnItsWay);
-        if (mine) Object.assign(mine, { node, isSaid: true });
+        const node = this.person(event.text, mine ? null : whoTold(event.by), isOnItsWay);
+        if (mine) Object.assign(mine, { node, isSaid: true, by: PAGE.exec(event.by)?.[1] });
         return;
       }
       case "accepted":

@@ -1,6 +1,8 @@
 // What this page asks of its home, and what it shows for being let in. Nothing else here knows the bearer.
 
 const KEY = "bailey.bearer";
+// Which of the browsers that are let in this one is. What it said tells it so.
+const NUMBER = "bailey.number";
 // A browser has six connections to a host, for all its tabs and windows together, and a conversation that is followed keeps one of them.
 // So many are followed at once: the others are for what is asked and said meanwhile.
 const FOLLOWED_MAX = 4;
@@ -15,8 +17,13 @@ export class Refused extends Error {
 
 export const isIn = () => localStorage.getItem(KEY) !== null;
 
+// By which name people know who spoke at the page: the same one as it happens and from the journal.
+export const speaker = (number) => (number === localStorage.getItem(NUMBER) ? "You" : `page ${number}`);
+export const known = (number) => number && localStorage.setItem(NUMBER, number);
+
 export function leave() {
   localStorage.removeItem(KEY);
+  localStorage.removeItem(NUMBER);
   window.dispatchEvent(new Event("left"));
 }
 
@@ -55,6 +62,7 @@ async function ask(path, { body, signal, bearer = localStorage.getItem(KEY) } = 
 // Shows a one-time code, and keeps what it is exchanged for. A code that is no good says nothing of who is let in already.
 export async function enter(code) {
   const { done } = await (await ask("/api/login", { body: { code }, bearer: null })).json();
+  localStorage.removeItem(NUMBER);
   localStorage.setItem(KEY, done);
 }
 
