@@ -27,6 +27,43 @@ export function fill(node, ...children) {
 
 export const button = (text, onclick, kind) => el("button", { type: "button", class: kind, onclick }, text);
 
+// A button for what takes a while: it is not done twice at once. What gave the focus away meanwhile has it again.
+export function worker(text, work, kind) {
+  const node = button(
+    text,
+    async (event) => {
+      const isFocused = document.activeElement === node;
+      node.disabled = true;
+      try {
+        await work(event);
+      } finally {
+        node.disabled = false;
+        if (isFocused && document.activeElement === document.body) node.focus();
+      }
+    },
+    kind,
+  );
+  return node;
+}
+
+// A button for what cannot be taken back: it is pressed a second time, and a double click is one press.
+export function twice(text, work, kind) {
+  let isSure = false;
+  const become = (sure) => {
+    isSure = sure;
+    node.textContent = sure ? `${text}: press again` : text;
+  };
+  const press = ({ detail }) => {
+    if (isSure && detail > 1) return undefined;
+    become(!isSure);
+    return isSure ? say(`Press again: ${text}`) : work();
+  };
+  const node = worker(text, press, kind);
+  // Whoever turns to something else has not meant it.
+  node.addEventListener("blur", () => node.disabled || become(false));
+  return node;
+}
+
 export const time = (text) =>
   text ? el("time", { datetime: text, title: text }, new Date(text).toLocaleString()) : "";
 

@@ -66,7 +66,16 @@ export async function enter(code) {
   localStorage.setItem(KEY, done);
 }
 
-// Lines of JSON, as they come, and what a command remarks to people between them.
+// A line of JSON. What a command remarks to people is none, nor is what was cut off.
+function read(line) {
+  try {
+    return line.startsWith("{") ? JSON.parse(line) : { remark: line };
+  } catch {
+    return { remark: line };
+  }
+}
+
+// All lines, as they come.
 export async function* lines(path, options) {
   const reader = (await ask(path, options)).body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -76,7 +85,7 @@ export async function* lines(path, options) {
       if (done) return;
       const parts = (rest + value).split("\n");
       rest = parts.pop();
-      for (const part of parts) if (part) yield part.startsWith("{") ? JSON.parse(part) : { remark: part };
+      for (const part of parts) if (part) yield read(part);
     }
   } finally {
     reader.cancel().catch(() => {});

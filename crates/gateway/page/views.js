@@ -1,7 +1,7 @@
 // All that is not a conversation: what waits, what was done, what is allowed, what is set.
 
-import { button, diff, el, field, fill, say, short, table, time, trouble } from "./dom.js";
-import { Ask } from "./chat.js";
+import { diff, el, field, fill, say, short, table, time, trouble, twice, worker } from "./dom.js";
+import { Ask, whoOf } from "./chat.js";
 import * as home from "./home.js";
 
 const title = (view, text, ...more) => fill(view, el("div", { class: "bar" }, el("h1", {}, text), more));
@@ -11,36 +11,43 @@ function outcome() {
   const node = el("div", { class: "outcome", role: "status" });
   return {
     node,
-    // What came before an error is shown by `before`.
+    // What came, where all went well. What came before an error is shown by `before`.
     async of(work, done, before = () => null) {
       node.replaceChildren(el("p", { class: "dim" }, "One moment…"));
       try {
         const came = await work();
         node.replaceChildren();
         fill(node, done(came) ?? el("p", {}, "Done."));
+        return came;
       } catch (error) {
         node.replaceChildren();
         fill(node, before(error.lines ?? []), trouble(error));
+        return null;
       }
     },
   };
 }
 
-const again = () => window.dispatchEvent(new Event("hashchange"));
+// How often what others may change is looked at, in milliseconds.
+const LOOK = 3000;
+
+// Shows the view anew, where it was not left meanwhile.
+const again = (signal) => signal.aborted || window.dispatchEvent(new Event("hashchange"));
 
 // With what exit code a command ended whose lines are an answer all the same.
 const codeOf = (lines) => lines.find((line) => line.type === "ended")?.code;
 
 export async function approvals(view, signal) {
   title(view, "Approvals");
-  const questions = await home.list("/api/approvals", { signal });
-  if (questions.length === 0) return fill(view, el("p", { class: "none" }, "Nothing waits for you."));
-  for (const question of questions) {
+  const none = el("p", { class: "none" }, "Nothing waits for you.");
+  // The questions that are shown, and where each is answered.
+  const shown = new Map();
+  const show = (question) => {
     const { id, session, card, target, standing } = question;
     const about = el("p", { class: "dim" }, el("a", { href: `#/chat/${session}` }, `Session ${short(session)}`), ` · ${standing}`);
     if (!card || standing !== "open") {
-      fill(view, el("section", { class: "card" }, el("h2", {}, card?.title ?? target), about));
-      continue;
+      const node = el("section", { class: "card" }, el("h2", {}, card?.title ?? target), about);
+      return shown.set(id, { standing, node });
     }
     // What lasts longer than once is answered in the conversation itself.
     const ask = new Ask({ ...card, once: true, pattern: null }, async (answer, why) => {
@@ -52,13 +59,40 @@ export async function approvals(view, signal) {
       }
     });
     ask.node.prepend(about);
-    fill(view, ask.node);
+    return shown.set(id, { standing, node: ask.node, ask });
+  };
+  const look = async () => {
+    const questions = await home.list("/api/approvals", { signal });
+    const standing = new Map(questions.map((it) => [it.id, it.standing]));
+    for (const [id, { ask, node, ...it }] of shown) {
+      if (standing.get(id) === it.standing || ask?.over || ask?.isBusy) continue;
+      // What was a question stays in sight, for somebody may be reading it.
+      if (ask) ask.answered(standing.get(id) ?? "elsewhere");
+      else node.remove();
+      if (!ask) shown.delete(id);
+    }
+    for (const question of questions.filter((it) => !shown.has(it.id))) {
+      show(question);
+      fill(view, shown.get(question.id).node);
+    }
+    if (shown.size) none.remove();
+    else fill(view, none);
+  };
+  await look();
+  watch(look, signal);
+}
+
+// Looks again and again while somebody sees it; what fails once may not fail the next time.
+async function watch(look, signal) {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, LOOK));
+    if (signal.aborted) return;
+    if (!document.hidden) await look().catch(() => {});
   }
-  return undefined;
 }
 
 const WHAT = {
-  accepted: (entry, payload) => [entry.by ? `${entry.by.name} said` : "You said", payload],
+  accepted: (entry, payload) => [`${whoOf(entry.by) ?? "You"} said`, payload],
   reply: (entry, payload) => [`${entry.provider}/${entry.model} answered`, replied(payload)],
   intent: (entry) => [`${entry.admitted}: ${entry.kind}`, `${entry.target}\n${(entry.reasons ?? []).join("\n")}`],
   outcome: (entry) => [`it ended: ${entry.status}`, entry.reason ?? ""],
@@ -143,7 +177,6 @@ async function timeline(view, signal, id) {
 
 export async function permissions(view, signal) {
   title(view, "Permissions");
-  const rules = await home.list("/api/rules", { signal });
   const met = (matches) =>
     Object.entries(matches ?? {})
       .filter(([, value]) => value !== null && value?.length !== 0)
@@ -156,7 +189,13 @@ export async function permissions(view, signal) {
     el("code", {}, met(rule.matches)),
     rule.tier.replace("_", "-"),
   ];
-  fill(view, table("Rules in force", ["Answer", "Rule", "Why", "What it is about", "Whose"], rules.map(row), "There are none."));
+  const inForce = el("div");
+  const look = async () => {
+    const rules = await home.list("/api/rules", { signal });
+    inForce.replaceChildren(table("Rules in force", ["Answer", "Rule", "Why", "What it is about", "Whose"], rules.map(row), "There are none."));
+  };
+  await look();
+  fill(view, inForce);
 
   const name = el("input", { required: true, placeholder: "mine.toml" });
   const text = el("textarea", { rows: "10", spellcheck: "false", required: true, placeholder: '[[rule]]\nname = "no-curl"\nanswer = "deny"\nmatch = { action = ["exec"], command = ["curl"] }' });
@@ -176,21 +215,41 @@ export async function permissions(view, signal) {
     ];
   };
   const body = (act) => ({ act, name: name.value.trim(), text: text.value });
+  const update = (wanted) =>
+    came.of(
+      () => home.act({ ...wanted, confirm: phrase.value.trim() }, { codes: true }),
+      (lines) => {
+        // What it said stays: it may say what is in force no more.
+        if (lines.some((line) => line.ok)) look().catch(() => {});
+        return shown(lines);
+      },
+      shown,
+    );
+  const needed = (lines) => {
+    const phrase = lines.find((line) => line.dry_run)?.confirm;
+    return phrase && el("p", {}, "It needs the phrase: ", el("code", {}, phrase));
+  };
+  // Where something that was allowed would not be any more, what it is comes first, and a second press.
+  const change = async () => {
+    const wanted = body("update_rules");
+    const anyway = worker("Change the rules anyway", () => update(wanted), "danger");
+    const lines = await came.of(() => home.act(body("try_rules"), { codes: true }), shown, shown);
+    const isBreaking = lines?.some((line) => line.breaking > 0);
+    if (isBreaking) fill(came.node, needed(lines), el("div", { class: "tools anyway" }, anyway));
+    else if (lines) await update(wanted);
+  };
+  const submit = el("button", { type: "submit", class: "strong" }, "Change the rules");
   const form = el(
     "form",
     {
       class: "begin",
-      onsubmit: (event) => {
+      // What was looked at is another text then.
+      oninput: ({ target }) => target !== phrase && form.querySelector(".anyway")?.remove(),
+      onsubmit: async (event) => {
         event.preventDefault();
-        const confirm = phrase.value.trim();
-        came.of(
-          () => home.act({ ...body("update_rules"), confirm }, { codes: true }),
-          (lines) => {
-            if (lines.some((line) => line.ok)) setTimeout(again, 1500);
-            return shown(lines);
-          },
-          shown,
-        );
+        submit.disabled = true;
+        await change();
+        submit.disabled = false;
       },
     },
     el("h2", {}, "Change a rule file"),
@@ -201,18 +260,17 @@ export async function permissions(view, signal) {
     el(
       "div",
       { class: "tools" },
-      button("Show what would change", () =>
+      worker("Show what would change", () =>
         form.reportValidity() &&
         came.of(
           () => home.act(body("try_rules"), { codes: true }),
           (lines) => {
             phrase.value = "";
-            const needed = lines.find((line) => line.dry_run)?.confirm;
-            return [...shown(lines), needed ? el("p", {}, "It needs the phrase: ", el("code", {}, needed)) : null];
+            return [...shown(lines), needed(lines)];
           },
           shown,
         )),
-      el("button", { type: "submit", class: "strong" }, "Change the rules"),
+      submit,
     ),
     came.node,
   );
@@ -226,7 +284,7 @@ export async function audit(view, signal) {
     const isWhole = it?.ok && !codeOf(lines);
     return it && el("p", {}, el("span", { class: `badge ${isWhole ? "ok" : "bad"}` }, isWhole ? "whole" : "damaged"), ` ${it.entries} entries; root ${it.root}`);
   };
-  const verify = button("Verify the journal", () => verified.of(() => home.list("/api/verify", { signal, codes: true }), found, found), "strong");
+  const verify = worker("Verify the journal", () => verified.of(() => home.list("/api/verify", { signal, codes: true }), found, found), "strong");
   title(view, "Audit", verify);
   fill(view, verified.node);
   const entries = await home.list("/api/audit", { signal });
@@ -254,8 +312,9 @@ export async function schedules(view, signal) {
     el(
       "div",
       { class: "tools" },
-      button(`Run ${it.name} now`, () => came.of(() => home.act({ act: "run_schedule", name: it.name }), ([told]) => (location.hash = `#/chat/${told.session}`, null))),
-      button(`Remove ${it.name}`, () => came.of(() => home.act({ act: "remove_schedule", name: it.name }), () => (again(), null)), "danger"),
+      // Whoever went elsewhere meanwhile stays there.
+      worker(`Run ${it.name} now`, () => came.of(() => home.act({ act: "run_schedule", name: it.name }), ([told]) => (signal.aborted || (location.hash = `#/chat/${told.session}`), null))),
+      twice(`Remove ${it.name}`, () => came.of(() => home.act({ act: "remove_schedule", name: it.name }), () => (again(signal), null)), "danger"),
     ),
   ];
   fill(view, table("Tasks by the clock", ["Name", "When", "Next", "What", "May", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
@@ -269,7 +328,7 @@ export async function schedules(view, signal) {
       onsubmit: (event) => {
         event.preventDefault();
         const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value, tokens: tokens.value ? Number(tokens.value) : null, may: may.value.split("\n").map((line) => line.trim()).filter(Boolean) };
-        came.of(() => home.act(body), () => (again(), null));
+        came.of(() => home.act(body), () => (again(signal), null));
       },
     },
     el("h2", {}, "Another one"),
@@ -305,9 +364,10 @@ export async function settings(view, signal) {
   const [all, walls, browsers, people, tools] = await Promise.all(
     ["settings", "walls", "browsers", "people", "tools"].map((name) => home.list(`/api/${name}`, { signal, codes: name === "walls" }).catch((error) => error)),
   );
+  const own = (it) => (home.speaker(String(it.login)) === "You" ? [it.name, " ", el("span", { class: "badge ok" }, "this browser")] : it.name);
   const part = (lines, show) => fill(view, lines instanceof Error ? trouble(lines) : show(lines));
-  part(browsers, (lines) => table("Who is let in at this page", ["Number", "What", "Name", "Since", "Seen"], lines.map((it) => [it.login, it.kind, it.name, time(it.since), time(it.seen)]), "Nobody."));
-  fill(view, el("div", { class: "tools" }, button("Log this browser out", async () => {
+  part(browsers, (lines) => table("Who is let in at this page", ["Number", "What", "Name", "Since", "Seen"], lines.map((it) => [it.login, it.kind, own(it), time(it.since), time(it.seen)]), "Nobody."));
+  fill(view, el("div", { class: "tools" }, worker("Log this browser out", async () => {
     await home.post("/api/logout", {}).catch(() => {});
     home.leave();
   }, "danger")));
@@ -334,23 +394,44 @@ export async function logs(view, signal) {
   const came = outcome();
   const reason = el("input", { autocomplete: "off" });
   title(view, "Logs");
-  const [status, lines] = await Promise.all([home.list("/api/status", { signal }), home.list("/api/logs", { signal })]);
-  const it = status[0] ?? {};
+  const [about, channels, log] = ["p", "div", "div"].map((name) => el(name));
+  // What is wanted in a hurry waits for nothing.
   fill(
     view,
-    el("p", {}, `Bailey ${it.version}, process ${it.pid}, since `, time(it.since), `; ${it.sessions?.length ?? 0} sessions run.`),
-    table("Channels", ["Name", "State", "Last word"], (it.channels ?? []).map((one) => [one.name, one.up ? "up" : "down", one.note]), "There are no channels."),
+    about,
     el(
       "section",
       { class: "card" },
       el("h2", {}, "Stop everything"),
       el("p", { class: "dim" }, "All that any agent of this home does ends at once. Nothing begins until it is released at the machine itself."),
       field("Why", reason),
-      el("div", { class: "tools" }, button("Stop everything", () => came.of(() => home.act({ act: "estop", reason: reason.value }), stopped, stopped), "danger"), button("Make a copy of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n"))))),
+      el(
+        "div",
+        { class: "tools" },
+        twice("Stop everything", () => came.of(() => home.act({ act: "estop", reason: reason.value }), stopped, stopped), "danger"),
+        worker("Make a copy of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n")))),
+      ),
       came.node,
     ),
+    channels,
+    log,
   );
-  // What it says in a sentence is the same once more.
-  const row = ({ time: at, level, message, what, ...more }) => [time(at), what.replaceAll("_", " "), el("code", {}, Object.entries(more).map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" "))];
-  fill(view, table("What happened to the daemon", ["When", "What", "More"], lines.reverse().map(row), "Nothing yet."));
+  const part = async (node, name, show) => fill(node, await home.list(`/api/${name}`, { signal }).then(show, trouble));
+  await Promise.all([
+    part(channels, "status", ([it = {}]) => {
+      fill(about, `Bailey ${it.version}, process ${it.pid}, since `, time(it.since), `; ${it.sessions?.length ?? 0} sessions run.`);
+      return table("Channels", ["Name", "State", "Last word"], (it.channels ?? []).map((one) => [one.name, one.up ? "up" : "down", one.note]), "There are no channels.");
+    }),
+    part(log, "logs", (lines) => table("What happened to the daemon", ["When", "Level", "What", "More"], lines.reverse().map(logged), "Nothing yet.")),
+  ]);
+}
+
+const LEVELS = { error: "bad", warn: "ask" };
+
+// A line of the log. What it says in a sentence is the same once more; what is none, such as one that was cut off, is what it is.
+function logged({ time: at, level, message, what, remark, ...more }) {
+  if (remark !== undefined) return ["", "", "", el("code", {}, remark)];
+  const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+  const rest = Object.entries(more).map(([key, value]) => `${key}=${text(value)}`);
+  return [time(at), level && el("span", { class: `badge ${LEVELS[level] ?? ""}` }, level), String(what ?? "").replaceAll("_", " "), el("code", {}, rest.join(" "))];
 }

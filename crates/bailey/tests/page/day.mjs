@@ -56,7 +56,7 @@ assert.match(words, /\[image: private\]/);
 assert.match(words, /\\u\{202e\}txet/);
 assert.equal(await page.locator(".agent img, .agent script, .agent [onerror], .agent a[href^=javascript]").count(), 0);
 assert.equal(await page.locator(".agent pre code").last().innerText(), "fn main() {}");
-assert.equal(await page.title(), "Chat · Bailey");
+assert.equal(await page.title(), "write b.txt, and read the notes · Bailey");
 await page.locator("details.tool summary").first().click();
 await accessible(page, "a conversation");
 await shot(page, "chat");
@@ -124,10 +124,13 @@ const phrase = await page.locator(".outcome p code").last().innerText();
 await accessible(page, "a change of the rules");
 await shot(page, "rules");
 await page.getByRole("button", { name: "Change the rules" }).click();
-await page.locator(".outcome .diff").waitFor();
+const anyway = page.getByRole("button", { name: "Change the rules anyway" });
+await anyway.waitFor();
+await accessible(page, "a change of the rules that takes a second press");
 await page.getByLabel("The phrase").fill(phrase);
-await page.getByRole("button", { name: "Change the rules" }).click();
+await anyway.click();
 await page.getByRole("cell", { name: "no-notes" }).waitFor();
+await page.locator(".outcome .diff").waitFor();
 
 // Another page, of another origin on this machine, is answered nothing and frames nothing. A server that does not defend itself is
 // asked by it all the same, and what the model said takes it over where it is taken for HTML: the attacks are live.

@@ -13,6 +13,7 @@ const ID = "01JZZZZZZZZZZZZZZZZZZZZZZZ";
 const views = {};
 const acts = {};
 const said = [];
+const done = [];
 let take = (response) => response.writeHead(202).end("{}");
 let enter = (response) => response.end('{"done":"bearer"}');
 let looking = null;
@@ -29,14 +30,18 @@ let away = false;
 // Whether nobody is let in.
 let refuse = false;
 
-const ndjson = (lines) => lines.map((it) => `${JSON.stringify(it)}\n`).join("");
+const ndjson = (lines) => typeof lines === "string" ? lines : lines.map((it) => `${JSON.stringify(it)}\n`).join("");
 const body = async (request) => JSON.parse(Buffer.concat(await request.toArray()).toString());
 const server = http.createServer(async (request, response) => {
   const [path, query] = request.url.split("?");
   const name = path.replace("/api/", "");
   if (path === "/api/login") return enter(response);
   if (refuse && path.startsWith("/api/")) return response.writeHead(401).end('{"error":"log in"}');
-  if (path === "/api/do") return response.end(ndjson(acts[(await body(request)).act]));
+  if (path === "/api/do") {
+    done.push(await body(request));
+    await new Promise((begun) => setTimeout(begun, slowness));
+    return response.end(ndjson(acts[done.at(-1).act]));
+  }
   if (path.startsWith("/api/streams/")) {
     said.push({ ...(await body(request)), stream: path.split("/")[3] });
     return take(response);
@@ -56,6 +61,7 @@ const server = http.createServer(async (request, response) => {
   if (path.startsWith("/api/")) {
     if (name === `sessions/${ID}`) recalls += 1;
     await new Promise((done) => setTimeout(done, slowness));
+    if (request.method === "POST") return response.end(JSON.stringify({ done: ID }));
     return response.end(ndjson(views[name] ?? []));
   }
   const file = path === "/" ? "index.html" : path.slice(1);
@@ -109,6 +115,12 @@ views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/mode
 await page.goto(process.env.LINK);
 await see("the one");
 assert.equal(await page.locator("main .trouble").count(), 0);
+// A new one is begun in front of all that there are; that everything is stopped is said here, too.
+assert.equal(await page.locator("main .begin + .list").count(), 1);
+views.status[0].stopped = "2026-01-01T00:00:00Z";
+await go("");
+await see("Everything is stopped since");
+delete views.status[0].stopped;
 for (const [code, words] of [[5, "It ended before it was done (exit code 5)"], [null, "It took too long and was ended"]]) {
   views.sessions = [{ type: "ended", code }];
   await go("sessions");
@@ -216,6 +228,34 @@ await see("at rest");
 assert.equal(said.at(-1), told, "it was said again");
 assert.deepEqual((await persons()).slice(-1), ["told by the same one"]);
 assert.equal((await persons()).length, 3);
+// The same person has the same name as it happens and from the journal, and a window that of its conversation.
+assert.equal(await page.title(), "what was asked · Bailey");
+const mine = await say("mine");
+happens({ type: "said", text: "mine", by: "owner at the page (page 7)" });
+turn(mine.key);
+happens({ type: "said", text: "another's", by: "owner at the page (page 8)" });
+happens({ type: "said", text: "in another tab", by: "owner at the page (page 7)" });
+happens({ type: "said", text: "a phone's", by: "user Ann (phone 12)" });
+await page.locator(".person").getByText("a phone's").waitFor();
+const names = async () => (await page.locator(".person .who").allInnerTexts()).slice(-4);
+assert.deepEqual(await names(), ["You", "page 8", "You", "user Ann (phone 12)"]);
+const by = (channel, id, name = "at the page", role = "owner") => ({ channel, id, name, role });
+const kept_before = views[`sessions/${ID}`];
+views[`sessions/${ID}`] = [["7", "mine"], ["8", "another's"], ["7", "in another tab"]]
+  .map(([id, payload]) => ({ entry: { seq: "1", type: "accepted", by: by("page", id) }, payload }))
+  .concat({ entry: { seq: "1", type: "accepted", by: by("phone", "12", "Ann", "user") }, payload: "a phone's" });
+await page.reload();
+await see("at rest");
+assert.deepEqual(await names(), ["You", "page 8", "You", "user Ann (phone 12)"]);
+await page.getByRole("link", { name: "Timeline" }).click();
+for (const name of ["You said", "page 8 said", "user Ann (phone 12) said"]) await see(name);
+views.browsers = [7, 8].map((login) => ({ login, kind: "browser", name: `Firefox ${login}`, since: "", seen: "" }));
+await go("settings");
+assert.equal(await page.getByRole("row", { name: "this browser" }).getByText("Firefox 7").count(), 1);
+views[`sessions/${ID}`] = kept_before;
+await go(`chat/${ID}`);
+await see("at rest");
+
 // Who leaves the view meanwhile finds it on its way.
 const left = await say("and I am off");
 await page.getByRole("link", { name: "Timeline" }).click();
@@ -391,13 +431,31 @@ await page.goto(`${base}/#/chat/${ID}`);
 await see("at rest");
 
 // A long answer is drawn block by block, and is in the end what it is when it is drawn at once.
-const text = "# One\n\n- a\n- b\n\n1. c\n\n```js\nlet x;\n\n# no heading\n```\n> q\n> r\n\nthe **end**\n";
+const text = "# One\n\n- a\n- b\n\n1. c\n\n2) d\n3) e\n\n```js\nlet x;\n\n# no heading\n```\n> q\n> r\n\nthe **end**\n";
+// It is read out once, when it is whole.
+await page.evaluate(() => {
+  globalThis.heard = [];
+  const hears = (records) => {
+    for (const { target } of records) {
+      const region = target.nodeType === 1 ? target.closest("[aria-live]") : target.parentElement?.closest("[aria-live]");
+      if (region?.getAttribute("aria-live") !== "off") globalThis.heard.push((region ?? target).textContent);
+    }
+  };
+  const all = { childList: true, subtree: true, characterData: true };
+  for (const node of [document.querySelector(".log"), document.getElementById("said")]) new MutationObserver(hears).observe(node, all);
+});
 for (const sign of text) {
   happens({ type: "text", text: sign });
   await new Promise((done) => setTimeout(done, 15));
 }
 happens({ type: "end", reason: "answered", error: null });
 await see("at rest");
+await page.waitForFunction(() => globalThis.heard.at(-1).endsWith("The agent has answered."));
+const read_out = (await page.evaluate(() => globalThis.heard)).filter((it) => it.includes("no heading"));
+assert.equal(read_out.filter((it) => it.startsWith("Agent: ")).length, 1, JSON.stringify(read_out));
+assert.ok(read_out.length <= 2, `it was read out ${read_out.length} times`);
+assert.equal(await page.locator(".agent ol").last().getAttribute("start"), "2");
+assert.equal(await page.locator(".agent ol").first().getAttribute("start"), null);
 const [drawn, whole] = await page.evaluate(async (text) => {
   const { markdown } = await import("/markdown.js");
   const node = document.createElement("div");
@@ -425,6 +483,7 @@ const stop = async (lines) => {
   acts.estop = lines;
   await go("logs");
   await page.getByRole("button", { name: "Stop everything" }).click();
+  await page.getByRole("button", { name: "Stop everything: press again" }).click();
 };
 await stop([{ barred: true, ended: 1, left: [left_over], milliseconds: 2100 }, { type: "ended", code: 1 }]);
 await see("is in use by process 4711, bailey chat");
@@ -439,12 +498,39 @@ assert.equal(await page.locator(".outcome .trouble").count(), 0);
 
 // Where how a command ended is a part of its answer, the rest of it is shown, too.
 acts.update_rules = [{ file: "x.toml", diff: "+a\n", warnings: [] }, { type: "ended", code: 3 }];
+acts.try_rules = [{ judged: 9, changed: 0, breaking: 0 }];
 await go("permissions");
 await page.getByLabel("Name of the file").fill("x.toml");
 await page.getByLabel("Its whole text").fill("a");
 await page.getByRole("button", { name: "Change the rules" }).click();
 await page.locator(".outcome .diff").waitFor();
 await see("Nothing is in force by this (exit code 3).");
+// What came of a change stays, with what it warned of, and the rules in force are those that are; where what was allowed would not be, it
+// takes a second press.
+const sum = { judged: 9, changed: 2, breaking: 2 };
+acts.try_rules = [{ file: "x.toml", diff: "+a\n", warnings: [] }, sum, { dry_run: true, confirm: "a phrase" }];
+acts.update_rules = [{ file: "x.toml", diff: "+a\n", warnings: ["the default rules are in force no more"] }, sum, { ok: true }];
+const updates = () => done.filter((it) => it.act === "update_rules");
+const updated = updates().length;
+await page.getByRole("button", { name: "Change the rules" }).click();
+await see("2 that were allowed would not be.");
+await see("a phrase");
+const anyway = page.getByRole("button", { name: "Change the rules anyway" });
+await anyway.waitFor();
+assert.equal(updates().length, updated);
+await page.getByLabel("Its whole text").fill("b");
+assert.equal(await anyway.count(), 0, "that was another text");
+await page.getByRole("button", { name: "Change the rules" }).click();
+await page.getByLabel("The phrase").fill("a phrase");
+views.rules = [{ name: "the new one", answer: "deny", tier: "user" }];
+await anyway.click();
+await page.getByRole("cell", { name: "the new one" }).waitFor();
+assert.equal(updates().length, updated + 1);
+assert.deepEqual([updates().at(-1).text, updates().at(-1).confirm], ["b", "a phrase"]);
+await page.waitForTimeout(2000);
+await see("the default rules are in force no more");
+await see("in force");
+
 views.verify = [{ ok: true, entries: 7, root: "00" }, { type: "error", error: "the witness does not answer" }, { type: "ended", code: 1 }];
 views.audit = [];
 await go("audit");
@@ -463,6 +549,36 @@ await go("settings");
 await see("It ended before it was done (exit code 2)");
 assert.equal(await page.getByText("Nothing is known of them.").count(), 0);
 
+// Whoever goes somewhere by keyboard goes on there, and nothing takes the focus from who just came; the way past the navigation is no
+// view's address.
+const focused = () => page.evaluate(() => document.activeElement.textContent);
+await go("budgets");
+assert.equal(await page.evaluate(() => document.activeElement === document.body), true);
+await page.getByRole("link", { name: "Audit" }).focus();
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => document.activeElement.tagName === "H1");
+assert.equal(await focused(), "Audit");
+assert.equal(await page.locator("nav [aria-current]").innerText(), "Audit");
+await page.getByText("Skip to content").focus();
+await page.keyboard.press("Enter");
+assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+assert.ok(page.url().endsWith("#/audit"), page.url());
+// So does whoever answers.
+const card = { title: "read x", reasons: [], parts: [], caveats: [], reasoned: false };
+views.approvals = [{ id: "q1", session: ID, card, target: "x", standing: "open" }];
+acts.approve = [];
+await go("approvals");
+await page.getByRole("button", { name: "Yes, this once" }).focus();
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => document.activeElement.textContent === "Answered: yes");
+// What is answered elsewhere has no buttons any more, and what is asked meanwhile is there.
+views.approvals = [{ id: "q2", session: ID, card: { ...card, title: "read y" }, target: "y", standing: "open" }];
+await page.getByRole("heading", { name: "read y" }).waitFor();
+assert.equal(await page.getByRole("button", { name: "No", exact: true }).count(), 1);
+views.approvals = [];
+await see("Answered: elsewhere");
+assert.equal(await page.getByRole("button", { name: "No", exact: true }).count(), 0);
+
 // Money as people count it, and a log whose lines have their time.
 views.budget = [{ today: [{ unit: "tokens", used: "1200" }, { unit: "USD", used: "1250000001" }], limits: [{ span: "day", unit: "USD", limit: "5000000000" }] }];
 await go("budgets");
@@ -471,9 +587,51 @@ views.logs = [{ time: "2026-01-02T03:04:05Z", level: "info", what: "page_begun",
 await go("logs");
 await page.locator("td time[datetime='2026-01-02T03:04:05Z']").waitFor();
 assert.equal(await page.locator("td code").last().innerText(), "pid=7");
+// One that was cut off hides none of the others, and what was not done is seen to be that.
+const error = { time: "2026-01-02T03:04:06Z", level: "error", what: "not_stopped", message: "not stopped" };
+views.logs = `${JSON.stringify(views.logs[0])}\n{"time":"2026-01-0\n${JSON.stringify(error)}\n`;
+await go("logs");
+assert.deepEqual((await page.locator("td code").allInnerTexts()).slice(-3), ["", '{"time":"2026-01-0', "pid=7"]);
+assert.equal(await page.locator("td .badge.bad").innerText(), "error");
+// What stops everything waits for none of them, and for no double click; nothing is done twice at once.
+slowness = 2000;
+await page.goto("about:blank");
+await page.goto(`${base}/#/logs`);
+acts.estop = [{ barred: true, ended: 3, left: [], milliseconds: 9 }];
+acts.backup = [{ copy: "/home/copies/1" }];
+const before_all = done.length;
+await page.getByRole("button", { name: "Stop everything" }).dblclick();
+await page.getByRole("button", { name: "Make a copy of the home" }).dblclick();
+assert.equal(await page.locator("table").count(), 0, "it came too late to be a test");
+await see("/home/copies/1");
+assert.deepEqual(done.slice(before_all).map((it) => it.act), ["backup"]);
+slowness = 0;
+// The same of tasks by the clock; and whoever goes elsewhere meanwhile stays there.
+views.schedules = [{ name: "nightly", cron: "0 3 * * *", next: "", task: "x", may: [], tokens: null }];
+acts.run_schedule = [{ session: ID }];
+acts.remove_schedule = [];
+await go("schedules");
+await page.getByRole("button", { name: "Remove nightly" }).dblclick();
+await page.getByRole("button", { name: "Remove nightly: press again" }).waitFor();
+await page.getByLabel("When, in the five").focus();
+await page.getByRole("button", { name: "Remove nightly", exact: true }).waitFor();
+slowness = 1000;
+await page.getByRole("button", { name: "Run nightly now" }).dblclick();
+await page.getByRole("link", { name: "Budgets" }).click();
+await page.waitForTimeout(1500);
+assert.ok(page.url().endsWith("#/budgets"), page.url());
+assert.deepEqual(done.slice(before_all + 1).map((it) => it.act), ["run_schedule"]);
+views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", tokens_used: "1", updated: "2026-01-01T00:00:00Z" }];
+await page.getByRole("link", { name: "Chat" }).click();
+await see("A new one");
+await page.getByLabel("Project, on the machine").fill("/p");
+await page.keyboard.press("Enter");
+await page.getByRole("link", { name: "Budgets" }).click();
+await page.waitForTimeout(1500);
+assert.ok(page.url().endsWith("#/budgets"), page.url());
+slowness = 0;
 
 // A link that was used lets nobody in, and sends nobody away who is in.
-views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", tokens_used: "1", updated: "2026-01-01T00:00:00Z" }];
 enter = (response) => response.writeHead(401).end('{"error":"log in"}');
 const come = async () => {
   await page.goto("about:blank");
@@ -482,7 +640,7 @@ const come = async () => {
 };
 await come();
 await see("the one");
-assert.equal(await page.evaluate(() => localStorage.length), 1);
+assert.equal(await page.evaluate(() => localStorage.getItem("bailey.bearer")), "bearer");
 assert.ok(!page.url().includes("code="), "it stands in the history");
 // Where this browser is logged out in one tab, the others show nothing of the home any more: at once, and also where a tab learns it by
 // an answer alone.
