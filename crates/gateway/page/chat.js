@@ -17,6 +17,8 @@ const PAUSE_MIN = 500;
 const PAUSE_MAX = 15000;
 // How often a conversation for which there is no connection looks whether there is one.
 const PAUSE_PLACE = 2000;
+// How long what is pressed meanwhile waits for one.
+const OPEN_MAX = 3000;
 
 const wait = (time, signal) =>
   new Promise((done) => {
@@ -125,7 +127,7 @@ class Conversation {
     // Whether a person just turned to it, how often in a row it was not reached, what says so, and which stream is told what waited.
     Object.assign(this, { isFirst: true, failures: 0, lost: null, telling: null, isClosed: false });
     // Ends a pause; lets the stream go, where there is one.
-    Object.assign(this, { wake: null, letGo: null });
+    Object.assign(this, { wake: null, letGo: null, opened: Promise.withResolvers() });
     this.said = unheard.get(id) ?? new Map();
     unheard.set(id, this.said);
     // What had come back into the box went with it.
@@ -235,6 +237,7 @@ class Conversation {
         left.abort();
         back();
       }
+      if (this.stream) this.opened = Promise.withResolvers();
       this.stream = null;
       if (isLetGo) {
         this.is("connects");
@@ -300,6 +303,7 @@ class Conversation {
 
   async hear(events) {
     const burst = [];
+    const hasCome = this.after === null;
     const wanted = () => {
       const came = events.next();
       // Who has left by then asks no more how it ended.
@@ -330,7 +334,9 @@ class Conversation {
       await gather(() => past.then(() => null));
       this.recall(await past, Number(first(burst)?.seq ?? Infinity));
     }
+    this.isPast = hasCome;
     burst.forEach((event) => this.happens(event));
+    this.isPast = false;
     this.shown();
     this.sayAgain();
     for (;;) {
@@ -373,6 +379,11 @@ class Conversation {
 
   async op(op) {
     try {
+      // Whoever presses something in a window that has no connection just now is about to have one.
+      if (!this.stream && !this.isClosed) {
+        this.first();
+        await Promise.race([this.opened.promise, wait(OPEN_MAX, this.signal)]);
+      }
       if (!this.stream) throw new Error("There is no connection to the session just now.");
       await home.post(`/api/streams/${this.stream}`, op);
       return true;
@@ -496,9 +507,13 @@ class Conversation {
 
   closeText() {
     if (this.text) this.draw(this.text);
-    // What the journal tells of it is past.
-    if (this.text && !this.isPast) say(`Agent: ${this.text.words.textContent.slice(0, READ_MAX)}`);
+    if (this.text) this.aloud(`Agent: ${this.text.words.textContent.slice(0, READ_MAX)}`);
     this.text = null;
+  }
+
+  // What was there already when somebody came is not read out.
+  aloud(text) {
+    if (!this.isPast) say(text);
   }
 
   call(id, tool, target) {
@@ -573,6 +588,7 @@ class Conversation {
     switch (event.type) {
       case "stream":
         this.stream = event.stream;
+        this.opened.resolve();
         this.failures = 0;
         this.lost?.remove();
         this.lost = null;
@@ -655,7 +671,7 @@ class Conversation {
         this.isWorking = false;
         if (event.error) this.note(event.error, "trouble");
         else if (event.reason !== "answered") this.note(`The turn ended: ${event.reason}.`);
-        say(event.reason === "answered" ? "The agent has answered." : `The turn ended: ${event.reason}.`);
+        this.aloud(event.reason === "answered" ? "The agent has answered." : `The turn ended: ${event.reason}.`);
         break;
       default:
         return;

@@ -102,6 +102,7 @@ const hold = (name, how, taken) =>
 
 // A place among those that are followed, in the same way. Whoever a person just turned to takes another's where none is free.
 export async function place(isFirst, taken) {
+  if (!navigator.locks) return () => {};
   const names = Array.from({ length: FOLLOWED_MAX }, (_, at) => `bailey.followed.${at}`);
   for (const name of names) {
     const back = await hold(name, { ifAvailable: true }, taken);

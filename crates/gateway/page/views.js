@@ -29,7 +29,7 @@ function outcome() {
 }
 
 // How often what others may change is looked at, in milliseconds.
-const LOOK = 3000;
+const LOOK = 5000;
 
 // Shows the view anew, where it was not left meanwhile.
 const again = (signal) => signal.aborted || window.dispatchEvent(new Event("hashchange"));

@@ -422,7 +422,9 @@ for (const window of [page, ...windows]) {
   await window.waitForFunction(() => !document.querySelector(".sent"));
   assert.ok(followed.size <= 4);
 }
-assert.ok((await Promise.all(windows.map((window) => window.getByText("Other windows of this browser").count()))).includes(1));
+const crowded = await Promise.all(windows.map((window) => window.getByText("Other windows of this browser").count()));
+await windows[crowded.indexOf(1)].getByRole("button", { name: "Changes" }).click();
+await until(() => said.at(-1).op === "changes");
 await Promise.all(windows.map((window) => window.close()));
 await page.evaluate(() => window.dispatchEvent(new Event("focus")));
 await until(() => followed.size === 1);
@@ -463,6 +465,15 @@ const [drawn, whole] = await page.evaluate(async (text) => {
   return [[...document.querySelectorAll(".agent .words")].at(-1).innerHTML, node.innerHTML];
 }, text);
 assert.equal(drawn, whole);
+// Whoever comes later hears nothing of it.
+looking = null;
+await page.reload();
+await until(() => looking);
+happens({ type: "text", text: "all of it" });
+happens({ type: "end", reason: "answered", error: null });
+await page.locator(".agent").getByText("all of it").waitFor();
+await page.waitForTimeout(200);
+assert.equal(await page.locator("#said").innerText(), "");
 // What begins many times and never ends takes no longer than it is long.
 const slow = await page.evaluate(async () => {
   const { markdown } = await import("/markdown.js");
