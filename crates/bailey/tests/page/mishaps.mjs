@@ -605,9 +605,10 @@ await go("logs");
 assert.deepEqual((await page.locator("td code").allInnerTexts()).slice(-3), ["", '{"time":"2026-01-0', "pid=7"]);
 assert.equal(await page.locator("td .badge.bad").innerText(), "error");
 // What stops everything waits for none of them, and for no double click; nothing is done twice at once.
-slowness = 2000;
+slowness = 4000;
 await page.goto("about:blank");
 await page.goto(`${base}/#/logs`);
+await page.getByRole("button", { name: "Stop everything" }).waitFor({ timeout: 3500 });
 acts.estop = [{ barred: true, ended: 3, left: [], milliseconds: 9 }];
 acts.backup = [{ copy: "/home/copies/1" }];
 const before_all = done.length;
