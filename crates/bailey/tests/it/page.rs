@@ -14,7 +14,7 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
+    slice, thread,
     time::{Duration, Instant},
 };
 
@@ -510,17 +510,21 @@ fn what_http_lets_clients_say_otherwise_is_the_same_here() {
     }
     // Whoever asks for the head of something gets that alone.
     for path in ["/", "/page.js", "/healthz"] {
-        let [head, get] =
-            ["HEAD", "GET"].map(|method| ask(port, &format!("{method} {path}"), &[host.clone()], None));
+        let [head, get] = ["HEAD", "GET"]
+            .map(|method| ask(port, &format!("{method} {path}"), slice::from_ref(&host), None));
         assert_eq!((head.status, head.body.as_str(), get.status), (200, "", 200), "{path}: {head:?}");
         let length = format!("content-length: {}", get.body.len());
         assert!(head.head.contains(&length) && get.head.contains(&length), "{path}: {head:?}");
     }
-    assert_eq!(ask(port, "HEAD /api/status", &[host.clone()], None).status, 404);
+    assert_eq!(ask(port, "HEAD /api/status", slice::from_ref(&host), None).status, 404);
     // A target that is a whole address says whom it is for.
     for (target, status) in [(format!("http://127.0.0.1:{port}/"), 200), ("http://evil.example/".into(), 421)]
     {
-        assert_eq!(ask(port, &format!("GET {target}"), &[host.clone()], None).status, status, "{target}");
+        assert_eq!(
+            ask(port, &format!("GET {target}"), slice::from_ref(&host), None).status,
+            status,
+            "{target}"
+        );
     }
     // A link elsewhere leads here, and to nothing that says anything.
     for (path, status) in [("/", 200), ("/api/status", 403)] {
