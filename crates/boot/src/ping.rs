@@ -27,10 +27,8 @@ pub(crate) fn ping(home: &Path) -> io::Result<(u64, bool)> {
     let asked = stream.write_all(QUESTION);
     let mut answer = String::new();
     let heard = BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer);
-    if answer.is_empty() {
-        asked.and(heard)?;
-    }
-    life(&answer).ok_or_else(|| io::Error::other("the answer is none of a daemon's"))
+    let wrong = || io::Error::other("the answer is none of a daemon's");
+    life(&answer).ok_or_else(|| asked.and(heard).err().unwrap_or_else(wrong))
 }
 
 /// The number after `"pid":`, which is 0 of who names none, such as one that refuses for want of places: any answer is life.
