@@ -1,6 +1,6 @@
 // A conversation: what was said and done before, from the journal, and what happens now, from the session's events.
 
-import { button, diff, el, field, fill, plain, say, short, time, trouble } from "./dom.js";
+import { button, diff, el, field, fill, plain, say, short, time, trouble, worker } from "./dom.js";
 import * as home from "./home.js";
 import { markdown } from "./markdown.js";
 
@@ -176,7 +176,7 @@ class Conversation {
   }
 
   clear() {
-    Object.assign(this, { calls: new Map(), asks: new Map(), text: null, isNamed: false });
+    Object.assign(this, { calls: new Map(), asks: new Map(), text: null, isNamed: false, offer: null });
     this.log.replaceChildren();
   }
 
@@ -623,6 +623,7 @@ class Conversation {
         this.write(event.text);
         return;
       case "call":
+        this.outdate();
         this.isWorking = true;
         // The journal may have told of it a moment ago.
         if (this.calls.get(event.call)?.isOver ?? true) this.call(event.call, event.tool, event.target);
@@ -653,6 +654,10 @@ class Conversation {
         return;
       case "merged":
         this.note(`${event.direction}: ${event.files.join(", ") || "nothing"}`);
+        this.outdate();
+        if (event.direction === "apply" && event.files.length) {
+          this.put(this.offered(worker("Take it back", () => this.op({ op: "undo" }))));
+        }
         event.conflicts.forEach((it) => this.note(it, "trouble"));
         return;
       case "failed":
@@ -692,8 +697,6 @@ class Conversation {
   changes({ diff: text, files, red, reasons }) {
     this.closeText();
     if (files.length === 0) return this.note("Nothing in the project is changed.");
-    const apply = button("Apply to the project", () => this.op({ op: "apply" }), "strong");
-    const undo = button("Take the last apply back", () => this.op({ op: "undo" }));
     const card = el(
       "section",
       { class: "card", role: "group", "aria-label": "Changes of this session" },
@@ -701,9 +704,26 @@ class Conversation {
       red.length ? el("p", { class: "trouble" }, `Asked about one by one: ${red.join(", ")}`) : null,
       reasons.map((reason) => el("p", { class: "dim" }, reason)),
       diff(text),
-      el("div", { class: "tools" }, apply, undo),
+      this.offered(worker("Apply to the project", () => this.op({ op: "apply" }), "strong")),
     );
     return this.put(card);
+  }
+
+  // What can be done about what is shown, as long as nothing else is there: whoever presses it means what they see.
+  offered(what) {
+    this.outdate();
+    this.offer = el("div", { class: "tools" }, what);
+    return this.offer;
+  }
+
+  outdate() {
+    const { offer } = this;
+    if (!offer) return;
+    const hadFocus = offer.contains(document.activeElement);
+    const why = el("span", { class: "dim", tabindex: "-1" }, "Something was done since then. “Changes” shows what there is now.");
+    offer.replaceChildren(why);
+    if (hadFocus) why.focus();
+    this.offer = null;
   }
 }
 

@@ -70,8 +70,19 @@ await shot(page, "changes");
 await page.getByRole("button", { name: "Changes" }).click();
 await changes.nth(1).waitFor();
 await accessible(page, "changes that are looked at twice");
-await changes.first().getByRole("button", { name: "Apply to the project" }).click();
+// What was shown before is applied no more: somebody may press it for what they see there.
+const apply = page.getByRole("button", { name: "Apply to the project" });
+assert.equal(await changes.first().getByText("Something was done since then").count(), 1);
+assert.equal(await apply.count(), 1);
+await apply.click();
 await see("apply: b.txt");
+assert.equal(await apply.count(), 0);
+await page.getByRole("button", { name: "Take it back" }).click();
+await see("undo: b.txt");
+assert.equal(await page.getByRole("button", { name: "Take it back" }).count(), 0);
+await page.getByRole("button", { name: "Changes" }).click();
+await apply.click();
+await page.getByRole("button", { name: "Take it back" }).waitFor();
 
 // Who comes back finds all of it, once; and goes on.
 await page.reload();
