@@ -58,7 +58,7 @@ impl Hands {
             let cancel = hands.scope.cancel().clone();
             let turn = Loop { calls_max: most };
             let turn = turn.part(&hands, &mut delegate.context);
-            // What it began ends with it: its token alone keeps it from beginning more.
+            // What it waits for ends with it: its token alone only keeps it from beginning more.
             let (ended, is_late) = within(errand.lasts, || cancel.cancel(), turn).await;
             for waits in hands.waiting.calls() {
                 hands.kernel.withdraw(&hands.scope, waits.question, "the sub-agent has ended").await?;

@@ -153,8 +153,9 @@ fn run(program: &str, arguments: &[String], id: &str, kind: &str, asker: &impl A
     let mut command = Command::new(program);
     command.args(arguments).args([id, kind]).env_clear().envs(kept);
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A group of its own, so that it ends with what it started.
-    let Ok(mut child) = quiet.process_group(0).spawn() else { return };
+    // What it names is named from `/` on, and never what lies in the project of whoever asks. A group of its own, so that it ends with
+    // what it started.
+    let Ok(mut child) = quiet.current_dir("/").process_group(0).spawn() else { return };
     let since = Instant::now();
     while let Ok(None) = child.try_wait() {
         if is_gone(asker, &LOOK) || since.elapsed() > RUN_MAX {

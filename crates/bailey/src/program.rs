@@ -5,9 +5,11 @@ use crate::config::{Config, Declared};
 use anyhow::{Context as _, Result};
 use std::{
     collections::BTreeSet,
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
@@ -16,6 +18,8 @@ use std::{
 const SELF: &str = "/proc/self/exe";
 /// What the kernel adds to the path of a program whose file was replaced or removed since it began.
 const REPLACED: &str = " (deleted)";
+/// How many links the kernel follows in one path (path_resolution(7)).
+const LINKS_MAX: usize = 41;
 /// What keeps the daemon up, and lies beside it.
 const BOOT: &str = "bailey-boot";
 
@@ -46,14 +50,48 @@ pub(crate) fn kept(config: &Config) -> Result<Vec<String>> {
     let mut all = files()?;
     let notify = config.approvals.escalation.iter().flat_map(|step| &step.notify).map(PathBuf::from);
     let declared = notify.chain(config.extensions.iter().flat_map(Declared::paths));
-    for path in declared.filter(|path| path.is_absolute()) {
-        // Also where nothing lies yet, and the link itself where it is one.
-        let paths = [fs::canonicalize(&path).ok(), Some(path)].into_iter().flatten();
-        all.extend(paths.filter(|path| !path.is_dir()).map(|path| path.display().to_string()));
-    }
+    let passed = declared.filter(|path| path.is_absolute()).flat_map(|path| passed(&path));
+    all.extend(
+        passed.filter(|path| !path.is_dir() || path.is_symlink()).map(|path| path.display().to_string()),
+    );
     all.sort();
     all.dedup();
     Ok(all)
+}
+
+/// What lies on the way of a path: itself, each link, and where they lead in the end. Whoever changes one of them changes what the path is.
+fn passed(path: &Path) -> Vec<PathBuf> {
+    let mut all = vec![path.to_owned()];
+    let mut at = PathBuf::from("/");
+    let mut rest: Vec<OsString> = names(path);
+    while let Some(name) = rest.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let here = at.join(name);
+        match fs::read_link(&here) {
+            Ok(target) if all.len() < LINKS_MAX => {
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                rest.extend(names(&target));
+                all.push(here);
+            }
+            _ => at = here,
+        }
+    }
+    all.push(at);
+    all
+}
+
+/// The names of a path, the first of them last.
+fn names(path: &Path) -> Vec<OsString> {
+    let parts = path.components().rev();
+    parts
+        .filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir))
+        .map(|part| part.as_os_str().to_owned())
+        .collect()
 }
 
 /// Where this program lay when it began, or whoever began it.

@@ -26,9 +26,9 @@ pub(crate) fn ping(home: &Path) -> io::Result<(u64, bool)> {
     // One that has no room for anybody more answers before it is asked, and hears nothing.
     let asked = stream.write_all(QUESTION);
     let mut answer = String::new();
-    let heard = BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer);
+    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
     let wrong = || io::Error::other("the answer is none of a daemon's");
-    life(&answer).ok_or_else(|| asked.and(heard).err().unwrap_or_else(wrong))
+    life(&answer).ok_or_else(|| asked.err().unwrap_or_else(wrong))
 }
 
 /// The number after `"pid":`, which is 0 of who names none, such as one that refuses for want of places: any answer is life.

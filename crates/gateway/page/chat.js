@@ -22,8 +22,9 @@ const OPEN_MAX = 3000;
 
 const wait = (time, signal) =>
   new Promise((done) => {
-    const timer = setTimeout(done, time);
-    signal?.addEventListener("abort", () => (clearTimeout(timer), done()), { once: true });
+    const end = () => (clearTimeout(timer), signal?.removeEventListener("abort", end), done());
+    const timer = setTimeout(end, time);
+    signal?.addEventListener("abort", end);
   });
 
 // What is told of the session itself is told to everybody who comes.
@@ -176,7 +177,7 @@ class Conversation {
   }
 
   clear() {
-    Object.assign(this, { calls: new Map(), asks: new Map(), text: null, isNamed: false, offer: null });
+    Object.assign(this, { calls: new Map(), asks: new Map(), text: null, isNamed: false, offers: {} });
     this.log.replaceChildren();
   }
 
@@ -468,7 +469,7 @@ class Conversation {
 
   // A session takes what is said in turn, and tells everybody; what has no line was refused to this page, as soon as it was said.
   refused({ line }) {
-    const open = [...this.said.values()].filter((it) => !it.isBack);
+    const open = [...this.said.values()].filter((it) => !it.isBack && it.stream);
     const it = line === undefined ? open.at(-1) : open[0];
     if (it) this.back(it);
   }
@@ -623,7 +624,7 @@ class Conversation {
         this.write(event.text);
         return;
       case "call":
-        this.outdate();
+        this.outdate("apply");
         this.isWorking = true;
         // The journal may have told of it a moment ago.
         if (this.calls.get(event.call)?.isOver ?? true) this.call(event.call, event.tool, event.target);
@@ -641,6 +642,8 @@ class Conversation {
         return;
       }
       case "result":
+        // Also of what was let happen late, without a turn.
+        this.outdate("apply");
         this.end(event.call, event.ok, `${event.summary} · ${event.duration_ms} ms`, event.text, event.enforced?.walls);
         return;
       case "ask":
@@ -654,9 +657,10 @@ class Conversation {
         return;
       case "merged":
         this.note(`${event.direction}: ${event.files.join(", ") || "nothing"}`);
-        this.outdate();
+        this.outdate("apply");
+        this.outdate("undo");
         if (event.direction === "apply" && event.files.length) {
-          this.put(this.offered(worker("Take it back", () => this.op({ op: "undo" }))));
+          this.put(this.offered("undo", worker("Take it back", () => this.op({ op: "undo" }))));
         }
         event.conflicts.forEach((it) => this.note(it, "trouble"));
         return;
@@ -704,28 +708,36 @@ class Conversation {
       red.length ? el("p", { class: "trouble" }, `Asked about one by one: ${red.join(", ")}`) : null,
       reasons.map((reason) => el("p", { class: "dim" }, reason)),
       diff(text),
-      this.offered(worker("Apply to the project", () => this.op({ op: "apply" }), "strong")),
+      this.offered("apply", worker("Apply to the project", () => this.op({ op: "apply" }), "strong")),
     );
     return this.put(card);
   }
 
   // What can be done about what is shown, as long as nothing else is there: whoever presses it means what they see.
-  offered(what) {
-    this.outdate();
-    this.offer = el("div", { class: "tools" }, what);
-    return this.offer;
+  offered(kind, what) {
+    this.outdate(kind);
+    this.offers[kind] = el("div", { class: "tools" }, what);
+    return this.offers[kind];
   }
 
-  outdate() {
-    const { offer } = this;
+  outdate(kind) {
+    const offer = this.offers[kind];
     if (!offer) return;
-    const hadFocus = offer.contains(document.activeElement);
-    const why = el("span", { class: "dim", tabindex: "-1" }, "Something was done since then. “Changes” shows what there is now.");
+    const { activeElement } = document;
+    // What was pressed is disabled meanwhile, and may have given the focus away.
+    const hadFocus = offer.contains(activeElement) || (activeElement === document.body && offer.querySelector(":disabled"));
+    const why = el("span", { class: "dim", tabindex: "-1" }, OUTDATED[kind]);
     offer.replaceChildren(why);
     if (hadFocus) why.focus();
-    this.offer = null;
+    this.offers[kind] = null;
   }
 }
+
+// Why something is offered no more.
+const OUTDATED = {
+  apply: "Something was done since then. “Changes” shows what there is now.",
+  undo: "Something else was applied or taken back since then.",
+};
 
 const PARTS = {
   field: ({ name, value }) => [el("dt", {}, name), el("dd", {}, el("code", {}, value))],

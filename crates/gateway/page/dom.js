@@ -27,6 +27,9 @@ export function fill(node, ...children) {
 
 export const button = (text, onclick, kind) => el("button", { type: "button", class: kind, onclick }, text);
 
+// How long the presses of a double click are apart at most, in milliseconds.
+const DOUBLE = 400;
+
 // A button for what takes a while: it is not done twice at once. What gave the focus away meanwhile has it again.
 export function worker(text, work, kind) {
   const node = button(
@@ -46,21 +49,24 @@ export function worker(text, work, kind) {
   return node;
 }
 
-// A button for what cannot be taken back: it is pressed a second time, and a double click is one press.
+// A button for what cannot be taken back: it is pressed a second time, and not by the same double click, nor by a key that is held.
 export function twice(text, work, kind) {
-  let isSure = false;
-  const become = (sure) => {
-    isSure = sure;
-    node.textContent = sure ? `${text}: press again` : text;
+  let armed = null;
+  const become = (since) => {
+    armed = since;
+    node.textContent = since === null ? text : `${text}: press again`;
   };
-  const press = ({ detail }) => {
-    if (isSure && detail > 1) return undefined;
-    become(!isSure);
-    return isSure ? say(`Press again: ${text}`) : work();
+  const press = () => {
+    const now = performance.now();
+    if (armed !== null && now - armed < DOUBLE) return undefined;
+    const isSure = armed !== null;
+    become(isSure ? null : now);
+    return isSure ? work() : say(`Press again: ${text}`);
   };
   const node = worker(text, press, kind);
+  node.addEventListener("keydown", (event) => event.repeat && event.preventDefault());
   // Whoever turns to something else has not meant it.
-  node.addEventListener("blur", () => node.disabled || become(false));
+  node.addEventListener("blur", () => node.disabled || become(null));
   return node;
 }
 

@@ -1,6 +1,5 @@
 //! Who may ask at all: requests for this page's own address, from this page.
 
-use crate::assets;
 use hyper::{
     Method, StatusCode,
     header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN},
@@ -9,7 +8,6 @@ use hyper::{
 use std::net::{IpAddr, SocketAddr};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The addresses that the page is known by. A browser that was led here under another name (DNS rebinding), or by another page, is
@@ -75,16 +73,18 @@ impl Origins {
         {
             return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
         }
-        // `none` is an address that the person typed, or a link outside of any page. A link of another page's that a person follows leads
-        // to a file of this one, by which nothing is decided, and not into a frame.
+        // `none` is an address that the person typed, or a link outside of any page. One that another page leads to is refused like all else:
+        // that page would choose what is seen here under the next click.
         let is_read = matches!(*method, Method::GET | Method::HEAD);
-        let is_followed = values(headers, &SEC_FETCH_MODE) == ["navigate"]
-            && values(headers, &SEC_FETCH_DEST) == ["document"]
-            && is_read
-            && assets::find(uri.path()).is_some();
         let mut sites = values(headers, &SEC_FETCH_SITE).into_iter();
-        if !sites.all(|site| site == "same-origin" || site == "none" && is_read || is_followed) {
-            return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
+        if !sites.all(|site| site == "same-origin" || site == "none" && is_read) {
+            return Err((
+                StatusCode::FORBIDDEN,
+                match values(headers, &SEC_FETCH_DEST) == ["document"] {
+                    true => "another page led here: copy this page's address into the browser's address bar",
+                    false => "another page may ask for nothing here",
+                },
+            ));
         }
         if method == Method::POST {
             let types = values(headers, &CONTENT_TYPE);
@@ -179,23 +179,24 @@ mod tests {
     }
 
     #[test]
-    fn a_link_of_another_page_leads_to_the_files_and_to_nothing_else() {
+    fn a_link_of_another_page_leads_to_nothing_and_says_so() {
         let here = Origins::new("127.0.0.1:7411".parse().unwrap(), None);
-        let at = |site: &str, mode: &str, to: &str, target: &str| {
-            let heads = [
+        let heads = |site| {
+            [
                 ("host", "127.0.0.1:7411"),
                 ("sec-fetch-site", site),
-                ("sec-fetch-mode", mode),
-                ("sec-fetch-dest", to),
-            ];
-            refused_at(&here, &Method::GET, target, &heads)
+                ("sec-fetch-mode", "navigate"),
+                ("sec-fetch-dest", "document"),
+            ]
         };
-        assert_eq!(at("cross-site", "navigate", "document", "/"), None);
-        assert_eq!(at("same-site", "navigate", "document", "/page.js"), None);
-        assert_eq!(at("cross-site", "navigate", "document", "/api/status"), Some(403));
-        assert_eq!(at("cross-site", "navigate", "iframe", "/"), Some(403));
-        assert_eq!(at("cross-site", "no-cors", "script", "/page.js"), Some(403));
-        assert_eq!(at("cross-site", "no-cors", "document", "/page.js"), Some(403));
+        for target in ["/", "/page.js", "/api/status"] {
+            assert_eq!(refused_at(&here, &Method::GET, target, &heads("cross-site")), Some(403));
+            assert_eq!(
+                refused_at(&here, &Method::GET, target, &heads("none")),
+                None,
+                "the control: it was typed"
+            );
+        }
     }
 
     #[test]

@@ -114,9 +114,16 @@ impl Kernel {
         if let Some(denied) = self.beyond(scope, &asked).await? {
             return Ok(denied);
         }
+        let named = asked.clone();
         let sealed = match self.seal(scope, asked).await? {
             Ok(sealed) => sealed,
-            Err(reason) => return Ok(Admission::Denied(vec![reason])),
+            // A try of whoever acts by a token is written down, and counts, whatever comes of it.
+            Err(reason) => {
+                return match self.as_named(scope, &named).await? {
+                    Some((sealed, ruling)) => self.deny(scope, &sealed, vec![reason], ruling.uses).await,
+                    None => Ok(Admission::Denied(vec![reason])),
+                };
+            }
         };
         let Ruling { decided: Decided { verdict, reasons, red, .. }, uses } =
             self.rule(scope, &sealed).await?;
@@ -170,8 +177,15 @@ impl Kernel {
             labels: Labels::default(),
             cost: Cost::default(),
         };
-        let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
-        let Decided { verdict, reasons, red, .. } = self.suppose(scope, &sealed).await?.decided;
+        let named = self.as_named(scope, &asked).await?.map(|(_, ruling)| ruling.decided);
+        let decided = match named.filter(|decided| matches!(decided.verdict, Verdict::Deny(_))) {
+            Some(denied) => denied,
+            None => {
+                let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
+                self.suppose(scope, &sealed).await?.decided
+            }
+        };
+        let Decided { verdict, reasons, red, .. } = decided;
         let verdict = match verdict {
             Verdict::Allow(_) => Said::Allowed,
             Verdict::Review(_) => Said::Asked,
@@ -224,15 +238,13 @@ impl Kernel {
     /// Denies to whoever acts by a token what its scope does not cover as it is named, before anybody looks at the path: whether
     /// something is there is not for them to know, either.
     async fn beyond(&self, scope: &Scope, asked: &Asked) -> Result<Option<Admission>, Refused> {
-        let is_confined = scope.bearer.as_ref().is_some_and(|bearer| bearer.is_confined);
-        if !is_confined || asked.action.paths().is_empty() {
+        let Some((sealed, Ruling { decided: Decided { verdict, reasons, .. }, uses })) =
+            self.as_named(scope, asked).await?
+        else {
             return Ok(None);
-        }
-        let action = asked.action.named_in(scope.workspace());
-        let goes_up = action.paths().iter().any(|path| path.0.split('/').any(|part| part == ".."));
-        let sealed = self.sealed(scope, Asked { action, ..asked.clone() })?;
-        let Ruling { decided: Decided { verdict, reasons, .. }, uses } = self.suppose(scope, &sealed).await?;
-        if goes_up {
+        };
+        let mut paths = sealed.effect().action.paths().into_iter();
+        if paths.any(|path| path.0.split('/').any(|part| part == "..")) {
             let why = "whoever acts by a token names paths without `..`";
             return self.deny(scope, &sealed, vec![why.into()], uses).await.map(Some);
         }
@@ -240,6 +252,18 @@ impl Kernel {
             Verdict::Deny(_) => self.deny(scope, &sealed, deciding(&reasons), uses).await.map(Some),
             Verdict::Allow(_) | Verdict::Review(_) => Ok(None),
         }
+    }
+
+    /// What is decided about the paths of whoever acts by a token as they are named; none of anybody else's, or where there are none.
+    async fn as_named(&self, scope: &Scope, asked: &Asked) -> Result<Option<(Sealed, Ruling)>, Refused> {
+        let is_confined = scope.bearer.as_ref().is_some_and(|bearer| bearer.is_confined);
+        if !is_confined || asked.action.paths().is_empty() {
+            return Ok(None);
+        }
+        let action = asked.action.named_in(scope.workspace(), &self.inner.config.user_home);
+        let sealed = self.sealed(scope, Asked { action, ..asked.clone() })?;
+        let ruling = self.suppose(scope, &sealed).await?;
+        Ok(Some((sealed, ruling)))
     }
 
     /// Seals an action as it stands.

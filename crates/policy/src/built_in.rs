@@ -80,7 +80,7 @@ pub fn rules() -> Vec<Rule> {
         rule(
             "binaries",
             Answer::Deny,
-            "Bailey's own programs, and those of yours that it runs or asks, are never overwritten",
+            "Bailey's own programs, and those of yours that it runs or asks (`[[policy.extension]]`, `notify`), are never overwritten",
             Condition { action: Some(WRITES.into()), ..paths(&["{programs}"]) },
         ),
         rule(

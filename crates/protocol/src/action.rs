@@ -206,14 +206,18 @@ impl Action {
         }
     }
 
-    /// The same with each path as it is named, from the workspace on: absolute, without `.` and empty parts. Nobody looked whether it is
-    /// there, or where a link leads; `..` stays, for that is a matter of links.
+    /// The same with each path as it is named, from the workspace on, or from the user's home where it begins with `~`: absolute, without
+    /// `.` and empty parts. Nobody looked whether it is there, or where a link leads; `..` stays, for that is a matter of links.
     #[must_use]
-    pub fn named_in(&self, workspace: &WsPath) -> Self {
+    pub fn named_in(&self, workspace: &WsPath, user_home: &str) -> Self {
         let mut action = self.clone();
         let whole = |path: &mut WsPath| {
-            let from = if path.0.starts_with('/') { "" } else { workspace.0.as_str() };
-            let parts = from.split('/').chain(path.0.split('/')).filter(|part| !matches!(*part, "" | "."));
+            let (from, rest) = match path.0.strip_prefix('~') {
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => (user_home, rest),
+                _ if path.0.starts_with('/') => ("", path.0.as_str()),
+                _ => (workspace.0.as_str(), path.0.as_str()),
+            };
+            let parts = from.split('/').chain(rest.split('/')).filter(|part| !matches!(*part, "" | "."));
             let named = parts.fold(String::new(), |named, part| named + "/" + part);
             path.0 = if named.is_empty() { "/".into() } else { named };
         };

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::{
     cell::{Cell, RefCell},
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::mpsc,
@@ -181,6 +181,12 @@ impl Printed {
 
 fn file(folder: &Path) -> Result<File> {
     let path = folder.join(super::LOG);
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-    file.with_context(|| format!("cannot write `{}`", path.display()))
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
+    let mut file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
+    // What a power cut left of a line is one of its own.
+    let mut last = [0];
+    if file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n" {
+        file.write_all(b"\n").ok();
+    }
+    Ok(file)
 }

@@ -3,7 +3,7 @@
 use crate::stage::{Ran, Stage};
 use bailey_testkit::Reply;
 use serde_json::json;
-use std::fs;
+use std::{fs, path::Path};
 
 const NEEDS: &str = "[auto_apply]\ntest = \"grep -q new a.txt\"\nfiles = 2\nlines = 20\n";
 
@@ -129,6 +129,45 @@ fn a_program_that_bailey_runs_or_asks_is_never_changed_by_an_apply() {
         let is_applied = stage.read("a.txt") != "a\n" || !stage.read("tools/tell").is_empty();
         assert_eq!(is_applied, declared.is_empty(), "{declared}: {ran:?}");
         assert_eq!(ran.stdout.contains("those of yours that it runs or asks"), !is_applied, "{ran:?}");
+    }
+}
+
+/// Each link on its way is a part of what it is.
+#[test]
+fn no_link_on_the_way_to_such_a_program_is_changed_by_an_apply() {
+    let links = [
+        ("chain", "middle"),
+        ("middle", "end"),
+        ("end", "real/tell"),
+        ("tools", "real"),
+        ("up", "real/../real"),
+    ];
+    let cases = [
+        ("chain", "middle"),
+        ("chain", "end"),
+        ("tools/tell", "tools"),
+        ("up/tell", "up"),
+        ("real/tell", "real/tell"),
+    ];
+    for (program, changed) in cases {
+        for is_declared in [true, false] {
+            let stage = Stage::new(&[("a.txt", "a\n"), ("real/tell", "one\n"), ("other/tell", "two\n")]);
+            for (link, target) in links {
+                std::os::unix::fs::symlink(target, stage.project().join(link)).unwrap();
+            }
+            let at = stage.project().join(program).display().to_string();
+            let declared = format!("[[approvals.escalation]]\nafter_seconds = 9\nnotify = [\"{at}\"]\n");
+            let config = if is_declared { declared } else { String::new() };
+            let target = if changed == "tools" || changed == "up" { "other" } else { "other/tell" };
+            let command = format!("ln -sfn {target} {changed} && readlink {changed}");
+            run(&stage, &config, &command);
+            let last =
+                stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+            let ran = stage.ran(&["sessions", "apply", &last]);
+            let is_changed =
+                fs::read_link(stage.project().join(changed)).is_ok_and(|now| now == Path::new(target));
+            assert_eq!(is_changed, !is_declared, "{program}, {changed}: {ran:?}");
+        }
     }
 }
 

@@ -817,6 +817,10 @@ fn hostile_lines_and_slow_readers_hurt_nobody_else() {
     // Too many at once are not served, and those that are go on.
     let many: Vec<UnixStream> = (0..40).map(|_| UnixStream::connect(&socket).unwrap()).collect();
     daemon.wait("as many as are served", |it| it["clients"] == 32);
+    let (mut told, last) = (String::new(), many.last().unwrap());
+    last.set_read_timeout(Some(PATIENCE)).unwrap();
+    BufReader::new(last).read_line(&mut told).unwrap();
+    assert!(told.contains("are looking at this session already"), "{told}");
     drop(many);
     daemon.wait("their ends", |it| it["clients"] == 1);
     assert_eq!(daemon.status()["sessions"][0]["pid"], running["pid"]);

@@ -526,16 +526,20 @@ fn what_http_lets_clients_say_otherwise_is_the_same_here() {
             "{target}"
         );
     }
-    // A link elsewhere leads here, and to nothing that says anything.
-    for (path, status) in [("/", 200), ("/api/status", 403)] {
+    // A link elsewhere leads to nothing, for whoever made it would choose what lies under the next click; and says what to do.
+    for (path, site, status) in
+        [("/", "cross-site", 403), ("/api/status", "cross-site", 403), ("/", "none", 200)]
+    {
         let heads = [
             host.clone(),
             format!("authorization: Bearer {bearer}"),
-            "sec-fetch-site: cross-site".into(),
+            format!("sec-fetch-site: {site}"),
             "sec-fetch-mode: navigate".into(),
             "sec-fetch-dest: document".into(),
         ];
-        assert_eq!(ask(port, &format!("GET {path}"), &heads, None).status, status, "{path}");
+        let answer = ask(port, &format!("GET {path}"), &heads, None);
+        assert_eq!(answer.status, status, "{path}");
+        assert_eq!(answer.body.contains("copy this page's address"), status == 403, "{answer:?}");
     }
     // What is no body is not too long.
     let chunked = format!(

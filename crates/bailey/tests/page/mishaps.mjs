@@ -494,6 +494,9 @@ const stop = async (lines) => {
   acts.estop = lines;
   await go("logs");
   await page.getByRole("button", { name: "Stop everything" }).click();
+  await page.getByRole("button", { name: "Stop everything: press again" }).waitFor();
+  // A double click is one press.
+  await page.waitForTimeout(500);
   await page.getByRole("button", { name: "Stop everything: press again" }).click();
 };
 await stop([{ barred: true, ended: 1, left: [left_over], milliseconds: 2100 }, { type: "ended", code: 1 }]);

@@ -88,8 +88,10 @@ impl Clients {
             let error = format!("{CLIENTS_MAX} are looking at this session already: close one of them");
             let happening = Happening::Failed { op: "open".into(), error };
             let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
-            let line = serde_json::to_vec(&event).unwrap_or_default();
-            stream.try_write(&[&line[..], b"\n"].concat()).ok();
+            let mut line = serde_json::to_vec(&event).unwrap_or_default();
+            line.push(b'\n');
+            let (_, mut write) = stream.into_split();
+            tokio::spawn(async move { timeout(LAST_WORDS, write.write_all(&line)).await.ok() });
             return;
         }
         let (number, (read, write)) = (self.next, stream.into_split());
