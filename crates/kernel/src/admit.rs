@@ -111,19 +111,19 @@ impl Kernel {
         seen: &[Output],
     ) -> Result<Admission, Refused> {
         let (purpose, for_a_change) = (asked.purpose, asked.for_a_change);
-        if let Some(denied) = self.beyond(scope, &asked).await? {
-            return Ok(denied);
+        let named = self.as_named(scope, &asked).await?;
+        if let Some((sealed, Ruling { decided, uses })) = &named
+            && let Some(reasons) = beyond(sealed, decided)
+        {
+            return self.deny(scope, sealed, reasons, uses.clone()).await;
         }
-        let named = asked.clone();
-        let sealed = match self.seal(scope, asked).await? {
-            Ok(sealed) => sealed,
+        let sealed = match (self.seal(scope, asked).await?, named) {
+            (Ok(sealed), _) => sealed,
             // A try of whoever acts by a token is written down, and counts, whatever comes of it.
-            Err(reason) => {
-                return match self.as_named(scope, &named).await? {
-                    Some((sealed, ruling)) => self.deny(scope, &sealed, vec![reason], ruling.uses).await,
-                    None => Ok(Admission::Denied(vec![reason])),
-                };
+            (Err(reason), Some((sealed, Ruling { uses, .. }))) => {
+                return self.deny(scope, &sealed, vec![reason], uses).await;
             }
+            (Err(reason), None) => return Ok(Admission::Denied(vec![reason])),
         };
         let Ruling { decided: Decided { verdict, reasons, red, .. }, uses } =
             self.rule(scope, &sealed).await?;
@@ -177,10 +177,9 @@ impl Kernel {
             labels: Labels::default(),
             cost: Cost::default(),
         };
-        let named = self.as_named(scope, &asked).await?.map(|(_, ruling)| ruling.decided);
-        let decided = match named.filter(|decided| matches!(decided.verdict, Verdict::Deny(_))) {
-            Some(denied) => denied,
-            None => {
+        let decided = match self.as_named(scope, &asked).await? {
+            Some((sealed, Ruling { decided, .. })) if beyond(&sealed, &decided).is_some() => decided,
+            _ => {
                 let sealed = self.seal(scope, asked).await?.map_err(Refused::Failed)?;
                 self.suppose(scope, &sealed).await?.decided
             }
@@ -233,25 +232,6 @@ impl Kernel {
             None => asked.action,
         };
         self.sealed(scope, Asked { action, ..asked }).map(Ok)
-    }
-
-    /// Denies to whoever acts by a token what its scope does not cover as it is named, before anybody looks at the path: whether
-    /// something is there is not for them to know, either.
-    async fn beyond(&self, scope: &Scope, asked: &Asked) -> Result<Option<Admission>, Refused> {
-        let Some((sealed, Ruling { decided: Decided { verdict, reasons, .. }, uses })) =
-            self.as_named(scope, asked).await?
-        else {
-            return Ok(None);
-        };
-        let mut paths = sealed.effect().action.paths().into_iter();
-        if paths.any(|path| path.0.split('/').any(|part| part == "..")) {
-            let why = "whoever acts by a token names paths without `..`";
-            return self.deny(scope, &sealed, vec![why.into()], uses).await.map(Some);
-        }
-        match verdict {
-            Verdict::Deny(_) => self.deny(scope, &sealed, deciding(&reasons), uses).await.map(Some),
-            Verdict::Allow(_) | Verdict::Review(_) => Ok(None),
-        }
     }
 
     /// What is decided about the paths of whoever acts by a token as they are named; none of anybody else's, or where there are none.
@@ -482,6 +462,16 @@ impl Kernel {
         scope.tell(self.journal(), seq, happening).await;
         Ok(seq)
     }
+}
+
+/// Why whoever acts by a token is denied what they name, before anybody looks at the path: whether something is there that their scope does
+/// not cover is not for them to know, either.
+fn beyond(named: &Sealed, decided: &Decided) -> Option<Vec<String>> {
+    let mut paths = named.effect().action.paths().into_iter();
+    if paths.any(|path| path.0.split('/').any(|part| part == "..")) {
+        return Some(vec!["whoever acts by a token names paths without `..`".into()]);
+    }
+    matches!(decided.verdict, Verdict::Deny(_)).then(|| deciding(&decided.reasons))
 }
 
 /// An undo only brings back what the project held, and cannot be made in parts; nor can a command.
