@@ -268,12 +268,12 @@ impl Daemon {
         let opened = timeout(OPENING_MAX, wire::hear::<Report>(&mut out)).await;
         let opened = match opened {
             // It hears of the world, and is not believed where it calls itself another session.
-            Ok(Ok(Some(Report::Ready { session, workspace }))) if self.may_be(session, wanted) => {
-                Some((session, workspace))
+            Ok(Ok(Some(Report::Ready { session, workspace, state }))) if self.may_be(session, wanted) => {
+                Some((session, workspace, state))
             }
             _ => None,
         };
-        let Some((session, workspace)) = opened else {
+        let Some((session, workspace, state)) = opened else {
             drop(life);
             if let Some(group) = process(child.id()) {
                 kill_process_group(group, Signal::KILL).ok();
@@ -318,6 +318,7 @@ impl Daemon {
             began,
             ending: None,
         };
+        held.is(state);
         if self.is_stopping.get() {
             held.drain();
         }

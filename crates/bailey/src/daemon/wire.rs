@@ -217,8 +217,8 @@ pub(crate) struct Introduced {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "report")]
 pub(crate) enum Report {
-    /// It is open, and listens.
-    Ready { session: SessionId, workspace: WsPath },
+    /// It is open, and listens; where it was cut off, it goes on with that.
+    Ready { session: SessionId, workspace: WsPath, state: State },
     /// This is what it does now.
     State(State),
 }

@@ -71,10 +71,11 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
     crate::commands::run::tell_unenforced(printer, &unenforced);
     crate::commands::run::reveal(&kernel, &host, &chat.options, &workspace).await?;
     crate::commands::run::pin(&mut host, &chat.options).await?;
-    report(&Report::Ready { session: id, workspace })?;
+    let is_cut_off = host.is_cut_off().await?;
+    let working = State { working: is_cut_off, ..State::default() };
+    report(&Report::Ready { session: id, workspace, state: working })?;
 
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
-    let is_cut_off = host.is_cut_off().await?;
     let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, is_cut_off);
     let work = async {
         if is_cut_off {
@@ -129,7 +130,7 @@ impl<'a> Desk<'a> {
             is_asked: false,
             is_draining: false,
             questions: BTreeSet::new(),
-            reported: State::default(),
+            reported: State { working: is_working, ..State::default() },
             idle: Instant::now(),
             #[cfg(not(feature = "controls"))]
             idle_max: IDLE,
