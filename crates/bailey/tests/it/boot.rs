@@ -1,6 +1,7 @@
 //! What looks after the daemon: it starts it, begins it again, gives it up with its reasons, and lets it go.
 
 use crate::{
+    built::built,
     daemon::end,
     engine::{Engine, USER},
     stage::{Ran, Stage},
@@ -25,30 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// The program, built beside this one's.
 fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let profile = Path::new(env!("CARGO_BIN_EXE_bailey")).parent().unwrap();
-        let name = match profile.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            name => name,
-        };
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--offline",
-                "--package",
-                "bailey-boot",
-                "--profile",
-                name,
-                "--target-dir",
-            ])
-            .arg(profile.parent().unwrap())
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        profile.join("bailey-boot")
-    })
+    BUILT.get_or_init(|| built("bailey-boot", &["--package", "bailey-boot"]))
 }
 
 /// A running one, which is let go with the test.

@@ -20,6 +20,7 @@ mod background;
 mod backup;
 mod beneath;
 mod boot;
+mod built;
 mod cards;
 mod chat;
 mod clients;

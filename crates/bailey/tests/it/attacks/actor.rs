@@ -1,6 +1,9 @@
 //! Who attacks: root or an ordinary user, with a home full of secrets and a toolchain, in a mount namespace of their own.
 
-use crate::stage::{Ran, Stage};
+use crate::{
+    built::built,
+    stage::{Ran, Stage},
+};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::Value;
 use std::{
@@ -294,21 +297,9 @@ fn tools() -> PathBuf {
 pub(crate) fn controls() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let bailey = Path::new(env!("CARGO_BIN_EXE_bailey"));
-        let profile = bailey.parent().unwrap();
-        let target = profile.parent().unwrap();
-        let name = match profile.file_name().unwrap().to_str().unwrap() {
-            "debug" => "dev",
-            name => name,
-        };
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--offline", "--package", "bailey", "--bin", "bailey-controls"])
-            .args(["--features", "controls", "--profile", name, "--target-dir"])
-            .arg(target)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        profile.join("bailey-controls")
+        built(
+            "bailey-controls",
+            &["--package", "bailey", "--bin", "bailey-controls", "--features", "controls"],
+        )
     })
 }
