@@ -1,11 +1,17 @@
 //! The composition root: chooses the concrete parts and puts the circle together.
 
 mod gate;
+mod keys;
 mod models;
+mod owner;
+mod rules;
 
 pub(crate) use gate::{Gate, gate};
+pub(crate) use keys::Keys;
 use models::forward;
 pub(crate) use models::{by_role, catalogue, door, endpoint};
+pub(crate) use owner::{amend, is_of_bailey, line, owner, recover_law};
+pub(crate) use rules::{is_compliance, organisation, policy, rules, rules_of};
 
 use crate::{
     agent_file::{AgentFile, Unread},
@@ -13,51 +19,39 @@ use crate::{
     cli::{Answering, TurnOptions},
     clock,
     config::{Config, Step},
-    exit::Mistyped,
     extensions::Extensions,
     herald::Herald,
     home::{Home, write_private},
     identity::{self, Papers},
-    law::{self, Law},
+    law,
     person::person,
     place::Place,
     print::Printer,
     program, retention,
-    stores::Stores,
     web::Web,
     witness::{Post, Witness},
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
-use bailey_egress::{Authority, BoundKey, ForwardProxy, LineEnd};
+use bailey_egress::{Authority, BoundKey, ForwardProxy};
 use bailey_journal::{
-    Answerer, BeginError, Clock as _, Confined, Fact, FileLocks, GuestLock, Holder, InUse, Journal,
-    JournalFile, NewSession, Query, SystemClock,
+    BeginError, Clock as _, Confined, Fact, FileLocks, InUse, Journal, JournalFile, Query, SystemClock,
 };
-use bailey_kernel::{Acted, Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
+use bailey_kernel::{Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
 use bailey_llm::Recording;
-use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
-use bailey_protocol::{Action, Amendment, Answer, Digest, Event, Line as Way, SessionId, Status, WsPath};
+use bailey_policy::Policy;
+use bailey_protocol::{Event, SessionId, WsPath};
 use bailey_runtime::{Choose, Host, Opening, Parts};
 use bailey_sandbox::{Coming, Native, Shape, Walls};
-use bailey_secrets::{Redactor, Secret, Vault};
 use bailey_tools::{ToolConfig, Toolbox};
 use models::{Models, models};
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, io, path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 /// How long a cancelled effect may take to end.
 const GRACE: Duration = Duration::from_secs(10);
 /// How many events may wait for a slow front end.
 const EVENTS_WAITING_MAX: usize = 1024;
-
-/// Whose the organisation's rules are.
-const ROOT: u32 = 0;
 
 /// The most of this process's own command line that others are told, in words and characters.
 const COMMAND_WORDS_MAX: usize = 32;
@@ -93,66 +87,6 @@ person says yes to each command and each change of a file: make few of them, say
 
 const OF_COPY: &str = "the workspace is a private copy of the project; there is no network and no socket at all, $TMPDIR stands for /tmp, \
                        and secret-looking files are left out";
-
-/// The secrets and the redactor made from them.
-#[derive(Clone)]
-pub(crate) struct Keys {
-    pub(crate) vault: Arc<Vault>,
-    pub(crate) redactor: Redactor,
-}
-
-impl Keys {
-    /// From the environment and Bailey's own stores; a repository's is never read. What is loaded is never printed.
-    ///
-    /// # Errors
-    /// When a store cannot be read, or others can read it.
-    pub(crate) fn load(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
-        Self::gather(home, config, printer, false)
-    }
-
-    /// The same for a turn: where a provider's key is sealed with a passphrase, that is asked for.
-    ///
-    /// # Errors
-    /// Those of [`Keys::load`]; or nobody is there to ask, or the passphrase is not the one.
-    pub(crate) fn unlocked(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
-        Self::gather(home, config, printer, true)
-    }
-
-    fn gather(home: &Home, config: &Config, printer: &Printer, asks: bool) -> Result<Self> {
-        let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
-        let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
-        let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
-        let of_collector = config.telemetry.key_env.as_deref();
-        let named: Vec<&str> =
-            of_providers.chain(of_commands).chain(of_channels).chain(of_collector).collect();
-        let mut vault = Vault::from_env(
-            std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-            &named,
-        );
-        let stores = Stores::new(home, config);
-        let mut stored = stores.open()?;
-        if asks {
-            let is_there =
-                |name: &str| vault.get(name).is_some() || stored.iter().any(|(stored, _)| stored == name);
-            let wanted: Vec<&str> = named.into_iter().filter(|name| !is_there(name)).collect();
-            stored.extend(stores.open_by_passphrase(&wanted)?);
-        }
-        for (name, secret) in stored {
-            if vault.get(&name).is_none() {
-                vault.insert(name, secret);
-            }
-        }
-        let redactor = Redactor::with_shapes(&vault, &config.credentials);
-        printer.hide(redactor.clone());
-        Ok(Self { vault: Arc::new(vault), redactor })
-    }
-
-    /// Whether there is a value for this name.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.vault.get(name).is_some_and(|secret: &Secret| !secret.expose().is_empty())
-    }
-}
 
 /// Opens the journal alone: what reading it needs.
 pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey_journal::Mint)> {
@@ -190,57 +124,6 @@ async fn end_extensions(owner: Option<(&Kernel, &Scope)>, printer: &Printer) {
     {
         printer.warn(&format!("the end of the extensions is not written: {error}"));
     }
-}
-
-/// The rules in force, whose examples hold, with the extensions that have a say, and what is odd about them.
-pub(crate) fn policy(home: &Home, extensions: &Extensions) -> Result<(Policy, Vec<String>)> {
-    let (policy, parsed) = rules(home)?;
-    // The examples of the rules would notice, too.
-    #[cfg(bailey_break)]
-    if ["built_in_rules", "default_deny"].into_iter().any(bailey_protocol::broken::broken) {
-        return Ok((policy, Vec::new()));
-    }
-    parsed.check(&policy).map_err(file::RuleFileError::from)?;
-    extensions.approvals().check(parsed.compliance)?;
-    Ok((extensions.join(policy), parsed.warnings.iter().map(ToString::to_string).collect()))
-}
-
-/// Whether a human answers each question by itself, by the word of the human or of the organisation.
-pub(crate) fn is_compliance(config: &Config) -> Result<bool> {
-    Ok(config.approvals.is_compliance() || file::load_organisation(&organisation(), ROOT)?.compliance)
-}
-
-/// The built-in rules, the organisation's and the human's: those of the home, or the default ones where it has none. Their
-/// examples are not tried yet.
-pub(crate) fn rules(home: &Home) -> Result<(Policy, file::Parsed)> {
-    Ok(rules_of(&file::Texts::of_dir(&home.policy())?)?)
-}
-
-/// The same of a home whose rule files hold these texts.
-pub(crate) fn rules_of(texts: &file::Texts) -> Result<(Policy, file::Parsed), file::RuleFileError> {
-    let mut own = texts.parse()?;
-    if own.rules.is_empty() && own.warnings.is_empty() {
-        own = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml)?;
-    }
-    with_binding(own)
-}
-
-fn with_binding(own: file::Parsed) -> Result<(Policy, file::Parsed), file::RuleFileError> {
-    let parsed = file::load_organisation(&organisation(), ROOT)?.and(own);
-    let policy = Policy::new(built_in_rules(), parsed.rules.clone());
-    let policy = if parsed.compliance { policy.with_compliance() } else { policy };
-    #[cfg(feature = "controls")]
-    let policy = crate::controls::forget(policy);
-    Ok((policy, parsed))
-}
-
-/// Where the organisation's rules lie.
-pub(crate) fn organisation() -> PathBuf {
-    #[cfg(feature = "controls")]
-    if let Some(elsewhere) = crate::controls::organisation() {
-        return elsewhere;
-    }
-    file::ORGANISATION.into()
 }
 
 /// What one session is opened with.
@@ -664,208 +547,6 @@ pub(crate) fn toolbox(config: &Config, workspace: &WsPath) -> Toolbox {
 /// The codec of a configured model, `PROVIDER/MODEL`: what would be sent, without a way to send it.
 pub(crate) fn codec(home: &Home, config: &Config, name: &str) -> Result<Arc<bailey_llm::Codec>> {
     Ok(bailey_llm::provider(endpoint(config, &catalogue(home)?, name)?))
-}
-
-/// The session that the owner's own questions to providers belong to: one for all of them.
-pub(crate) fn owner_session() -> SessionId {
-    SessionId::new(0, [0; 10])
-}
-
-/// Whether a session is none of an agent's: the owner's own, the rules', or that of a channel's or the collector's line. They began at no
-/// time.
-pub(crate) fn is_of_bailey(session: SessionId) -> bool {
-    session < SessionId::new(1, [0; 10])
-}
-
-/// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools. From here on this
-/// process is bound, and as long as the lock is held an emergency stop finds it.
-pub(crate) async fn owner(
-    home: &Home,
-    config: &Config,
-    keys: Keys,
-    endpoints: &[bailey_llm::Endpoint],
-) -> Result<(Kernel, Scope, mpsc::Receiver<Event>, GuestLock)> {
-    let programs = program::kept(config)?;
-    let file = JournalFile::open(&home.journal())?;
-    let guest = GuestLock::take(&home.root)?;
-    let extensions = Extensions::read(config);
-    bounds::bind_client(home, config, &file)?;
-    let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
-    let (rules, _) = policy(home, &extensions)?;
-    let door = door(config, &keys, &journal, endpoints)?;
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
-    registrar.register(vec![Arc::new(door)]);
-    let workspace = WsPath(home.root.display().to_string());
-    let session = owner_session();
-    open_owners(&journal, session, &workspace).await?;
-    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-    let connection = registrar.connect(session, workspace, sender);
-    Ok((kernel, registrar.owner(&connection), events, guest))
-}
-
-/// A way to one server, which is open as long as its action is performed.
-pub(crate) struct Opened {
-    kernel: Kernel,
-    owner: Scope,
-    way: Action,
-    pub(crate) line: LineEnd,
-    /// What happens there is told to nobody.
-    _events: mpsc::Receiver<Event>,
-    /// An emergency stop finds this process by it.
-    _guest: GuestLock,
-}
-
-impl Opened {
-    /// The journal that the way is an entry of.
-    pub(crate) fn journal(&self) -> &Journal {
-        self.kernel.journal()
-    }
-
-    /// Keeps it open while somebody serves it; `what` is what is opened, for people.
-    ///
-    /// # Errors
-    /// When the rules do not let it be opened, or it ends; or those of `serve`.
-    pub(crate) async fn during<T>(self, what: &str, serve: impl Future<Output = Result<T>>) -> Result<T> {
-        tokio::select! {
-            acted = self.kernel.act(&self.owner, self.way, &[]) => match acted? {
-                Acted::Done(output) => bail!("the {what}'s connection ended: {:?}", output.outcome().status),
-                Acted::Denied(reasons) => {
-                    Err(Mistyped(format!("the rules do not let this {what} be opened: {}", reasons.join("; "))).into())
-                }
-                Acted::Waiting(_) => Err(Mistyped(format!(
-                    "the rules ask a human before this {what} is opened, and nobody sits here: allow it in a rule"
-                ))
-                .into()),
-            },
-            served = serve => served,
-        }
-    }
-}
-
-/// The owner's own authority, with a line to one server and nothing else: no walls, no tools, no models. From here on this process is
-/// bound; besides the journal it writes `notes`, which lie in the folder of what the way is for.
-///
-/// # Errors
-/// When everything is stopped, or the rules or the journal cannot be read.
-pub(crate) async fn line(
-    home: &Home,
-    config: &Config,
-    keys: Keys,
-    way: Way,
-    folder: &Path,
-    notes: [PathBuf; 2],
-    answer_bytes_max: usize,
-) -> Result<Opened> {
-    let programs = program::kept(config)?;
-    let file = JournalFile::open(&home.journal())?;
-    let guest = GuestLock::take(&home.root)?;
-    let extensions = Extensions::read(config);
-    bounds::bind_line(home, &file, &way.url, &notes)?;
-    let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
-    if let Some(since) = journal.stopped().await? {
-        return Err(BeginError::Stopped { since: since.to_string() }.into());
-    }
-    let (rules, _) = policy(home, &extensions)?;
-    let (executor, line) = models::line(config, &way, &keys, &journal, answer_bytes_max)?;
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
-    registrar.register(vec![executor]);
-    let workspace = WsPath(folder.display().to_string());
-    let mut of_name = [0; 10];
-    of_name.iter_mut().zip(Digest::of(way.channel.as_bytes()).0).for_each(|(to, from)| *to = from);
-    let session = SessionId::new(0, of_name);
-    open_owners(&journal, session, &workspace).await?;
-    let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
-    let connection = registrar.connect(session, workspace, sender);
-    let owner = registrar.owner(&connection);
-    Ok(Opened { kernel, owner, way: Action::Line(way), line, _events: events, _guest: guest })
-}
-
-/// What came of a change of the rules.
-#[derive(Debug, Default)]
-pub(crate) struct Amended {
-    /// The entry of the policy that is in force now.
-    pub(crate) entry: u64,
-    /// Why the gate refused.
-    pub(crate) refused: Option<Vec<String>>,
-    /// Why it was not done.
-    pub(crate) failed: Option<String>,
-    /// What was found on the way.
-    pub(crate) remarks: Vec<String>,
-}
-
-/// Changes a rule file, as the owner, who has seen what it means and confirmed it (`why`); then puts the rules that the home
-/// has into force.
-pub(crate) async fn amend(
-    home: &Home,
-    config: &Config,
-    keys: Keys,
-    extensions: &Extensions,
-    amendment: Amendment,
-    why: String,
-) -> Result<Amended> {
-    let programs = program::kept(config)?;
-    let lock = law::lock(home, &holder(&keys)).await?;
-    let (journal, mint) = journal(home, &keys).await?;
-    let mut amended = Amended { remarks: law::recover(home, &mint, &lock).await?, ..Amended::default() };
-    // Where the files that lie there are no rules, those that no file can lift decide.
-    let rules = match policy(home, extensions) {
-        Ok((rules, _)) => rules,
-        Err(_) => with_binding(file::Parsed::default())?.0,
-    };
-    let law = Law::new(journal.seal(), home);
-    let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
-    registrar.register(vec![Arc::new(law)]);
-    let (session, workspace) = (law::session(), WsPath(home.policy().display().to_string()));
-    open_owners(&journal, session, &workspace).await?;
-    // Nobody listens: what happens is told at the end.
-    let (sender, _) = mpsc::channel(1);
-    let connection = registrar.connect(session, workspace, sender);
-    let scope = registrar.owner(&connection);
-    let mut acted = kernel.act(&scope, Action::Amend(amendment), &[]).await?;
-    if let Acted::Waiting(question) = acted {
-        let owner = Answerer::owner(Some(person()));
-        kernel.answer(&connection, question, Answer::Yes, owner, &why).await?;
-        acted = kernel.act_approved(&scope, question).await?;
-    }
-    match acted {
-        Acted::Done(output) => match &output.outcome().status {
-            Status::Done => {}
-            Status::Failed { reason } => amended.failed = Some(reason.clone()),
-            Status::Cancelled | Status::Unknown => amended.failed = Some("its end was not seen".into()),
-        },
-        Acted::Denied(reasons) => amended.refused = Some(reasons),
-        Acted::Waiting(_) => amended.failed = Some("the rules ask for somebody else's yes".into()),
-    }
-    // Also where nothing was done: the rules that lie there are the ones in force.
-    registrar.adopt(policy(home, extensions)?.0).await?;
-    amended.entry = journal.newest();
-    Ok(amended)
-}
-
-/// Ends what a killed change of the rules left, and says how far it came.
-pub(crate) async fn recover_law(home: &Home, printer: &Printer) -> Result<()> {
-    let Some(lock) = law::idle(home, SystemClock.now()) else { return Ok(()) };
-    let keys = Keys::load(home, &Config::load(home)?, printer)?;
-    let (_, mint) = journal(home, &keys).await?;
-    law::recover(home, &mint, &lock).await?.iter().for_each(|told| printer.warn(told));
-    Ok(())
-}
-
-fn holder(keys: &Keys) -> Holder {
-    let command = keys.redactor.redact(&command_line()).text.into_owned();
-    Holder { pid: std::process::id(), since: SystemClock.now(), command }
-}
-
-/// A session of the owner's own, which is there or begins.
-async fn open_owners(journal: &Journal, session: SessionId, workspace: &WsPath) -> Result<()> {
-    let new = NewSession {
-        agent: None,
-        confined: None,
-        workspace: workspace.clone(),
-        principal: "owner".into(),
-        model: String::new(),
-    };
-    Ok(journal.share_session(session, new).await?)
 }
 
 /// A new session's name.

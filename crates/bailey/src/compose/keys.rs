@@ -1,0 +1,66 @@
+//! What is secret here: keys from the environment and Bailey's own stores, and what keeps them out of whatever is written.
+
+use crate::{config::Config, home::Home, print::Printer, stores::Stores};
+use anyhow::Result;
+use bailey_secrets::{Redactor, Secret, Vault};
+use std::sync::Arc;
+
+/// The secrets and the redactor made from them.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) redactor: Redactor,
+}
+
+impl Keys {
+    /// From the environment and Bailey's own stores; a repository's is never read. What is loaded is never printed.
+    ///
+    /// # Errors
+    /// When a store cannot be read, or others can read it.
+    pub(crate) fn load(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
+        Self::gather(home, config, printer, false)
+    }
+
+    /// The same for a turn: where a provider's key is sealed with a passphrase, that is asked for.
+    ///
+    /// # Errors
+    /// Those of [`Keys::load`]; or nobody is there to ask, or the passphrase is not the one.
+    pub(crate) fn unlocked(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
+        Self::gather(home, config, printer, true)
+    }
+
+    fn gather(home: &Home, config: &Config, printer: &Printer, asks: bool) -> Result<Self> {
+        let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
+        let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
+        let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
+        let of_collector = config.telemetry.key_env.as_deref();
+        let named: Vec<&str> =
+            of_providers.chain(of_commands).chain(of_channels).chain(of_collector).collect();
+        let mut vault = Vault::from_env(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+            &named,
+        );
+        let stores = Stores::new(home, config);
+        let mut stored = stores.open()?;
+        if asks {
+            let is_there =
+                |name: &str| vault.get(name).is_some() || stored.iter().any(|(stored, _)| stored == name);
+            let wanted: Vec<&str> = named.into_iter().filter(|name| !is_there(name)).collect();
+            stored.extend(stores.open_by_passphrase(&wanted)?);
+        }
+        for (name, secret) in stored {
+            if vault.get(&name).is_none() {
+                vault.insert(name, secret);
+            }
+        }
+        let redactor = Redactor::with_shapes(&vault, &config.credentials);
+        printer.hide(redactor.clone());
+        Ok(Self { vault: Arc::new(vault), redactor })
+    }
+
+    /// Whether there is a value for this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.vault.get(name).is_some_and(|secret: &Secret| !secret.expose().is_empty())
+    }
+}
