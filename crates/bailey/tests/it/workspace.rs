@@ -4,6 +4,7 @@ mod hunks;
 pub(crate) mod killed;
 mod kinds;
 mod masks;
+mod mounts;
 mod red;
 mod sides;
 mod stale;

@@ -18,6 +18,7 @@ const TRIES: usize = 16;
 pub(super) struct Root {
     fd: OwnedFd,
     path: String,
+    resolve: ResolveFlags,
 }
 
 impl Root {
@@ -29,7 +30,13 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let fd = openat2(CWD, path, flags, Mode::empty(), links).map_err(Error::system("open", path))?;
-        Ok(Self { fd, path: path.trim_end_matches('/').into() })
+        Ok(Self { fd, path: path.trim_end_matches('/').into(), resolve: BENEATH })
+    }
+
+    /// The same of a project beneath a layer. An overlay shows what lies beneath a mount and not what is mounted, so whoever compares
+    /// both, or writes, must not look through one: whatever is mounted below is `EXDEV`. The root itself may lie on any mount.
+    pub(super) fn of_project(path: &str) -> std::result::Result<Self, Error> {
+        Ok(Self { resolve: BENEATH.union(ResolveFlags::NO_XDEV), ..Self::open(path)? })
     }
 
     /// The absolute path of something below; `""` is the root itself.
@@ -59,7 +66,29 @@ impl Root {
         if name.is_empty() {
             return Err(Errno::INVAL);
         }
-        Ok((self.dir(parent)?, name))
+        let dir = self.dir(parent)?;
+        // By its name in the directory it would be looked through.
+        if self.resolve.contains(ResolveFlags::NO_XDEV) && self.is_mounted(at) {
+            return Err(Errno::XDEV);
+        }
+        Ok((dir, name))
+    }
+
+    /// Whether something is mounted at `at`, or above it.
+    pub(super) fn is_mounted(&self, at: &str) -> bool {
+        self.open_at(at, OFlags::PATH | OFlags::NOFOLLOW).is_err_and(|errno| errno == Errno::XDEV)
+    }
+
+    /// Whether anything stands at `at`, be it mounted there.
+    pub(super) fn holds(&self, at: &str) -> bool {
+        matches!(self.stat(at), Ok(Some(_)) | Err(Errno::XDEV))
+    }
+
+    /// Whether a directory stands at `at`, also where one is mounted there: that is only ever done upon another.
+    pub(super) fn is_dir(&self, at: &str) -> bool {
+        let (parent, name) = split(at);
+        let found = self.dir(parent).and_then(|dir| look(dir, name.as_ref()));
+        found.ok().flatten().is_some_and(|stat| type_of(&stat) == FileType::Directory)
     }
 
     /// What stands at `at`, a symlink not followed; `None` when nothing does.
@@ -76,7 +105,7 @@ impl Root {
         }
         let mut result = Err(Errno::AGAIN);
         for _ in 0..TRIES {
-            result = openat2(&self.fd, at, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH);
+            result = openat2(&self.fd, at, flags | OFlags::CLOEXEC, Mode::empty(), self.resolve);
             if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
                 break;
             }

@@ -41,6 +41,7 @@ pub(super) fn plain(errno: Errno) -> String {
         Errno::LOOP => "a symbolic link stands in its way".into(),
         Errno::NOTDIR => "a part of its path is not a directory".into(),
         Errno::ACCESS => "permission denied".into(),
+        Errno::XDEV => "something is mounted there, or the file system does not move it".into(),
         Errno::NAMETOOLONG => "its path is too long".into(),
         other => other.to_string(),
     }

@@ -46,6 +46,8 @@ const OF_COMMITS: [&str; 12] = [
 const OVER_DIRECTORY: &str = "replaces a directory of the project in which something stays";
 /// How it is noted in the layer of a copy that what the session has at a path stays with it: by an empty file with this attribute.
 pub(super) const STAYS: &str = "user.bailey.stays";
+/// Why what lies on a mount stays. The overlay of a session shows what lies beneath it; a copy holds what is mounted.
+const MOUNTED: &str = "is, or lies on, something that is mounted in the project, which an apply stays off";
 /// Why what git obeys in a bare repository stays, and what makes one.
 const OF_REPOSITORY: &str =
     "belongs to a bare git repository, whose configuration and hooks the host would run";
@@ -112,7 +114,7 @@ pub(super) struct Entry {
 
 impl Layer {
     pub(super) fn open(upper: &str, project: &str) -> Result<Self, Error> {
-        Ok(Self { upper: Root::open(upper)?, project: Root::open(project)? })
+        Ok(Self { upper: Root::open(upper)?, project: Root::of_project(project)? })
     }
 
     /// Walks the layer once.
@@ -289,9 +291,12 @@ impl Walk<'_> {
     }
 
     fn layer_entry(&mut self, here: &Pending, at: &str, name: &str, node: Node, above: u64) {
-        let below = match here.view {
-            View::Merged | View::Opaque => self.layer.project.stat(at).ok().flatten(),
-            View::Fresh | View::Removed => None,
+        let (below, mounted) = match here.view {
+            View::Merged | View::Opaque => match self.layer.project.stat(at) {
+                Err(Errno::XDEV) => (None, true),
+                found => (found.ok().flatten(), false),
+            },
+            View::Fresh | View::Removed => (None, false),
         };
         let project = below.as_ref().map(type_of);
         if is_vcs(name) {
@@ -300,8 +305,9 @@ impl Walk<'_> {
         if OWN_NAMES.iter().any(|own| name.starts_with(own)) {
             return self.hold(at, "has a name that is kept for unfinished writes");
         }
-        let held = project.is_some();
+        let held = project.is_some() || mounted;
         let is_dir = match node {
+            Node::Whiteout if mounted => self.layer.project.is_dir(at),
             Node::Whiteout => project == Some(FileType::Directory),
             Node::Directory { .. } => true,
             Node::Held(_) | Node::Leaf(_) => false,
@@ -309,6 +315,9 @@ impl Walk<'_> {
         let ignored = here.ignored || here.rules.ignored(at, is_dir);
         if ignored && !self.is_tracked(at, is_dir, held) {
             return;
+        }
+        if mounted {
+            return self.hold(at, MOUNTED);
         }
         let gone = project == Some(FileType::Directory);
         // What stands there may be ignored where what takes its place is not: a rule may be one for directories alone.
@@ -360,6 +369,9 @@ impl Walk<'_> {
             let ignored = here.ignored || here.rules.ignored(&at, is_dir);
             let plain = matches!(kind, Some(FileType::RegularFile | FileType::Directory | FileType::Symlink));
             if ignored && !self.is_tracked(&at, is_dir, true) {
+                self.kept.push(at);
+            } else if raw.to_str().is_some() && project.is_mounted(&at) {
+                self.hold(&at, MOUNTED);
                 self.kept.push(at);
             } else if shaped && raw.to_str().is_some_and(is_of_repository) {
                 self.hold(&at, OF_REPOSITORY);
@@ -419,7 +431,7 @@ impl Walk<'_> {
     /// Whether git would take a directory for a repository, in the project or as the layer shows it.
     fn is_repository(&self, here: &Pending) -> bool {
         let Layer { upper, project } = self.layer;
-        let in_project = |name: &str| matches!(project.stat(&join(&here.at, name)), Ok(Some(_)));
+        let in_project = |name: &str| project.holds(&join(&here.at, name));
         let in_view = |name: &str| match upper.stat(&join(&here.at, name)) {
             Ok(Some(stat)) => !is_device(&stat),
             _ => here.view == View::Merged && in_project(name),

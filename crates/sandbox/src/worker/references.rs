@@ -60,18 +60,17 @@ pub fn may_hold_commits(folder: &Path) -> bool {
 
 /// What a [`super::Request::References`] asks for.
 pub(super) fn of(project: &str, upper: Option<&str>) -> Result<Option<References>, Error> {
-    if let Some(upper) = upper {
-        let upper = Root::open(upper)?;
-        let is = |at: &str, kind| upper.stat(at).ok().flatten().is_some_and(|stat| type_of(&stat) == kind);
-        let there = |name: &&str| !matches!(upper.stat(&format!(".git/{name}")), Ok(None));
-        // A mere look at a repository renews its index.
-        if !upper.stat(".git").is_ok_and(|stat| stat.is_some())
-            || (is(".git", FileType::Directory) && !MOVED.iter().any(there))
-        {
-            return Ok(None);
-        }
+    let Some(upper) = upper else { return read(&Root::open(project)?).map(Some) };
+    let upper = Root::open(upper)?;
+    let is = |at: &str, kind| upper.stat(at).ok().flatten().is_some_and(|stat| type_of(&stat) == kind);
+    let there = |name: &&str| !matches!(upper.stat(&format!(".git/{name}")), Ok(None));
+    // A mere look at a repository renews its index.
+    if !upper.stat(".git").is_ok_and(|stat| stat.is_some())
+        || (is(".git", FileType::Directory) && !MOVED.iter().any(there))
+    {
+        return Ok(None);
     }
-    read(&Root::open(project)?).map(Some)
+    read(&Root::of_project(project)?).map(Some)
 }
 
 /// The references of the repository at `project`.

@@ -64,7 +64,7 @@ pub(super) fn merge(
 
 /// Keeps what the project holds now as the base of what both sides change from now on; after a discard nothing is.
 pub(super) fn rebase(merge: &Merge, results: &[MergeResult], project: &str, keep: &Keep) {
-    let (Ok(mut bases), Ok(project)) = (Bases::open(keep), Root::open(project)) else { return };
+    let (Ok(mut bases), Ok(project)) = (Bases::open(keep), Root::of_project(project)) else { return };
     if merge.direction == MergeKind::Discard {
         bases.clear().ok();
         return;
@@ -101,7 +101,7 @@ fn run(
     backup: &str,
 ) -> Result<Vec<MergeResult>, Error> {
     let _alone = alone(backup)?;
-    let project = Root::open(project)?;
+    let project = Root::of_project(project)?;
     let paths = paths(&project, &merge.files)?;
     let states = match merge.direction {
         MergeKind::Discard => return discard::discard(disk, &Root::open(upper)?, &merge.files),
@@ -311,7 +311,7 @@ impl Applying<'_> {
     /// Two merges could build, piece by piece, what one is refused.
     fn not_a_repository(&self, file: &MergeFile, at: &str) -> Result<(), String> {
         let made = |dir: &str, name: &str| {
-            let there = |mark: &str| matches!(self.layer.project.stat(&join(dir, mark)), Ok(Some(_)));
+            let there = |mark: &str| self.layer.project.holds(&join(dir, mark));
             is_of_repository(name) && is_shaped(|mark| mark == name || there(mark))
         };
         let steps = std::iter::once(at).chain(ancestors(at)).map(split);

@@ -116,6 +116,7 @@ impl<'a> Place<'a> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 return Err(conflict_because("its directory is not there"));
             }
+            Err(Errno::XDEV) => return Err(conflict_because("something is mounted there")),
             Err(errno) => return Err(errno.into()),
         };
         // It may be large, and is of no use once it is staged.
