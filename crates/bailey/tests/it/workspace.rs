@@ -8,6 +8,7 @@ mod mounts;
 mod red;
 mod sides;
 mod stale;
+mod stuck;
 
 use crate::{
     stage::{Ran, Stage},

@@ -50,6 +50,7 @@ for part in .cargo/bin .rustup/toolchains .rustup/settings.toml; do
 done
 place "$program" "$folder/bin/bailey" || exit 99
 [ "$(id -u)" = 0 ] && place "$folder/passwd" /etc/passwd
+if [ -n "$AMID" ]; then eval "$AMID" || exit 98; unset AMID; cd "$PWD"; fi
 [ "$uid" = 0 ] && exec "$@"
 [ "$(id -u)" = 0 ] || exec "$@"
 exec setpriv --reuid "$uid" --regid "$uid" --clear-groups -- "$@"
@@ -160,6 +161,16 @@ impl Actor {
     /// A program run by the actor without any walls: the control of what walls keep out.
     pub(crate) fn outside(&self, argv: &[&str]) -> Ran {
         Ran::of(self.program(argv).output().unwrap())
+    }
+
+    /// The same where the host has mounted this; none, which is said, where the test may not mount.
+    pub(crate) fn amid(&self, mounts: &str, arguments: &[&str]) -> Option<Ran> {
+        let ran = is_root().then(|| Ran::of(self.command(arguments).env("AMID", mounts).output().unwrap()));
+        let ran = ran.filter(|ran| ran.code != Some(98));
+        if ran.is_none() {
+            println!("SKIPPED: nothing can be mounted here");
+        }
+        ran
     }
 
     /// The same, to be started by the test.

@@ -66,8 +66,8 @@ fn beside(stage: &Stage, mounts: &str, arguments: &[&str]) -> Option<Ran> {
     Some(ran)
 }
 
-fn session(stage: &Stage, mounts: &str) -> Option<String> {
-    let ran = beside(stage, mounts, &["sandbox", "run", "--keep", "--", "sh", "-c", WORK])?;
+fn session(stage: &Stage, mounts: &str, work: &str) -> Option<String> {
+    let ran = beside(stage, mounts, &["sandbox", "run", "--keep", "--", "sh", "-c", work])?;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     Some(newest(stage))
 }
@@ -85,7 +85,7 @@ fn what_is_mounted_in_a_project_is_neither_shown_nor_changed() {
     let stage = stage();
     let (project, volume) = (stage.project(), stage.folder().join("volume"));
     let (before, mounted) = (Tree::of(&project), Tree::of(&volume));
-    let Some(session) = session(&stage, MOUNTS) else { return };
+    let Some(session) = session(&stage, MOUNTS, WORK) else { return };
     let run = |command: &str| beside(&stage, MOUNTS, &["sessions", command, &session]).unwrap();
     let is_as_it_was = |but: &[&str]| {
         assert_eq!(differing(&before, &Tree::of(&project)), but);
@@ -119,7 +119,7 @@ fn what_is_mounted_after_the_work_is_changed_by_no_apply_and_by_no_undo() {
     let (project, volume) = (stage.project(), stage.folder().join("volume"));
     let mounted = Tree::of(&volume);
     let before = Tree::of(&project);
-    let Some(session) = session(&stage, "true") else { return };
+    let Some(session) = session(&stage, "true", WORK) else { return };
     let run = |mounts: &str, command: &str| beside(&stage, mounts, &["sessions", command, &session]).unwrap();
     let over = MOUNTS;
     let applied = run(over, "apply");

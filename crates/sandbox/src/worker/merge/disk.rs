@@ -47,9 +47,38 @@ impl Disk {
     }
 
     pub(super) fn mkdir(&self, dir: impl AsFd, name: &str, mode: u32) -> Result<()> {
+        self.mkdir_with(dir, name, mode, &Attributes::new())
+    }
+
+    /// A directory with these attributes, for the owner alone until it has them. Its own mode comes last: on what is read-only none can
+    /// be set, and what nobody may read cannot be opened. There is none where anything of it fails.
+    pub(super) fn mkdir_with(
+        &self,
+        dir: impl AsFd,
+        name: &str,
+        mode: u32,
+        attributes: &Attributes,
+    ) -> Result<()> {
         self.step()?;
-        mkdirat(&dir, name, Mode::from_raw_mode(mode))?;
-        self.chmod(dir, name, mode)
+        // Without attributes its mode but for the owner's rights: whoever is killed here leaves what another run takes as it is.
+        let first = if attributes.is_empty() { mode | 0o700 } else { 0o700 };
+        mkdirat(&dir, name, Mode::from_raw_mode(first))?;
+        let furnished = self.furnish(&dir, name, mode, attributes);
+        if furnished.is_err() {
+            self.rmdir(&dir, name).ok();
+        }
+        furnished
+    }
+
+    fn furnish(&self, dir: impl AsFd, name: &str, mode: u32, attributes: &Attributes) -> Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(dir, name, flags, Mode::empty())?;
+        if !attributes.is_empty() {
+            self.step()?;
+            attributes::set(&made, attributes)?;
+        }
+        self.step()?;
+        fchmod(made, Mode::from_raw_mode(mode))
     }
 
     /// Sets a directory's permission bits.
@@ -58,24 +87,6 @@ impl Disk {
         // Through a descriptor: by name, chmod would follow a symlink put there meanwhile.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         fchmod(openat(dir, name, flags, Mode::empty())?, Mode::from_raw_mode(mode))
-    }
-
-    /// A directory with these attributes, for the owner alone until it has them: none can be set on what is read-only.
-    pub(super) fn mkdir_with(
-        &self,
-        dir: impl AsFd,
-        name: &str,
-        mode: u32,
-        attributes: &Attributes,
-    ) -> Result<()> {
-        if attributes.is_empty() {
-            return self.mkdir(dir, name, mode);
-        }
-        self.mkdir(&dir, name, 0o700)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        self.step()?;
-        attributes::set(openat(&dir, name, flags, Mode::empty())?, attributes)?;
-        self.chmod(dir, name, mode)
     }
 
     pub(super) fn symlink(&self, dir: impl AsFd, name: &str, target: &[u8]) -> Result<()> {

@@ -239,7 +239,10 @@ impl Here<'_> {
             disk.unlink(&self.dir, &part)?;
             return Err(written.err().unwrap_or_else(stale_source));
         }
-        Ok(disk.rename(&self.dir, &part, &self.place.passing)?)
+        disk.rename(&self.dir, &part, &self.place.passing).map_err(|errno| {
+            disk.unlink(&self.dir, &part).ok();
+            errno.into()
+        })
     }
 
     /// Makes the new state under the passing name.
@@ -271,7 +274,7 @@ impl Here<'_> {
                 });
             }
         }
-        match self.state(&self.place.passing)? {
+        match self.state(&self.place.passing).map_err(|why| self.failed(why))? {
             Some(staged) if Some(staged.digest) == *to => Ok(()),
             Some(staged) => {
                 self.discard(&staged)?;
@@ -286,43 +289,31 @@ impl Here<'_> {
         let disk = self.place.disk;
         let mut result = disk.rename_new(&self.dir, &self.place.passing, self.name);
         if result.is_err_and(is_unsupported) {
-            result = match look(&self.dir, self.name.as_ref())? {
-                None => disk.rename(&self.dir, &self.place.passing, self.name),
-                Some(_) => Err(Errno::EXIST),
+            result = match look(&self.dir, self.name.as_ref()) {
+                Ok(None) => disk.rename(&self.dir, &self.place.passing, self.name),
+                Ok(Some(_)) => Err(Errno::EXIST),
+                Err(errno) => Err(errno),
             };
         }
-        if let Err(errno) = result {
-            self.unstage()?;
-            return Err(match errno {
-                Errno::EXIST => conflict_because("something came into being there meanwhile"),
-                other => other.into(),
-            });
-        }
-        Ok(())
+        result.map_err(|errno| match errno {
+            Errno::EXIST => self.failed(conflict_because("something came into being there meanwhile")),
+            other => self.failed(other),
+        })
     }
 
     /// Exchanges the new state with the old one, `now`.
     fn replace(&self, now: &Seen) -> Result<(), Stop> {
         let Place { disk, from, .. } = &self.place;
-        let kind = now.state.kind;
-        let filled = kind == FileKind::Directory && !self.is_empty(self.name)?;
-        // What a look does not tell is found when the exchange is done.
-        let is_as_seen =
-            look(&self.dir, self.name.as_ref())?.is_some_and(|stat| is_unchanged(&stat, &now.stat));
-        if filled || !is_as_seen {
-            self.still_from()?;
-        }
-        if filled {
-            self.unstage()?;
-            return Err(not_empty());
-        }
+        self.may_replace(now).map_err(|stop| self.failed(stop))?;
         match disk.exchange(&self.dir, &self.place.passing, self.name) {
             // Without an exchange (NFS), a write in the last instant would be lost; the backup holds the rest.
-            Err(errno) if is_unsupported(errno) && kind != FileKind::Directory => {
-                self.still_from()?;
-                return Ok(disk.rename(&self.dir, &self.place.passing, self.name)?);
+            Err(errno) if is_unsupported(errno) && now.state.kind != FileKind::Directory => {
+                let renamed = self.still_from().and_then(|()| {
+                    disk.rename(&self.dir, &self.place.passing, self.name).map_err(Stop::from)
+                });
+                return renamed.map_err(|stop| self.failed(stop));
             }
-            result => result?,
+            result => result.map_err(|errno| self.failed(errno))?,
         }
         // What cannot be read now, for somebody writes it, is not what was expected.
         let Ok(displaced) = self.state(&self.place.passing) else { return self.take_back() };
@@ -332,21 +323,33 @@ impl Here<'_> {
         self.take_back()
     }
 
-    /// Takes away what was staged where the path is in another state by now than the one it must be in.
+    /// Whether the path is in the state it must be in, and nothing lies in it.
+    fn may_replace(&self, now: &Seen) -> Result<(), Stop> {
+        let filled = now.state.kind == FileKind::Directory && !self.is_empty(self.name)?;
+        // What a look does not tell is found when the exchange is done.
+        let is_as_seen =
+            look(&self.dir, self.name.as_ref())?.is_some_and(|stat| is_unchanged(&stat, &now.stat));
+        if filled || !is_as_seen {
+            self.still_from()?;
+        }
+        if filled { Err(not_empty()) } else { Ok(()) }
+    }
+
     fn still_from(&self) -> Result<(), Stop> {
         let again = self.state(self.name)?;
         if digest(&again) == self.place.from {
             return Ok(());
         }
-        self.unstage()?;
         Err(Stop::Conflict(conflict(&again, self.place.from)))
     }
 
-    fn unstage(&self) -> Result<(), Stop> {
-        match self.state(&self.place.passing)? {
-            Some(staged) => Ok(self.discard(&staged)?),
-            None => Ok(()),
+    /// Takes away what was staged, as nothing comes of it. Only for where the passing name still has that, and nothing of the project's.
+    fn failed(&self, why: impl Into<Stop>) -> Stop {
+        if let Ok(Some(staged)) = self.state(&self.place.passing) {
+            // What stays is settled by the next merge of this path.
+            self.discard(&staged).ok();
         }
+        why.into()
     }
 
     /// Removes the old state, `now`.
