@@ -36,3 +36,22 @@ fn an_apply_that_cannot_put_something_in_place_leaves_nothing_beside_it() {
     assert_eq!(there, ["f", "open"].map(Path::new), "{applied:?}");
     assert!(applied.stdout.contains("the file system does not move it"), "{applied:?}");
 }
+
+/// All of it goes, or none: what lay in it is no longer wanted only where something replaces it.
+#[test]
+fn what_lies_in_a_directory_that_cannot_be_replaced_stays() {
+    let files = [("d/x", "x\n"), ("d/deep/y", "y\n"), ("gone/z", "z\n"), ("f", "f\n")];
+    let actor = Actor::new(Who::User, &files);
+    let Some((mounts, session)) = session(&actor, "rm -r d gone; ln -s f d; echo agent >> f") else { return };
+    let applied = actor.amid(&mounts, &["sessions", "apply", &session]).unwrap();
+    assert!(applied.stdout.contains("what replaces `d` stays in the session"), "{applied:?}");
+    let above = actor.user().join("above");
+    let holds = |at: &str| fs::read_to_string(above.join(at)).unwrap();
+    assert_eq!((holds("d/x"), holds("d/deep/y")), ("x\n".into(), "y\n".into()));
+    assert_eq!(holds("f"), "f\nagent\n", "the control");
+    let gone = fs::symlink_metadata(above.join("gone")).unwrap();
+    assert!(!gone.is_dir(), "the control: hidden by the overlay");
+    // It stays the session's, for when it can be put there.
+    let diff = actor.amid(&mounts, &["sessions", "diff", &session]).unwrap();
+    assert!(diff.stdout.contains("a/d/x"), "{diff:?}");
+}

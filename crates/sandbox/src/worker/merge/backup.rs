@@ -61,6 +61,10 @@ struct Shape {
 }
 
 impl Record {
+    pub(super) fn was_directory(&self) -> bool {
+        self.shape.as_ref().is_some_and(|shape| shape.kind == FileKind::Directory)
+    }
+
     /// The extended attributes that the path had.
     pub(super) fn attributes(&self) -> Attributes {
         let attributes = self.shape.iter().flat_map(|shape| &shape.attributes);

@@ -215,12 +215,54 @@ impl Applying<'_> {
         let goes = |n: usize| files.get(n).is_some_and(|file| file.new.is_none());
         let begin = |n| Some(self.one(n, files.get(n)?, paths.get(n)?));
         let mut states = work(self.disk, &self.layer.project, paths, goes, begin);
+        self.give_back(files, paths, &mut states);
         for (n, state) in states.iter_mut().enumerate() {
             if let Some((file, at)) = files.get(n).zip(paths.get(n)) {
                 self.settle(n, file, at, state);
             }
         }
         states
+    }
+
+    /// What lies in a directory goes before what replaces that, and comes back where nothing replaces it.
+    fn give_back(&self, files: &[MergeFile], paths: &[&str], states: &mut [MergeState]) {
+        let is_over = |state: &MergeState| matches!(state, MergeState::Done | MergeState::Already);
+        let stayed: Vec<&str> = (0..paths.len())
+            .filter(|n| states.get(*n).is_some_and(|state| !is_over(state)) && self.replaces(*n, files))
+            .filter_map(|n| paths.get(n).copied())
+            .collect();
+        if stayed.is_empty() {
+            return;
+        }
+        let above = |n: usize| {
+            let goes = files.get(n).is_some_and(|file| file.new.is_none());
+            let at = paths.get(n).filter(|_| goes && states.get(n).is_some_and(is_over))?;
+            ancestors(at).find(|dir| stayed.contains(dir))
+        };
+        let back = |n| {
+            let record = self.backup.record(n).filter(|_| above(n).is_some())?;
+            Some(restore(self.disk, &self.layer.project, &self.backup, record))
+        };
+        let restored = work(self.disk, &self.layer.project, paths, |_| false, back);
+        let came_back: Vec<_> = (0..paths.len())
+            .filter(|n| self.backup.record(*n).is_some() && restored.get(*n).is_some_and(is_over))
+            .filter_map(|n| Some((n, format!("what replaces `{}` stays in the session", above(n)?))))
+            .collect();
+        for (n, reason) in came_back {
+            if let Some(state) = states.get_mut(n) {
+                *state = MergeState::Untouched { reason };
+            }
+        }
+    }
+
+    /// Whether path number `n` is a directory of the project that becomes something else.
+    fn replaces(&self, n: usize, files: &[MergeFile]) -> bool {
+        let Some(record) = self.backup.record(n).filter(|record| record.was_directory()) else {
+            return false;
+        };
+        let becomes = self.layer.upper.stat(&record.path).ok().flatten();
+        files.get(n).is_some_and(|file| file.new.is_some())
+            && becomes.is_some_and(|stat| super::read::kind(&stat) != FileKind::Directory)
     }
 
     /// Of what could not be written, tells apart what is as it was: an undo has nothing to take back there.
@@ -343,22 +385,23 @@ impl Undoing<'_> {
         let record = |n: usize| records.get(n).copied().flatten();
         let goes = |n: usize| record(n).is_some_and(|record| record.old.is_none());
         // A path without a record was not changed by the apply: there is nothing to take back.
-        let states =
-            work(self.disk, &self.project, paths, goes, |n| record(n).map(|record| self.one(record)));
+        let states = work(self.disk, &self.project, paths, goes, |n| {
+            record(n).map(|record| restore(self.disk, &self.project, &self.backup, record))
+        });
         unmake(self.disk, &self.project, records.iter().flatten().flat_map(|record| &record.made));
         Ok(states)
     }
+}
 
-    fn one<'a>(&'a self, record: &'a Record) -> Begun<'a> {
-        let want = match self.backup.want(record) {
-            Ok(want) => want,
-            Err(reason) => return Begun::Over(MergeState::Failed { reason }),
-        };
-        let Record { n, path, old, new, .. } = record;
-        let passing = self.backup.passing(*n);
-        let (disk, project, attributes) = (self.disk, &self.project, record.attributes());
-        Place { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.begin()
-    }
+/// Gives a path its old state again.
+fn restore<'a>(disk: &'a Disk, project: &'a Root, backup: &Backup, record: &'a Record) -> Begun<'a> {
+    let want = match backup.want(record) {
+        Ok(want) => want,
+        Err(reason) => return Begun::Over(MergeState::Failed { reason }),
+    };
+    let Record { n, path, old, new, .. } = record;
+    let (passing, attributes) = (backup.passing(*n), record.attributes());
+    Place { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.begin()
 }
 
 /// Removes directories that were made for paths, but for those in which something lies.
