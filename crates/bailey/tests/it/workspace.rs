@@ -1,5 +1,6 @@
 //! The project and a session's layer: what moves between them, when, and back.
 
+mod closed;
 mod hunks;
 pub(crate) mod killed;
 mod kinds;

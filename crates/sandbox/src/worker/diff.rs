@@ -32,7 +32,7 @@ pub(super) fn scan(
     let mut bases = bases.and_then(|keep| Bases::open(keep).ok());
     let known: BTreeSet<&str> = known.iter().map(|path| path.0.as_str()).collect();
     let mut touched = Vec::new();
-    let survey = layer.survey()?;
+    let survey = layer.survey();
     let is_holding = !survey.held.is_empty() || survey.commits;
     for (at, entry) in survey.entries {
         let path = layer.project.absolute(&at);
@@ -72,7 +72,7 @@ pub(super) fn diff(
     bases: Option<&Keep>,
 ) -> Result<DiffReport, Error> {
     let layer = Layer::open(upper, project)?;
-    let survey = layer.survey()?;
+    let survey = layer.survey();
     let bases = bases.and_then(|keep| Bases::open(keep).ok());
     let mut reporter = Reporter { layer: &layer, is_copy, bases, left: CONTENTS_MAX, files: Vec::new() };
     if survey.cut {

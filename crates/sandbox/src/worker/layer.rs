@@ -9,8 +9,8 @@
 //! outputs (A52), anything of version control's (A53), devices, names that no path can carry.
 
 use super::beneath::{Root, ancestors, join, look, names, type_of};
-use super::error::Error;
-use super::ignores::{Ignores, rules_text};
+use super::error::{Error, plain};
+use super::ignores::{Ignores, Unusable, rules_text};
 use super::index::Tracked;
 use super::read::{noun, size};
 use super::references::MOVED;
@@ -46,6 +46,9 @@ const OF_COMMITS: [&str; 12] = [
 const OVER_DIRECTORY: &str = "replaces a directory of the project in which something stays";
 /// How it is noted in the layer of a copy that what the session has at a path stays with it: by an empty file with this attribute.
 pub(super) const STAYS: &str = "user.bailey.stays";
+/// What it means that rules cannot be known: to take what may be ignored for what is not would carry a build's outputs to the project,
+/// and delete the user's there.
+const UNKNOWN: &str = ": what git does not track there counts as ignored, and stays";
 /// Why what lies on a mount stays. The overlay of a session shows what lies beneath it; a copy holds what is mounted.
 const MOUNTED: &str = "is, or lies on, something that is mounted in the project, which an apply stays off";
 /// Why what git obeys in a bare repository stays, and what makes one.
@@ -118,21 +121,25 @@ impl Layer {
     }
 
     /// Walks the layer once.
-    pub(super) fn survey(&self) -> Result<Survey, Error> {
-        let rules = Ignores::of_repository(&self.project)?;
+    pub(super) fn survey(&self) -> Survey {
+        let mut survey = Survey::default();
+        let rules = Ignores::of_repository(&self.project).unwrap_or_else(|Unusable(why)| {
+            survey.held.push((".git/info/exclude".into(), format!("{why}{UNKNOWN}")));
+            Ignores::of_anything()
+        });
         let root = Pending { at: String::new(), view: View::Merged, ignored: false, rules };
         let mut walk = Walk {
             layer: self,
             tracked: Tracked::of(&self.project),
-            survey: Survey::default(),
+            survey,
             kept: Vec::new(),
             visits: 0,
             pending: vec![root],
         };
         while let Some(next) = walk.pending.pop() {
-            walk.directory(next)?;
+            walk.directory(next);
         }
-        Ok(walk.finish())
+        walk.finish()
     }
 }
 
@@ -225,18 +232,35 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn directory(&mut self, here: Pending) -> Result<(), Error> {
-        let rules = here.rules.within(&here.at, self.rules_of(&here)?.as_deref())?;
+    fn directory(&mut self, here: Pending) {
+        let text = self.rules_of(&here);
+        let rules = text.and_then(|text| here.rules.within(&here.at, text.as_deref()));
+        let rules = rules.unwrap_or_else(|Unusable(why)| {
+            self.hold_directory(&here, format!("`.gitignore` in it {why}{UNKNOWN}"));
+            Ignores::of_anything()
+        });
         let here = Pending { rules, ..here };
-        let hidden = self.layer_entries(&here)?;
-        if matches!(here.view, View::Opaque | View::Removed) {
-            self.project_entries(&here, &hidden)?;
+        // What the layer has there decides what of the project it hides.
+        let Some(shown) = self.layer_entries(&here) else { return };
+        if matches!(here.view, View::Opaque | View::Removed)
+            && let Err(errno) = self.project_entries(&here, &shown)
+        {
+            self.hold_directory(&here, format!("cannot be listed in the project: {}", plain(errno)));
         }
-        Ok(())
+    }
+
+    /// Has a directory itself stay as it is on both sides.
+    fn hold_directory(&mut self, here: &Pending, why: String) {
+        if here.view == View::Removed {
+            self.kept.push(join(&here.at, "…"));
+        } else {
+            self.survey.entries.remove(&here.at);
+        }
+        self.hold(&here.at, why);
     }
 
     /// The text of the `.gitignore` that the merged view shows; in a removed directory, the project's.
-    fn rules_of(&self, here: &Pending) -> Result<Option<String>, Error> {
+    fn rules_of(&self, here: &Pending) -> Result<Option<String>, Unusable> {
         let at = join(&here.at, ".gitignore");
         let Layer { upper, project } = self.layer;
         let above = if here.view == View::Removed { None } else { upper.stat(&at).ok().flatten() };
@@ -247,21 +271,25 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes the layer's entries of a directory; gives their names.
-    fn layer_entries(&mut self, here: &Pending) -> Result<BTreeSet<OsString>, Error> {
+    /// Takes the layer's entries of a directory; gives their names, or none where they cannot be told.
+    fn layer_entries(&mut self, here: &Pending) -> Option<BTreeSet<OsString>> {
         let mut seen = BTreeSet::new();
         if here.view == View::Removed {
-            return Ok(seen);
+            return Some(seen);
         }
-        let doing = Error::system("list", &here.at);
-        let dir = match self.layer.upper.dir(&here.at) {
-            Ok(dir) => dir,
+        let left = VISITS_MAX.saturating_sub(self.visits);
+        // With no right to go through it, it is opened all the same, and read no more.
+        let listed = self.layer.upper.dir(&here.at).and_then(|dir| {
+            let listed = names(&dir, left)?;
+            Ok((dir, listed))
+        });
+        let (dir, (names, cut)) = match listed {
+            Ok(listed) => listed,
             Err(errno) => {
-                self.hold(&here.at, format!("cannot be listed: {}", super::error::plain(errno)));
-                return Ok(seen);
+                self.hold_directory(here, format!("cannot be listed: {}", plain(errno)));
+                return None;
             }
         };
-        let (names, cut) = names(&dir, VISITS_MAX.saturating_sub(self.visits)).map_err(doing)?;
         self.visits += names.len();
         self.survey.cut |= cut;
         let shaped = self.is_repository(here);
@@ -271,7 +299,7 @@ impl Walk<'_> {
                 &here.at,
                 "has the shape of a bare git repository, whose configuration the host would run",
             );
-            return Ok(seen);
+            return None;
         }
         for raw in names {
             if let Some(name) = raw.to_str() {
@@ -287,7 +315,7 @@ impl Walk<'_> {
             }
             seen.insert(raw);
         }
-        Ok(seen)
+        Some(seen)
     }
 
     fn layer_entry(&mut self, here: &Pending, at: &str, name: &str, node: Node, above: u64) {
@@ -350,11 +378,10 @@ impl Walk<'_> {
     }
 
     /// Takes the project's entries of a directory that the layer hides, but for the names in `seen`.
-    fn project_entries(&mut self, here: &Pending, seen: &BTreeSet<OsString>) -> Result<(), Error> {
+    fn project_entries(&mut self, here: &Pending, seen: &BTreeSet<OsString>) -> Result<(), Errno> {
         let project = &self.layer.project;
-        let dir = project.dir(&here.at).map_err(Error::system("list", &project.absolute(&here.at)))?;
-        let (names, cut) = names(&dir, VISITS_MAX.saturating_sub(self.visits))
-            .map_err(Error::system("list", &project.absolute(&here.at)))?;
+        let dir = project.dir(&here.at)?;
+        let (names, cut) = names(&dir, VISITS_MAX.saturating_sub(self.visits))?;
         self.visits += names.len();
         self.survey.cut |= cut;
         if cut {

@@ -1,12 +1,13 @@
 //! What the host changed in the project while a process of the session lives in the background: the overlay is not mounted anew
 //! beneath that, and may show it as it was.
 
-use super::beneath::{Root, join, names, type_of};
+use super::beneath::{Root, names, type_of};
 use super::error::Error;
-use super::ignores::{Ignores, rules_text};
+use super::ignores::Ignores;
 use bailey_protocol::{Outside, WsPath};
 use rustix::fs::{FileType, Stat};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long is looked at most, and at how many entries: a command's result waits for it.
@@ -22,7 +23,8 @@ pub(super) fn changed(project: &str, since: u64) -> Result<Outside, Error> {
     let deadline = Instant::now() + TIME_MAX;
     let mut outside = Outside::default();
     let mut visits = 0;
-    let mut pending = VecDeque::from([(String::new(), Ignores::of_repository(&root)?)]);
+    let repository = Ignores::of_repository(&root).unwrap_or_else(|_| Rc::new(Ignores::none()));
+    let mut pending = VecDeque::from([(String::new(), repository)]);
     while let Some((at, rules)) = pending.pop_front() {
         if visits >= VISITS_MAX || outside.paths.len() >= NAMED_MAX || Instant::now() >= deadline {
             outside.more = true;
@@ -30,8 +32,7 @@ pub(super) fn changed(project: &str, since: u64) -> Result<Outside, Error> {
         }
         // A directory that went away, or is a symlink now, is told by the one above it.
         let Ok(dir) = root.dir(&at) else { continue };
-        let text = rules_text(&root, &join(&at, ".gitignore"))?;
-        let rules = rules.within(&at, text.as_deref())?;
+        let rules = rules.below(&root, &at);
         let Ok((mut names, more)) = names(&dir, VISITS_MAX - visits) else { continue };
         visits += names.len();
         outside.more |= more;

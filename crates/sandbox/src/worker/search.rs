@@ -6,7 +6,7 @@
 use super::Unseen;
 use super::beneath::{Root, join, names, type_of};
 use super::error::Error;
-use super::ignores::{Ignores, rules_text};
+use super::ignores::Ignores;
 use bailey_protocol::{FOUND_BYTES_MAX, Found, SearchReport, WsPath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -53,7 +53,7 @@ pub(super) fn search(
     let at = super::read::below(path)?;
     let stat = from.stat(at).map_err(Error::system("search", &path.0))?;
     match stat.map(|stat| type_of(&stat)) {
-        Some(FileType::Directory) => search.tree(&Root::open(&path.0)?, Ignores::above(from, at)?)?,
+        Some(FileType::Directory) => search.tree(&Root::open(&path.0)?, Ignores::above(from, at)),
         Some(FileType::RegularFile) => {
             let (parent, name) = at.rsplit_once('/').unwrap_or(("", at));
             search.top = format!("/{parent}");
@@ -80,7 +80,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// What lies in `root`, where these rules of above hold.
-    fn tree(&mut self, root: &Root, above: Rc<Ignores>) -> Result<(), Error> {
+    fn tree(&mut self, root: &Root, above: Rc<Ignores>) {
         let mut pending = vec![(String::new(), above)];
         while let Some((at, rules)) = pending.pop() {
             if self.exhausted() {
@@ -88,8 +88,7 @@ impl Search<'_> {
             }
             // A directory that went away, or is a symlink now, is passed over.
             let Ok(dir) = root.dir(&at) else { continue };
-            let text = rules_text(root, &join(&at, ".gitignore"))?;
-            let rules = rules.within(&at, text.as_deref())?;
+            let rules = rules.below(root, &at);
             let Ok((mut names, more)) = names(&dir, VISITS_MAX - self.visits) else { continue };
             self.visits += names.len();
             self.report.cut |= more;
@@ -107,7 +106,6 @@ impl Search<'_> {
             }
             pending.extend(below.into_iter().rev());
         }
-        Ok(())
     }
 
     /// Whether a limit was reached; says so in the report.

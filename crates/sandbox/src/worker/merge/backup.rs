@@ -90,7 +90,7 @@ impl Backup {
         }
         let project = &layer.project;
         // Whatever the request says, what must stay in the layer is not prepared.
-        let may_leave = layer.survey()?.entries;
+        let may_leave = layer.survey().entries;
         let named: BTreeSet<&str> = paths.iter().copied().collect();
         let mut there = HashSet::new();
         let mut records = BTreeMap::new();
