@@ -74,6 +74,16 @@ impl Root {
         Ok((dir, name))
     }
 
+    /// The same; none where what is above `at` is not there, or is something else than a directory.
+    pub(super) fn place<'a>(&self, at: &'a str) -> Result<Option<(OwnedFd, &'a str)>> {
+        match self.parent(at) {
+            Ok(found) => Ok(Some(found)),
+            // Beneath a link nothing lies: what it leads to has a path of its own.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// Whether something is mounted at `at`, or above it.
     pub(super) fn is_mounted(&self, at: &str) -> bool {
         self.open_at(at, OFlags::PATH | OFlags::NOFOLLOW).is_err_and(|errno| errno == Errno::XDEV)

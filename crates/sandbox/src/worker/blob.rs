@@ -3,7 +3,6 @@
 use super::beneath::{Root, look, type_of};
 use super::state::{Unreadable, open_file, pour};
 use rustix::fs::{FileType, readlinkat};
-use rustix::io::Errno;
 use sha1::{Digest as _, Sha1};
 use std::fmt::Write as _;
 
@@ -27,11 +26,7 @@ impl<'a> Entry<'a> {
     ///
     /// `has_modes`: whether git looks whether a file there is a program.
     pub(super) fn is_at(self, project: &Root, at: &str, has_modes: bool) -> Result<bool, Unreadable> {
-        let (dir, name) = match project.parent(at) {
-            Ok(place) => place,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(self.is_nothing()),
-            Err(errno) => return Err(errno.into()),
-        };
+        let Some((dir, name)) = project.place(at)? else { return Ok(self.is_nothing()) };
         let Some(stat) = look(&dir, name.as_ref())? else { return Ok(self.is_nothing()) };
         match (self.mode, type_of(&stat)) {
             // To git a directory is nothing but what is in it.

@@ -163,10 +163,9 @@ impl Layer {
     }
 
     fn of_project(&self, at: &str) -> Result<Option<State>, Unreadable> {
-        match self.project.parent(at) {
-            Ok((dir, name)) => state_of(&dir, name.as_ref()),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(errno) => Err(errno.into()),
+        match self.project.place(at)? {
+            Some((dir, name)) => state_of(&dir, name.as_ref()),
+            None => Ok(None),
         }
     }
 }

@@ -73,10 +73,9 @@ pub(super) fn see(dir: impl AsFd, name: &OsStr, content_max: u64) -> Result<Opti
 
 /// The same for a path below `root`; nothing there when one of the directories above is not there.
 pub(super) fn seen(root: &Root, at: &str, content_max: u64) -> Result<Option<Seen>, Unreadable> {
-    match root.parent(at) {
-        Ok((dir, name)) => see(dir, name.as_ref(), content_max),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(errno) => Err(errno.into()),
+    match root.place(at)? {
+        Some((dir, name)) => see(dir, name.as_ref(), content_max),
+        None => Ok(None),
     }
 }
 

@@ -147,6 +147,32 @@ const KINDS: &[Kind] = &[
     },
 ];
 
+/// Beneath a link nothing lies, neither before the session makes a directory of it nor where the user makes one of a directory.
+#[test]
+fn a_link_becomes_a_directory_and_a_link_again() {
+    let stage = Stage::new(&[("real/x", "x\n"), ("d/x", "x\n"), ("f", "f\n")]);
+    let project = stage.project();
+    std::os::unix::fs::symlink("real", project.join("pkg")).unwrap();
+    let session = work(
+        &stage,
+        "rm pkg; cp -r real pkg; echo agent >> pkg/x; echo new > pkg/new; echo agent >> d/x; echo n > d/n; echo agent >> f",
+    );
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stdout.contains("b/pkg/x") && !diff.stdout.contains("stays in the session"), "{diff:?}");
+    fs::rename(project.join("d"), project.join("moved")).unwrap();
+    std::os::unix::fs::symlink("moved", project.join("d")).unwrap();
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.stdout.contains("d/x"), "what the user has otherwise is named: {applied:?}");
+    assert_eq!((text(&project, "pkg/x"), text(&project, "pkg/new")), ("x\nagent\n".into(), "new\n".into()));
+    assert_eq!((text(&project, "real/x"), text(&project, "f")), ("x\n".into(), "f\nagent\n".into()));
+    assert_eq!(text(&project, "moved/x"), "x\n", "nothing goes through the user's link");
+    assert!(!project.join("moved/n").exists());
+    let undone = sessions(&stage, "undo", &session);
+    assert_eq!(undone.code, Some(0), "{undone:?}");
+    assert_eq!(fs::read_link(project.join("pkg")).unwrap(), Path::new("real"));
+    assert_eq!(text(&project, "f"), "f\n");
+}
+
 /// An access control list (acl(5)) that lets this user read besides, as the kernel takes it.
 fn list(user: u32) -> Vec<u8> {
     let entry = |tag: u16, may: u16, id: u32| {

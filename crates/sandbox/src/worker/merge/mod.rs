@@ -428,10 +428,9 @@ fn untouched(project: &Root, file: &MergeFile, at: &str) -> MergeState {
 
 /// The state at `at`; nothing there when one of the directories above is not there.
 fn current(project: &Root, at: &str) -> Result<Option<State>, String> {
-    match project.parent(at) {
-        Ok((dir, name)) => state_of(dir, name.as_ref()).map_err(|why| why.to_string()),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
-        Err(errno) => Err(super::error::plain(errno)),
+    match project.place(at).map_err(super::error::plain)? {
+        Some((dir, name)) => state_of(dir, name.as_ref()).map_err(|why| why.to_string()),
+        None => Ok(None),
     }
 }
 

@@ -110,7 +110,7 @@ impl<'a> Place<'a> {
     fn place(mut self) -> Result<Begun<'a>, Stop> {
         let (dir, name) = match self.project.parent(self.at) {
             Ok(found) => found,
-            Err(Errno::NOENT | Errno::NOTDIR) if self.to.is_none() => {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if self.to.is_none() => {
                 return Ok(Begun::Over(MergeState::Already));
             }
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
