@@ -346,6 +346,10 @@ impl Walk<'_> {
         if mounted {
             return self.hold(at, MOUNTED);
         }
+        if let Some(stat) = below.as_ref().filter(|stat| !is_carried(stat)) {
+            return self
+                .hold(at, format!("takes the place of {}, which no undo could bring back", noun(stat)));
+        }
         let gone = project == Some(FileType::Directory);
         // What stands there may be ignored where what takes its place is not: a rule may be one for directories alone.
         if is_dir && held && !gone && here.rules.ignored(at, false) && !self.is_tracked(at, false, held) {
@@ -391,9 +395,9 @@ impl Walk<'_> {
             let at = join(&here.at, &raw.to_string_lossy());
             let stat = look(&dir, raw).ok().flatten();
             let kind = stat.as_ref().map(type_of);
+            let plain = stat.as_ref().is_some_and(is_carried);
             let is_dir = kind == Some(FileType::Directory);
             let ignored = here.ignored || here.rules.ignored(&at, is_dir);
-            let plain = matches!(kind, Some(FileType::RegularFile | FileType::Directory | FileType::Symlink));
             if ignored && !self.is_tracked(&at, is_dir, true) {
                 self.kept.push(at);
             } else if raw.to_str().is_some() && project.is_mounted(&at) {
@@ -509,6 +513,11 @@ fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
 fn stays(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Option<Stays> {
     let mark = (stat.st_size == 0).then(|| attribute(dir, name, STAYS)).flatten()?;
     Stays::ALL.into_iter().find(|stays| stays.mark() == mark)
+}
+
+/// Whether it is something that a merge carries.
+fn is_carried(stat: &Stat) -> bool {
+    matches!(type_of(stat), FileType::RegularFile | FileType::Directory | FileType::Symlink)
 }
 
 /// When anything of this changed last, in nanoseconds of Unix time.

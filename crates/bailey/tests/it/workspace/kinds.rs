@@ -173,6 +173,39 @@ fn a_link_becomes_a_directory_and_a_link_again() {
     assert_eq!(text(&project, "f"), "f\n");
 }
 
+/// No backup holds one.
+#[test]
+fn a_fifo_and_a_socket_of_the_project_stay_whatever_the_session_makes_of_them() {
+    let stage = Stage::new(&[("f", "f\n"), ("d/x", "x\n")]);
+    let project = stage.project();
+    for name in ["gone", "file", "dir", "d/inner"] {
+        let made = std::process::Command::new("mkfifo").arg(project.join(name)).status().unwrap();
+        assert!(made.success());
+    }
+    drop(std::os::unix::net::UnixListener::bind(project.join("socket")).unwrap());
+    let session = work(
+        &stage,
+        "rm gone file dir socket; rm -r d; echo file > file; mkdir dir; echo x > dir/x; echo agent >> f",
+    );
+    let diff = sessions(&stage, "diff", &session);
+    for at in ["gone", "file", "dir", "socket"] {
+        assert!(
+            diff.stdout.contains(&format!("{at} stays in the session: takes the place of a ")),
+            "{at}: {diff:?}"
+        );
+    }
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    assert_eq!(text(&project, "f"), "f\nagent\n", "the control");
+    for name in ["gone", "file", "dir", "d/inner", "socket"] {
+        let kind = fs::symlink_metadata(project.join(name)).unwrap().file_type();
+        assert!(!kind.is_file() && !kind.is_dir(), "{name}");
+    }
+    assert!(!project.join("d/x").exists());
+    assert_eq!(sessions(&stage, "undo", &session).code, Some(0));
+    assert_eq!(text(&project, "d/x"), "x\n");
+}
+
 /// An access control list (acl(5)) that lets this user read besides, as the kernel takes it.
 fn list(user: u32) -> Vec<u8> {
     let entry = |tag: u16, may: u16, id: u32| {
