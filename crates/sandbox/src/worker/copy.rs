@@ -152,13 +152,14 @@ impl Look {
     fn directory(&mut self, at: &str) -> Result<(), Error> {
         let mut both = BTreeSet::new();
         for (is_copy, dir) in [(false, self.project.dir(at)), (true, self.unlocked(at))] {
-            let dir = match dir {
-                Ok(dir) => dir,
+            // One that may be read and not gone through is opened, and not listed.
+            let names = match dir.and_then(|dir| names(dir, PATHS_MAX)) {
+                Ok(listed) => all(listed)?,
                 // What its owner cannot read, nobody copies.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => continue,
                 Err(errno) => return Err(Error::system("list", at)(errno)),
             };
-            for raw in all_names(dir, at)? {
+            for raw in names {
                 match raw.into_string() {
                     Ok(name) => drop(both.insert(name)),
                     // Under its name it stays in the layer.
@@ -183,11 +184,14 @@ impl Look {
     fn path(&mut self, at: &str) -> Result<(), Error> {
         self.visit()?;
         let failed = |errno| Error::system("look at", at)(errno);
-        let ours = self.copy.stat(at).map_err(failed)?;
+        let ours = there(self.copy.stat(at)).map_err(failed)?;
         if at.len() > PATH_MAX || at.split('/').count() > DEPTH_MAX {
             return ours.map_or(Ok(()), |_| self.hold(at, Stays::TooDeep));
         }
-        let theirs = self.project.stat(at).map_err(failed)?;
+        let theirs = match there(self.project.stat(at)) {
+            Err(Errno::ACCESS) => return self.unread(at, ours),
+            theirs => theirs.map_err(failed)?,
+        };
         // What is not shown is not replaced: whatever the session puts in its place stays there.
         if theirs.as_ref().is_some_and(|stat| !self.is_copied(at, stat)) {
             return ours.map_or(Ok(()), |_| self.hold(at, Stays::OverHidden));
@@ -234,6 +238,20 @@ impl Look {
                 self.directory(at)
             }
             (Some(theirs), Some(ours)) => self.leaf(at, &theirs, &ours, known),
+        }
+    }
+
+    /// What the host may not look at any more. What was brought before is still not the session's; what it has otherwise stays with it.
+    fn unread(&mut self, at: &str, ours: Option<Stat>) -> Result<(), Error> {
+        self.stays_known(at);
+        let Some(ours) = ours else {
+            self.carry(at);
+            return Ok(());
+        };
+        match self.before.get(at).is_some_and(|(_, known)| *known == Looks::of(&ours)) {
+            false => self.hold(at, Stays::OverHidden),
+            true if type_of(&ours) == FileType::Directory => self.directory(at),
+            true => Ok(()),
         }
     }
 
@@ -316,11 +334,11 @@ impl Look {
         self.visit()?;
         let (before, mut is_all) = (gone.len(), true);
         if type_of(theirs) == FileType::Directory {
-            let dir = match self.project.dir(at) {
+            let listed = match self.project.dir(at).and_then(|dir| names(dir, PATHS_MAX)) {
                 Err(Errno::ACCESS) => return Ok(false),
-                dir => dir.map_err(Error::system("list", at))?,
+                listed => listed.map_err(Error::system("list", at))?,
             };
-            for raw in all_names(dir, at)? {
+            for raw in all(listed)? {
                 let below = raw.to_str().map(|name| join(at, name));
                 let below = below.filter(|below| self.before.contains_key(below));
                 let stat = below.as_ref().and_then(|below| self.project.stat(below).ok().flatten());
@@ -463,9 +481,13 @@ fn modified(of: &Stat) -> Timestamps {
 }
 
 /// All names of a directory; where there are more than a copy can hold, some of them would be taken for gone.
-fn all_names(dir: OwnedFd, at: &str) -> Result<Vec<OsString>, Error> {
-    let (names, is_more) = names(dir, PATHS_MAX).map_err(Error::system("list", at))?;
+fn all((names, is_more): (Vec<OsString>, bool)) -> Result<Vec<OsString>, Error> {
     if is_more { Err(too_many()) } else { Ok(names) }
+}
+
+/// Beneath a link nothing lies, on whichever side something else took its place.
+fn there(found: Result<Option<Stat>, Errno>) -> Result<Option<Stat>, Errno> {
+    if matches!(found, Err(Errno::LOOP)) { Ok(None) } else { found }
 }
 
 fn too_many() -> Error {

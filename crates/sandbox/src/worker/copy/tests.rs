@@ -582,3 +582,31 @@ fn what_the_session_writes_while_the_hosts_is_brought_is_kept() {
     assert!(scene.read("copy/big").as_deref() == Some("of the session\n"));
     assert_eq!(scene.changes(), ["~big"]);
 }
+
+/// Beneath a link nothing lies: neither side's link is gone through, and neither ends a session.
+#[test]
+fn a_link_that_becomes_a_directory_on_either_side_is_a_change_like_any_other() {
+    let scene = Scene::new(&[("real/x", "x\n"), ("f", "f\n")]);
+    for name in ["pkg", "lib"] {
+        symlink("real", scene.at(&format!("project/{name}"))).unwrap();
+    }
+    scene.settle();
+    fs::remove_file(scene.at("copy/pkg")).unwrap();
+    scene.write("copy/pkg/x", "of the session\n");
+    assert_eq!(scene.changes(), ["~pkg", "+pkg/x"]);
+    // The user does the same to another one, and back.
+    fs::remove_file(scene.at("project/lib")).unwrap();
+    scene.write("project/lib/y", "of the host\n");
+    assert_eq!(scene.changes(), ["~pkg", "+pkg/x"]);
+    assert_eq!(scene.read("copy/lib/y").as_deref(), Some("of the host\n"));
+    fs::remove_dir_all(scene.at("project/lib")).unwrap();
+    symlink("real", scene.at("project/lib")).unwrap();
+    assert_eq!(scene.changes(), ["~pkg", "+pkg/x"]);
+    assert_eq!(fs::read_link(scene.at("copy/lib")).unwrap().to_str(), Some("real"));
+    // And where the session works in a directory that the user makes a link of.
+    scene.write("copy/real/new", "of the session\n");
+    fs::rename(scene.at("project/real"), scene.at("project/moved")).unwrap();
+    symlink("moved", scene.at("project/real")).unwrap();
+    assert!(scene.changes().contains(&"+real/new".to_owned()), "{:?}", scene.changes());
+    assert_eq!(scene.read("project/moved/x").as_deref(), Some("x\n"));
+}

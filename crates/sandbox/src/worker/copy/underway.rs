@@ -50,7 +50,7 @@ pub(super) fn take_in(record: &mut Record, path: &str, copy: &Root) -> Result<()
     for at in lines.filter_map(|line| std::str::from_utf8(line).ok()) {
         match copy.stat(at) {
             Ok(Some(stat)) => drop(record.insert(at.to_owned(), (Looks::UNLIKE_ANY, Looks::of(&stat)))),
-            Ok(None) | Err(Errno::NOENT | Errno::NOTDIR) => drop(record.remove(at)),
+            Ok(None) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => drop(record.remove(at)),
             Err(errno) => return Err(Error::system("look at", at)(errno)),
         }
     }
