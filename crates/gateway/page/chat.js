@@ -662,7 +662,9 @@ class Conversation {
         if (event.direction === "apply" && event.files.length) {
           this.put(this.offered("undo", worker("Take it back", () => this.op({ op: "undo" }))));
         }
+        event.commits?.forEach((it) => this.note(it));
         event.conflicts.forEach((it) => this.note(it, "trouble"));
+        event.stays?.forEach((it) => this.note(`Stays in the session: ${it}`, "trouble"));
         return;
       case "failed":
         this.note(event.error, "trouble");
@@ -698,17 +700,20 @@ class Conversation {
     say(`A question: ${card.title}`);
   }
 
-  changes({ diff: text, files, red, reasons }) {
+  changes({ diff: text, files, red, reasons, commits = [], conflicts = [], stays = [], shown }) {
     this.closeText();
-    if (files.length === 0) return this.note("Nothing in the project is changed.");
+    if (files.length + commits.length === 0) return this.note("Nothing in the project is changed.");
     const card = el(
       "section",
       { class: "card", role: "group", "aria-label": "Changes of this session" },
       el("h2", {}, `${files.length} changed`),
       red.length ? el("p", { class: "trouble" }, `Asked about one by one: ${red.join(", ")}`) : null,
       reasons.map((reason) => el("p", { class: "dim" }, reason)),
+      commits.map((it) => el("p", {}, it)),
+      conflicts.map((it) => el("p", { class: "trouble" }, it)),
+      stays.map((it) => el("p", { class: "trouble" }, `Stays in the session: ${it}`)),
       diff(text),
-      this.offered("apply", worker("Apply to the project", () => this.op({ op: "apply" }), "strong")),
+      this.offered("apply", worker("Apply to the project", () => this.op({ op: "apply", shown }), "strong")),
     );
     return this.put(card);
   }

@@ -99,7 +99,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(text);
         }
         Happening::End { error: Some(error), .. } | Happening::Failed { error, .. } => clean(error),
-        Happening::Diff { diff, files, red, reasons, commits, conflicts, stays } => {
+        Happening::Diff { diff, files, red, reasons, commits, conflicts, stays, shown: _ } => {
             clean(diff);
             let lines =
                 files.iter_mut().chain(red).chain(reasons).chain(commits).chain(conflicts).chain(stays);

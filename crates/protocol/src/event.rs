@@ -1,6 +1,6 @@
 //! What front ends receive: one JSON object a line under `--json`.
 
-use crate::{ApprovalId, CallId, EffectId, Enforced, Money, Seq, SessionId, number::decimal};
+use crate::{ApprovalId, CallId, Digest, EffectId, Enforced, Money, Seq, SessionId, number::decimal};
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -383,6 +383,9 @@ pub enum Happening {
         /// Files that no apply takes along, each with the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stays: Vec<String>,
+        /// What names all of this: an apply that names it moves nothing else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Digest>,
     },
     /// The sessions of this home.
     Sessions {

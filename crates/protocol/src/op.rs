@@ -1,6 +1,6 @@
 //! What front ends send to the session host.
 
-use crate::{Answer, ApprovalId, Inbound, Seq, Speaker};
+use crate::{Answer, ApprovalId, Digest, Inbound, Seq, Speaker};
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,12 @@ pub enum Op {
     /// Compare what the session changed with the project.
     Changes,
     /// Move what the session changed to the project.
-    Apply,
+    Apply {
+        /// What names the changes that were shown, from their [`Happening::Diff`](crate::Happening::Diff): where there are others by
+        /// now, nothing is moved. None: whatever there is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Digest>,
+    },
     /// Take the last apply back.
     Undo,
     /// Name the sessions of this home.
@@ -66,7 +71,7 @@ impl Op {
             Self::Pin { .. } => "pin",
             Self::Unpin { .. } => "unpin",
             Self::Changes => "changes",
-            Self::Apply => "apply",
+            Self::Apply { .. } => "apply",
             Self::Undo => "undo",
             Self::Sessions => "sessions",
             Self::Model { .. } => "model",

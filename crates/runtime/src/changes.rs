@@ -6,8 +6,8 @@ mod together;
 use crate::{Host, HostError, history, host::who, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, Branch, DiffReport, Happening, Merge, MergeFile, MergeKind, Op, Report, Status, Tip, Touched,
-    Verdict,
+    Action, Branch, DiffReport, Digest, Happening, Merge, MergeFile, MergeKind, Op, Report, Status, Tip,
+    Touched, Verdict,
 };
 use path::change;
 use std::collections::HashMap;
@@ -87,6 +87,23 @@ impl Changes {
     #[must_use]
     pub fn stays(&self) -> Vec<String> {
         self.told(|change| change.refused.as_ref())
+    }
+
+    /// What names them: the states that an apply of them starts from and ends with, of files and of branches.
+    #[must_use]
+    pub fn shown(&self) -> Digest {
+        let state = |of: Option<Digest>| of.map_or_else(Vec::new, |digest| digest.0.to_vec());
+        let files = self.changes.iter().map(|change| &change.file);
+        let files =
+            files.flat_map(|file| [file.path.0.clone().into_bytes(), state(file.base), state(file.new)]);
+        let branches = self.branches.iter().flat_map(|branch| {
+            [branch.name.clone(), branch.old.clone().unwrap_or_default(), branch.new.clone()]
+                .map(String::into_bytes)
+        });
+        let named =
+            |parts: Vec<Vec<u8>>| Digest::of_parts(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let (files, branches) = (named(files.collect()), named(branches.collect()));
+        Digest::of_parts(&[&files.0, &branches.0])
     }
 
     fn told<'a>(&'a self, why: impl Fn(&'a Change) -> Option<&'a String>) -> Vec<String> {
@@ -171,6 +188,7 @@ impl Host {
             commits: changes.commits.clone(),
             conflicts: changes.conflicts(),
             stays: changes.stays(),
+            shown: Some(changes.shown()),
         };
         self.kernel.tell(&scope, happening).await?;
         Ok(changes)
@@ -363,7 +381,7 @@ impl Host {
                     | Op::Pin { .. }
                     | Op::Unpin { .. }
                     | Op::Changes
-                    | Op::Apply
+                    | Op::Apply { .. }
                     | Op::Undo
                     | Op::Sessions
                     | Op::Model { .. }),

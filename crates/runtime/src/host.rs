@@ -10,7 +10,7 @@ use bailey_kernel::{
     Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, UserMessage,
 };
 use bailey_protocol::{
-    Action, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
+    Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
 };
 use bailey_tools::Toolbox;
 use std::{path::PathBuf, sync::Arc};
@@ -459,7 +459,7 @@ impl Host {
                 Op::Pin { text } => self.pin(&text).await,
                 Op::Unpin { entry } => self.unpin(entry).await,
                 Op::Changes => self.changes().await.map(drop),
-                Op::Apply => self.apply_now(ops).await,
+                Op::Apply { shown } => self.apply_now(shown, ops).await,
                 Op::Model { name } => self.turn_to(&name).await,
                 Op::Undo => self.undo(ops).await.map(drop),
                 Op::Sessions => {
@@ -490,8 +490,15 @@ impl Host {
         self.kernel.tell(&scope, Happening::Failed { op: op.into(), error: error.to_string() }).await
     }
 
-    async fn apply_now(&self, ops: &mut mpsc::Receiver<Op>) -> Result<(), HostError> {
+    async fn apply_now(&self, shown: Option<Digest>, ops: &mut mpsc::Receiver<Op>) -> Result<(), HostError> {
         let changes = self.changes().await?;
+        if let Some(shown) = shown
+            && shown != changes.shown()
+        {
+            return Err(HostError::Merge(
+                "there are other changes by now than those that were shown: look at them, then apply; nothing was changed".into(),
+            ));
+        }
         if changes.is_empty() && !self.is_half_applied().await? {
             return Err(HostError::Merge("this session has nothing that can be applied".into()));
         }
@@ -647,7 +654,7 @@ impl Front<'_> {
                 self.news.unpin(entry);
             }
             // The work is not at rest: a comparison now would show half of it.
-            Op::Changes | Op::Apply | Op::Undo | Op::Model { .. } => {
+            Op::Changes | Op::Apply { .. } | Op::Undo | Op::Model { .. } => {
                 let error = "a turn is running: wait for its end, or cancel it".to_owned();
                 self.kernel.tell(self.scope, Happening::Failed { op: op.name().into(), error }).await?;
             }

@@ -356,7 +356,7 @@ impl Front<'_> {
             }
             Command::Model(Some(name)) => self.ask_for(Op::Model { name }),
             Command::Diff => self.ask_for(Op::Changes),
-            Command::Apply => self.ask_for(Op::Apply),
+            Command::Apply => self.ask_for(Op::Apply { shown: None }),
             Command::Undo => self.ask_for(Op::Undo),
         }
     }

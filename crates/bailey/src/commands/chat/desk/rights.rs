@@ -20,9 +20,12 @@ fn may(role: Role, op: &Op) -> bool {
         Op::Say(_) => Role::Guest,
         Op::Cancel | Op::Changes | Op::Pin { .. } | Op::Unpin { .. } => Role::User,
         // A yes lets something happen, and the names of sessions tell what else goes on here.
-        Op::Answer { .. } | Op::AskAgain { .. } | Op::Apply | Op::Undo | Op::Model { .. } | Op::Sessions => {
-            Role::Operator
-        }
+        Op::Answer { .. }
+        | Op::AskAgain { .. }
+        | Op::Apply { .. }
+        | Op::Undo
+        | Op::Model { .. }
+        | Op::Sessions => Role::Operator,
     };
     rank(role) >= rank(needed)
 }
