@@ -7,7 +7,7 @@ mod owner;
 mod rules;
 
 pub(crate) use gate::{Gate, gate};
-pub(crate) use keys::Keys;
+pub(crate) use keys::{Keys, named as named_keys, vault};
 use models::forward;
 pub(crate) use models::{by_role, catalogue, door, endpoint};
 pub(crate) use owner::{amend, is_of_bailey, line, owner, recover_law};
@@ -188,6 +188,8 @@ pub(crate) struct Open {
     pub(crate) unenforced: Vec<&'static str>,
     /// The witness, where there is one and a way to it.
     pub(crate) witness: Option<Post>,
+    /// The door of its commands, where it runs any.
+    pub(crate) door: Option<Arc<ForwardProxy>>,
 }
 
 /// Puts the circle together and opens the session.
@@ -286,6 +288,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let of_web = native.clone();
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
     let (walls, gateway) = with_door(walls, authority, config, &keys, &journal)?;
+    let of_commands = gateway.clone();
     let web = gateway.clone().map(|door| Web::new(door, of_web, journal.seal()));
     if let Opening::New(id) = opening {
         walls.begin(id);
@@ -352,7 +355,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         // What goes wrong is found again, and told, by the first question.
         tokio::spawn(async move { kernel.start_extensions(&owner).await });
     }
-    Ok(Open { host, kernel, events, remarks, unenforced, witness })
+    Ok(Open { host, kernel, events, remarks, unenforced, witness, door: of_commands })
 }
 
 /// The configuration as it holds for a session: what that may use up is no more than `--tokens` said when it began, or said since; and

@@ -198,7 +198,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// All of them. A later one goes before an earlier one of the same name.
+    /// All of them. A secret of an earlier one goes before one of the same name in a later one.
     pub(crate) const ALL: [Self; 3] = [Self::Env, Self::Sealed, Self::Keyring];
 }
 

@@ -29,7 +29,7 @@ pub(crate) mod telemetry;
 pub(crate) mod wire;
 
 use crate::{
-    compose,
+    compose::{self, vault},
     config::Config,
     exit::{self, Failure},
     extensions::Extensions,
@@ -65,7 +65,7 @@ use tokio::{
     task::{LocalSet, spawn_blocking, spawn_local},
     time::{interval, sleep, timeout},
 };
-use wire::{Ask, RULES, Status, Told};
+use wire::{Ask, Status, Told};
 
 /// The daemon's socket, and its log, in the daemon's folder of a home.
 pub(crate) const SOCKET: &str = "socket";
@@ -113,6 +113,8 @@ struct Daemon {
     /// Until when turns that run are waited for then, and what wakes whoever waits when that comes nearer.
     waits_until: Cell<Option<Instant>>,
     hurried: Notify,
+    /// How often it read its configuration again.
+    reloads: Cell<u64>,
     /// Whether the home is copied each day, and whether it is being copied.
     is_daily: Cell<bool>,
     is_copying: Cell<bool>,
@@ -162,6 +164,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         is_stopping: Cell::new(false),
         waits_until: Cell::default(),
         hurried: Notify::new(),
+        reloads: Cell::default(),
         is_daily: Cell::new(config.daily_backup),
         is_copying: Cell::default(),
         memory: Watch::new(config.memory),
@@ -388,13 +391,14 @@ impl Daemon {
     fn reload(self: &Rc<Self>) -> Result<Told> {
         self.stay()?;
         let looked = look(&self.home).and_then(|config| {
+            let vault = vault(&self.home, &config, false)?;
             // Who starts is not kept from all else by one of them.
             config.check_agents(&self.home)?;
             // First, for it alone may fail.
             let is_ending = self.is_stopping.get();
-            if is_ending { Ok(()) } else { self.keep_page(&config.page) }.map(|()| config)
+            if is_ending { Ok(()) } else { self.keep_page(&config.page) }.map(|()| (config, vault))
         });
-        let config = looked.map_err(|error| {
+        let (config, vault) = looked.map_err(|error| {
             self.log.note("not_reloaded", json!({ "why": format!("{error:#}") }));
             error.context("nothing was changed")
         })?;
@@ -406,14 +410,14 @@ impl Daemon {
             self.keep_telemetry(&config.telemetry);
         }
         self.log.note("reloaded", json!({}));
+        self.reloads.set(self.reloads.get() + 1);
         let mut older = 0;
         for held in self.sessions.borrow_mut().values_mut() {
             // Who opened it a moment ago is on the way.
             if held.shown.state.is_at_rest() && held.opened.elapsed() > SILENCE_MAX {
                 held.drain();
             } else {
-                held.say(RULES);
-                held.is_older = true;
+                held.outlives_a_reload(&config, &vault);
                 older += 1;
             }
         }

@@ -308,15 +308,24 @@ pub(crate) fn change_json<T, R>(
 where
     T: DeserializeOwned + Serialize + Default,
 {
+    let _lock = wait_for(lock)?;
+    let mut value = read_json(path)?;
+    let changed = change(&mut value)?;
+    write_private(path, &serde_json::to_vec_pretty(&value)?)?;
+    Ok(changed)
+}
+
+/// Waits until nobody else has this file's lock, and has it until what is given is dropped.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn wait_for(lock: &Path) -> Result<File> {
     let cannot = || format!("cannot lock `{}`", lock.display());
     let mut options = fs::OpenOptions::new();
     let lock =
         options.write(true).create(true).truncate(false).mode(0o600).open(lock).with_context(cannot)?;
     flock(&lock, FlockOperation::LockExclusive).with_context(cannot)?;
-    let mut value = read_json(path)?;
-    let changed = change(&mut value)?;
-    write_private(path, &serde_json::to_vec_pretty(&value)?)?;
-    Ok(changed)
+    Ok(lock)
 }
 
 /// Writes a file of mode 600 whole or not at all: what was there before stays until the new text is on disk.

@@ -2,7 +2,7 @@
 
 use crate::{
     config::{Config, Store},
-    home::{Home, write_private},
+    home::{Home, wait_for, write_private},
     prompt,
 };
 use anyhow::{Context as _, Result, bail};
@@ -12,12 +12,15 @@ use bailey_secrets::{
     parse_dotenv, read_env_file, set_in_dotenv, unset_in_dotenv,
 };
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Read as _},
     os::unix::fs::PermissionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 use zeroize::Zeroizing;
+
+/// The file in a home at which those wait who change a store.
+const LOCK: &str = "secrets.lock";
 
 /// What to do where a passphrase cannot be typed.
 const NO_TERMINAL: &str =
@@ -86,9 +89,10 @@ impl<'a> Stores<'a> {
     /// # Errors
     /// When the store cannot be read or written, or the secret cannot stand in it.
     pub(crate) fn set(self, store: Store, name: &str, secret: Secret) -> Result<()> {
+        let _alone = self.alone()?;
         match store {
             Store::Env => {
-                let path = self.home.env_file();
+                let path = self.env_file();
                 let text = self.env_text()?;
                 let text = set_in_dotenv(&text, name, &secret)
                     .with_context(|| format!("`{name}` cannot be stored in `{}`", path.display()))?;
@@ -114,6 +118,7 @@ impl<'a> Stores<'a> {
     /// # Errors
     /// When the store cannot be read or written.
     pub(crate) fn remove(self, store: Store, name: &str) -> Result<bool> {
+        let _alone = self.alone()?;
         if !self.names()?.iter().any(|(known, place)| known == name && *place == store) {
             return Ok(false);
         }
@@ -121,7 +126,7 @@ impl<'a> Stores<'a> {
             Store::Env => {
                 let text = self.env_text()?;
                 let text = unset_in_dotenv(&text, name)?;
-                write_private(&self.home.env_file(), text.as_bytes())?;
+                write_private(&self.env_file(), text.as_bytes())?;
             }
             Store::Sealed => {
                 let sealed = self.sealed()?;
@@ -136,6 +141,17 @@ impl<'a> Stores<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// A store is read and written as a whole: two who change it at once would lose what one of them did.
+    fn alone(self) -> Result<File> {
+        wait_for(&self.home.root.join(LOCK))
+    }
+
+    /// Where `.env` is a link, what it leads to.
+    fn env_file(self) -> PathBuf {
+        let path = self.home.env_file();
+        fs::canonicalize(&path).unwrap_or(path)
     }
 
     /// Each home has a place of its own, as it has files of its own.

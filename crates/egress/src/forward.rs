@@ -24,7 +24,7 @@ mod tunnel;
 pub use authority::{Authority, AuthorityError};
 pub use dial::is_of_a_cloud;
 pub use fetch::Fetched;
-pub use keys::{BoundKey, KeyForm, is_key_header};
+pub use keys::{BoundKey, KeyForm, is_key_header, key_name};
 pub use limits::HostLimit;
 
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
 use bailey_kernel::{
     BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, StandIn, Turned, Way,
 };
-use bailey_protocol::{Action, Outcome, Relay, RelayReport, Report, SessionId, Status};
+use bailey_protocol::{Action, Digest, Outcome, Relay, RelayReport, Report, SessionId, Status};
 use bailey_secrets::Vault;
 use body::{Answered, Look, Mask, Passing};
 use dial::{Barred, Guarded, Private};
@@ -56,7 +56,7 @@ use keys::Keys;
 use limits::{Direction, Limits, Meter, Used};
 use notes::{Broken, Notes};
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -190,6 +190,12 @@ impl ForwardProxy {
             turns,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Tells it which keys are still their owner's, by their [`key_name`]s with this salt. A key that it holds and that is not named is put in
+    /// no more, from the next request on.
+    pub fn keep_keys(&self, salt: &str, named: &BTreeMap<String, Digest>) {
+        self.inner.keys.keep(salt, named);
     }
 }
 

@@ -62,6 +62,8 @@ pub fn is_secret_name(name: &str) -> bool {
 #[derive(Debug, Default)]
 pub struct Vault {
     secrets: BTreeMap<String, Secret>,
+    /// Other values of these names, which are in use nowhere here and are secrets all the same.
+    hidden: Vec<(String, Secret)>,
 }
 
 impl Vault {
@@ -80,19 +82,27 @@ impl Vault {
         }
     }
 
+    /// Adds a value that another one of its name stands before: it is not for use, and is known where it shows.
+    pub fn hide(&mut self, name: String, secret: Secret) {
+        if !secret.expose().is_empty() {
+            self.hidden.push((name, secret));
+        }
+    }
+
     /// The secret of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Secret> {
         self.secrets.get(name)
     }
 
-    /// Every name, in order.
+    /// Every name of one that is for use, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.secrets.keys().map(String::as_str)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Secret)> {
-        self.secrets.iter().map(|(name, secret)| (name.as_str(), secret))
+        let hidden = self.hidden.iter().map(|(name, secret)| (name.as_str(), secret));
+        self.secrets.iter().map(|(name, secret)| (name.as_str(), secret)).chain(hidden)
     }
 }
 

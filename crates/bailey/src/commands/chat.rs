@@ -86,7 +86,8 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
         confined,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
+    let Open { mut host, kernel, events, remarks, unenforced, witness, door: _ } =
+        compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     super::run::tell_unwalled(printer, chat.no_sandbox);
     if seat.is_first {

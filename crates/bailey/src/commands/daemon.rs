@@ -349,7 +349,8 @@ pub(super) async fn reload(home: &Home, printer: &Printer) -> Result<ExitCode> {
     if older > 0 {
         let sessions = if older == 1 { "1 session goes".into() } else { format!("{older} sessions go") };
         printer.note(&format!(
-            "{sessions} on with the configuration that they began with, until their terminals leave"
+            "{sessions} on with the configuration that they began with, until they rest, nobody looks at them and nothing runs in their \
+             background (bailey status; bailey ps --stop SESSION/NUMBER); keys that were changed or taken away their commands get no more"
         ));
     }
     Ok(ExitCode::SUCCESS)

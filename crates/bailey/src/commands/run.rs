@@ -61,7 +61,8 @@ pub(super) async fn turn(
     session.options = Some(options);
     let workspace = session.workspace.clone();
     let (config, is_direct) = (session.config, session.is_direct);
-    let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
+    let Open { mut host, kernel, events, remarks, unenforced, witness, door: _ } =
+        compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
     reveal(&kernel, &host, options, &workspace).await?;

@@ -1,20 +1,23 @@
 //! `bailey secrets`: puts keys where Bailey finds them. A value is never an argument and never printed.
 
+use super::estop::running::in_use;
 use crate::{
     cli::{NO_ARGUMENT, Secrets, Store},
     config::Config,
-    daemon::SOCKET,
+    daemon::{SOCKET, alone},
     exit,
     home::Home,
     print::{Printer, Style},
     prompt,
-    stores::Stores,
+    stores::{Stores, is_in_environment},
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_secrets::{Secret, is_secret_name};
+use bailey_secrets::{Redactor, Secret, Vault, is_secret_name};
+use clap::ValueEnum as _;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
+    fs,
     io::{IsTerminal as _, Read as _},
     process::ExitCode,
 };
@@ -35,9 +38,14 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
         Secrets::Set { name, store, .. } => {
             let store = store.unwrap_or(config.secrets.store);
             let secret = given(&name)?;
+            let is_weak = is_weak(&name, &secret);
             stores.set(store, &name, secret)?;
             tell(printer, "stored", &name, store);
-            tell_of_daemon(home, printer);
+            if is_weak {
+                printer.note("it is too short or too plain to be found where something shows it: it is not masked there, and no command gets it");
+            }
+            tell_of_others(stores, &name, Some(store), printer)?;
+            tell_of_those_that_run(home, &name, printer);
             if !is_secret_name(&name) && users(&config, &name).next().is_none() {
                 printer.note(&format!(
                     "nothing in config.toml names `{name}` yet: a provider or a channel does by `key_env`, a [[network.key]] by `secret`"
@@ -56,7 +64,8 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
                 }
             }
             if was_there {
-                tell_of_daemon(home, printer);
+                tell_of_others(stores, &name, None, printer)?;
+                tell_of_those_that_run(home, &name, printer);
             } else {
                 bail!(
                     "there is no secret `{name}` that Bailey keeps; `bailey secrets list` shows what there is"
@@ -67,11 +76,60 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
     }
 }
 
+/// Whether it cannot be known again where it shows.
+fn is_weak(name: &str, secret: &Secret) -> bool {
+    let mut vault = Vault::default();
+    vault.insert(name.to_owned(), Secret::new(secret.expose().to_owned()));
+    !Redactor::of_values(&vault).unmatched().is_empty()
+}
+
+/// Says where else one of this name lies that is used all the same: before the store that was changed, or anywhere.
+fn tell_of_others(stores: Stores<'_>, name: &str, changed: Option<Store>, printer: &Printer) -> Result<()> {
+    if is_in_environment(name) {
+        printer.warn(&format!(
+            "the variable `{name}` of this shell goes before it: what is started from here uses that"
+        ));
+        return Ok(());
+    }
+    let found = stores.names()?;
+    let is_there = |store: &Store| found.iter().any(|(known, place)| known == name && place == store);
+    let first = Store::ALL.into_iter().find(is_there).filter(|first| Some(*first) != changed);
+    if let Some(first) = first {
+        let option = first.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned());
+        printer.warn(&format!(
+            "{} has one of that name, which is the one that is used: bailey secrets rm {name} --store {option}",
+            place(first)
+        ));
+    }
+    Ok(())
+}
+
 /// Whoever runs has read the one of before.
-fn tell_of_daemon(home: &Home, printer: &Printer) {
-    if home.daemon().join(SOCKET).exists() {
-        printer
-            .note("the daemon's channels and sessions go on with what they read before until: bailey reload");
+fn tell_of_those_that_run(home: &Home, name: &str, printer: &Printer) {
+    if !home.daemon().join(SOCKET).exists() {
+        let running = in_use(&home.root);
+        if !running.is_empty() {
+            printer.note(&format!(
+                "what runs goes on with what it read before, until it ends: {}",
+                running.join("; ")
+            ));
+        }
+        return;
+    }
+    printer.note(
+        "what the daemon runs goes on with what it read before until: bailey reload (a conversation in use keeps its model's key \
+         until nobody looks at it)",
+    );
+    // Where the kernel does not show it, nothing is said of it.
+    let daemon = alone::holder(home).ok().flatten().flatten();
+    let variables = daemon.and_then(|pid| fs::read(format!("/proc/{pid}/environ")).ok()).unwrap_or_default();
+    let of_it = format!("{name}=");
+    if variables.split(|byte| *byte == 0).any(|it| it.len() > of_it.len() && it.starts_with(of_it.as_bytes()))
+    {
+        printer.warn(&format!(
+            "the daemon was started with a variable `{name}`, which goes before it, also for what begins from now on: stop it, and start \
+             it without"
+        ));
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::{config::Config, home::Home, print::Printer, stores::Stores};
 use anyhow::Result;
+use bailey_egress::key_name;
+use bailey_protocol::Digest;
 use bailey_secrets::{Redactor, Secret, Vault};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The secrets and the redactor made from them.
 #[derive(Clone)]
@@ -30,30 +32,7 @@ impl Keys {
     }
 
     fn gather(home: &Home, config: &Config, printer: &Printer, asks: bool) -> Result<Self> {
-        let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
-        let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
-        let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
-        let of_collector = config.telemetry.key_env.as_deref();
-        let named: Vec<&str> =
-            of_providers.chain(of_commands).chain(of_channels).chain(of_collector).collect();
-        let mut vault = Vault::from_env(
-            std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-            &named,
-        );
-        let stores = Stores::new(home, config);
-        let mut stored = stores.open()?;
-        if asks {
-            let is_there =
-                |name: &str| vault.get(name).is_some() || stored.iter().any(|(stored, _)| stored == name);
-            let wanted: Vec<&str> = named.into_iter().filter(|name| !is_there(name)).collect();
-            stored.extend(stores.open_by_passphrase(&wanted)?);
-        }
-        for (name, secret) in stored {
-            if vault.get(&name).is_none() {
-                vault.insert(name, secret);
-            }
-        }
+        let vault = vault(home, config, asks)?;
         let redactor = Redactor::with_shapes(&vault, &config.credentials);
         printer.hide(redactor.clone());
         Ok(Self { vault: Arc::new(vault), redactor })
@@ -63,4 +42,45 @@ impl Keys {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.vault.get(name).is_some_and(|secret: &Secret| !secret.expose().is_empty())
     }
+}
+
+/// What names the keys that commands may use by now, one by one: whoever holds them knows whether they are still the owner's, and nobody else
+/// learns one from it. `salt` is of whoever is told.
+pub(crate) fn named(vault: &Vault, config: &Config, salt: &str) -> BTreeMap<String, Digest> {
+    let of_commands = config.network.keys.iter();
+    let named =
+        of_commands.filter_map(|key| Some((key.secret.clone(), key_name(vault.get(&key.secret)?, salt))));
+    named.collect()
+}
+
+/// The secrets of the environment and of the stores; of several with one name the first is for use.
+///
+/// # Errors
+/// Those of [`Keys::load`].
+pub(crate) fn vault(home: &Home, config: &Config, asks: bool) -> Result<Vault> {
+    let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
+    let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
+    let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
+    let of_collector = config.telemetry.key_env.as_deref();
+    let named: Vec<&str> = of_providers.chain(of_commands).chain(of_channels).chain(of_collector).collect();
+    let mut vault = Vault::from_env(
+        std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        &named,
+    );
+    let stores = Stores::new(home, config);
+    let mut stored = stores.open()?;
+    if asks {
+        let is_there =
+            |name: &str| vault.get(name).is_some() || stored.iter().any(|(stored, _)| stored == name);
+        let wanted: Vec<&str> = named.into_iter().filter(|name| !is_there(name)).collect();
+        stored.extend(stores.open_by_passphrase(&wanted)?);
+    }
+    for (name, secret) in stored {
+        match vault.get(&name) {
+            None => vault.insert(name, secret),
+            Some(_) => vault.hide(name, secret),
+        }
+    }
+    Ok(vault)
 }

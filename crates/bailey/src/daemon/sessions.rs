@@ -3,15 +3,18 @@
 use super::{
     Daemon, ENDING_MAX, ended, process, reader,
     record::{self, Record},
-    wire::{self, DRAIN, Report, Running, State, Told, Wanted},
+    wire::{self, DRAIN, KEYS, RULES, Report, Running, State, Told, Wanted},
 };
 use crate::{
+    compose::{named_keys, vault},
+    config::Config,
     exit::{self, Failure},
     program,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::SessionId;
+use bailey_secrets::Vault;
 use rustix::process::{Signal, kill_process_group};
 use serde_json::json;
 use std::{
@@ -91,6 +94,14 @@ impl Held {
     /// Whether it should have ended for so long, and has not: as one that hangs.
     pub(super) fn is_overdue(&self, most: Duration) -> bool {
         self.is_ending() && self.ending.is_some_and(|since| since.elapsed() > most)
+    }
+
+    /// Goes on with the configuration that it began with, by the rules of now, and with what of its keys is still the owner's.
+    pub(super) fn outlives_a_reload(&mut self, config: &Config, vault: &Vault) {
+        self.say(RULES);
+        let named = named_keys(vault, config, &self.shown.session.to_string());
+        self.say(&[KEYS, json!(named).to_string().as_bytes(), b"\n"].concat());
+        self.is_older = true;
     }
 
     /// Cuts its line.
@@ -244,6 +255,7 @@ impl Daemon {
 
     pub(super) async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
         let Wanted { directory, words, again, session: wanted } = wanted;
+        let reloads = self.reloads.get();
         let mut child = program::again()
             .arg("--home")
             .arg(&self.home.root)
@@ -319,6 +331,15 @@ impl Daemon {
             ending: None,
         };
         held.is(state);
+        // What was read again meanwhile it may have read before.
+        if reloads != self.reloads.get() {
+            let read =
+                Config::load(&self.home).and_then(|config| Ok((vault(&self.home, &config, false)?, config)));
+            match read {
+                Ok((vault, config)) => held.outlives_a_reload(&config, &vault),
+                Err(_) => held.drain(),
+            }
+        }
         if self.is_stopping.get() {
             held.drain();
         }

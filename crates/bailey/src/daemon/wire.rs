@@ -223,10 +223,12 @@ pub(crate) enum Report {
     State(State),
 }
 
-/// What the daemon says to the process of a session: come to rest, and end; read the rules again. That there is no daemon any
+/// What the daemon says to the process of a session: come to rest, and end; read the rules again; which keys are the owner's by now. That there is no daemon any
 /// more, the end of the pipe says.
 pub(crate) const DRAIN: &[u8] = b"drain\n";
 pub(crate) const RULES: &[u8] = b"rules\n";
+/// How the line begins that says which keys are still the owner's: a JSON object follows, of their names and what names each as it is.
+pub(crate) const KEYS: &[u8] = b"keys ";
 
 /// Listens at a socket in a directory that is its owner's alone. One that was left there is taken away.
 ///

@@ -694,6 +694,67 @@ fn a_stop_while_turns_are_begun_again_forgets_none() {
     std::mem::forget((daemon, next));
 }
 
+/// A front end of a session.
+pub(crate) struct Client(BufReader<UnixStream>);
+
+impl Client {
+    pub(crate) fn of(stage: &Stage, session: &str) -> Self {
+        let stream = UnixStream::connect(stage.home().join("daemon").join(session)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    pub(crate) fn say(&self, op: &Value) {
+        writeln!(self.0.get_ref(), "{op}").unwrap();
+    }
+
+    /// The next event of one of these types.
+    pub(crate) fn hear(&mut self, types: &[&str]) -> Value {
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).unwrap();
+            let event: Value = serde_json::from_str(&line).unwrap();
+            if types.iter().any(|it| event["type"] == *it) {
+                return event;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_shown_is_what_is_applied() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let write = |call: &str, content: &str| {
+        Reply::calls([(call, "fs_write", json!({ "path": "b.txt", "content": content }))])
+    };
+    let script = vec![write("c1", "one\n"), Reply::text("done"), write("c2", "two\n"), Reply::text("done")];
+    let _model = stage.model(script);
+    let _daemon = Daemon::start(&stage);
+    let opened = open(&stage, &[]);
+    let session = opened["session"].as_str().unwrap();
+    let (mut page, other) = (Client::of(&stage, session), Client::of(&stage, session));
+    let say = json!({ "op": "say", "text": "do it" });
+    page.say(&say);
+    page.hear(&["end"]);
+    page.say(&json!({ "op": "changes" }));
+    let shown = page.hear(&["diff"])["shown"].clone();
+    assert!(shown.is_string(), "{shown}");
+    // Somebody else has the session do more, and this one does not look again.
+    other.say(&say);
+    page.hear(&["end"]);
+    let mut apply = |shown: &Value| {
+        page.say(&json!({ "op": "apply", "shown": shown }));
+        let now = page.hear(&["diff"])["shown"].clone();
+        (page.hear(&["merged", "failed"]), now)
+    };
+    let (refused, now) = apply(&shown);
+    assert!(refused["error"].as_str().unwrap().contains("other changes by now"), "{refused}");
+    assert!(!stage.project().join("b.txt").exists());
+    // The control: what is there now, by its own name.
+    assert_eq!(apply(&now).0["files"], json!(["b.txt"]));
+    assert_eq!(fs::read_to_string(stage.project().join("b.txt")).unwrap(), "two\n");
+}
+
 #[test]
 fn a_session_that_runs_keeps_its_socket_whoever_wants_it_anew() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

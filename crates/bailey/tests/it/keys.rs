@@ -52,6 +52,62 @@ fn a_list_says_which_server_a_secret_of_commands_goes_to() {
     assert_eq!(found["origin"], serde_json::json!([]), "{found}");
 }
 
+/// A store is read and written as a whole.
+#[test]
+fn secrets_that_are_stored_at_once_are_all_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let sealed = format!("store = \"sealed\"\nkey_file = \"{}\"", folder.path().join("key").display());
+    for secrets in ["", sealed.as_str()] {
+        let (stage, _server) = keyed(secrets);
+        let names: Vec<String> = (0..8).map(|number| format!("K{number}_TOKEN")).collect();
+        std::thread::scope(|scope| {
+            for name in &names {
+                let stage = &stage;
+                scope.spawn(move || {
+                    let ran = piped(stage, &["secrets", "set", name], &format!("{VALUE}{name}"));
+                    assert_eq!(ran.code, Some(0), "{ran:?}");
+                });
+            }
+        });
+        for name in names {
+            assert!(!listed(&stage, &name).is_null(), "{secrets}: {name}");
+        }
+    }
+}
+
+/// What goes before a secret that was just stored, or is there still after one was removed, is named.
+#[test]
+fn a_secret_that_is_used_all_the_same_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (stage, _server) = keyed(&format!("key_file = \"{}\"", folder.path().join("key").display()));
+    let first = piped(&stage, &["secrets", "set", "A_TOKEN"], VALUE);
+    assert!(!first.stderr.contains("one of that name"), "the control: it is the only one: {first:?}");
+    let ran = piped(&stage, &["secrets", "set", "--store", "sealed", "A_TOKEN"], "another-4711-value");
+    assert!(ran.stderr.contains("bailey secrets rm A_TOKEN --store env"), "{ran:?}");
+    let ran = stage.ran(&["secrets", "rm", "--store", "env", "A_TOKEN"]);
+    assert!(ran.stderr.contains("the sealed store has one of that name"), "{ran:?}");
+    let mut command = stage.bailey(&["secrets", "rm", "A_TOKEN"]);
+    let ran = Ran::of(command.env("A_TOKEN", "a-third-4711-value").output().unwrap());
+    assert!(ran.code == Some(0) && ran.stderr.contains("the variable `A_TOKEN` of this shell"), "{ran:?}");
+    let ran = piped(&stage, &["secrets", "set", "A_TOKEN"], "ab12c");
+    assert!(ran.code == Some(0) && ran.stderr.contains("too short or too plain"), "{ran:?}");
+}
+
+/// Whose `.env` is a link has it elsewhere: there it is changed.
+#[test]
+fn a_linked_env_file_is_changed_where_it_lies() {
+    let (stage, _server) = keyed("");
+    let elsewhere = stage.home().join("elsewhere");
+    fs::write(&elsewhere, "OTHER_TOKEN=x\n").unwrap();
+    fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, stage.home().join(".env")).unwrap();
+    assert_eq!(piped(&stage, &["secrets", "set", "A_TOKEN"], VALUE).code, Some(0));
+    assert!(fs::read_to_string(&elsewhere).unwrap().contains("A_TOKEN="));
+    assert_eq!(stage.ran(&["secrets", "rm", "A_TOKEN"]).code, Some(0));
+    assert!(!fs::read_to_string(&elsewhere).unwrap().contains("A_TOKEN="));
+    assert!(stage.home().join(".env").is_symlink());
+}
+
 fn run(stage: &Stage) -> Ran {
     stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "hello"])
 }

@@ -131,6 +131,17 @@ fn leaks_below(root: &Path) -> (Vec<String>, usize) {
     (found, files)
 }
 
+/// A rotated key: the old value, or the new one, stands in a place that another one goes before.
+#[test]
+fn a_value_that_another_store_hides_is_known_where_it_shows() {
+    let (stage, _server) = stage(Vec::new());
+    let mut command = bailey(&stage, &["sandbox", "run", "--", "cat", "data.txt"]);
+    let ran = Ran::of(command.env("DEPLOY_TOKEN", "hR4tY8wQ2zXc6VbN").output().unwrap());
+    assert!(ran.code == Some(0) && ran.stdout.contains("known: "), "{ran:?}");
+    assert_eq!(leaks("the output", ran.stdout.as_bytes()), [""; 0]);
+    assert_eq!(leaks_below(&stage.home()).0, [""; 0]);
+}
+
 /// A reply with text and calls.
 fn reply(text: &str, calls: Vec<(&str, &str, Value)>) -> Reply {
     let call =

@@ -1,17 +1,21 @@
 //! Keys that commands use and never hold: the network door puts them in where their owner bound them to, and nowhere else.
 
 use crate::{
+    daemon::{Client, Daemon, open},
     door::{MAY_ASK, MAY_END, Upstream, allow, whole},
     relay::Tls,
     stage::{Ran, Stage},
     web::{DEFAULT, run},
 };
+use bailey_testkit::Reply;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
 };
 
 const KEY: &str = "ghp_Zk3vQ9sX1bN7tR5wY2mC8dF6hJ4lP0aE";
@@ -126,6 +130,57 @@ for top in [os.environ['HOME'], '/tmp', '/etc', '/run', os.getcwd()]:
             except OSError: pass
 print('found', sorted({path.split('/')[1] for path in found}))
 "#;
+
+/// A server that the agent left running asks on while its key is changed, and taken away: a reload ends that, and nothing else of it.
+#[test]
+fn a_key_that_its_owner_changes_or_takes_away_is_put_in_no_more_after_a_reload() {
+    for is_changed in [true, false] {
+        let keyed = Keyed::plain("");
+        let stage = &keyed.stage;
+        fs::write(stage.home().join("policy/default.toml"), DEFAULT).unwrap();
+        let line = format!(
+            "export NO_PROXY= no_proxy=; while sleep 0.1; do curl -s --max-time 5 -H \"Authorization: Bearer $FORGE_TOKEN\" {} ; \
+             curl -s --max-time 5 {}; done",
+            keyed.url("/keyed"),
+            keyed.url("/plain")
+        );
+        let arguments = json!({ "command": line, "background": true, "network": true });
+        let _model = stage
+            .model_beside(vec![Reply::calls([("c1", "command_run", arguments)]), Reply::text("it runs")]);
+        let _daemon = Daemon::start(stage);
+        let opened = open(stage, &[]);
+        let mut client = Client::of(stage, opened["session"].as_str().unwrap());
+        client.say(&json!({ "op": "say", "text": "do it" }));
+        let began = client.hear(&["result", "end"]);
+        assert!(began["text"].as_str().unwrap_or_default().contains("runs in the background"), "{began}");
+        client.hear(&["end"]);
+        // Nobody looks at it any more.
+        drop(client);
+        let asked = |what: &str| keyed.upstream.asked().iter().filter(|head| head.contains(what)).count();
+        let comes = |what: &str, from: usize| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while asked(what) < from + 3 {
+                assert!(Instant::now() < deadline, "{what}: {:#?}", keyed.upstream.asked());
+                thread::sleep(Duration::from_millis(20));
+            }
+        };
+        comes(KEY, 0);
+        let env = stage.home().join(".env");
+        let text =
+            if is_changed { "FORGE_TOKEN=ghp_Another3vQ9sX1bN7tR5wY2mC8dF6hJ4\n" } else { "OTHER=1\n" };
+        fs::write(env, text).unwrap();
+        // The control: it is used until the owner says so.
+        comes(KEY, asked(KEY));
+        let ran = stage.ran(&["reload"]);
+        assert!(ran.code == Some(0) && ran.stderr.contains("bailey ps --stop"), "{ran:?}");
+        thread::sleep(Duration::from_millis(500));
+        let before = asked(KEY);
+        comes("/plain", asked("/plain"));
+        assert_eq!(asked(KEY), before, "changed: {is_changed}");
+        let refused = stage.trail();
+        assert!(format!("{refused:?}").contains("was changed or taken away"), "it says why");
+    }
+}
 
 #[test]
 fn a_command_uses_a_key_that_it_never_holds() {

@@ -13,13 +13,18 @@ use crate::{
 };
 use bailey_kernel::{Pass, StandIn};
 use bailey_policy::{Method, UrlGlob};
+use bailey_protocol::Digest;
 use bailey_secrets::{Redactor, Secret, StreamRedactor, Vault};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{
     HeaderMap, Uri,
     header::{self, HeaderName, HeaderValue},
 };
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 /// Words in the name of a header or a part of a query by which somebody logs in, without marks between them. What servers call a
 /// login is theirs to say: these lists hold the usual names, and no list holds all.
@@ -179,6 +184,10 @@ pub(super) enum Misused {
     #[error("the key {0} is not there: its owner sets it with `bailey secrets set {0}`")]
     Missing(String),
     #[error(
+        "the key {0} was changed or taken away since this session was opened: what is its owner's now is there once the session is opened anew"
+    )]
+    Gone(String),
+    #[error(
         "the key {0} is too short or too plain to be found again in an answer that shows it, so it is not put in"
     )]
     Weak(String),
@@ -192,6 +201,8 @@ pub(super) struct Keys {
     /// By the name of the secret.
     stand_ins: BTreeMap<String, Watched>,
     vault: Arc<Vault>,
+    /// Secrets that are their owner's no more, by name.
+    gone: Mutex<BTreeSet<String>>,
     /// What finds the keys of a server in what comes from there: to make it takes longer than a small request.
     masks: Vec<(Origin, Redactor)>,
     /// Finds every stand-in in what passes; none where there are no keys.
@@ -234,7 +245,20 @@ impl Keys {
                 masks.push((binding.origin.clone(), mask_of(&binding.origin, &bindings, &vault)));
             }
         }
-        Ok(Self { bindings, stand_ins, vault, masks, watch })
+        Ok(Self { bindings, stand_ins, vault, gone: Mutex::default(), masks, watch })
+    }
+
+    /// Puts in no more what is not named here as it is held.
+    pub(super) fn keep(&self, salt: &str, named: &BTreeMap<String, Digest>) {
+        let is_kept = |name: &str| {
+            self.vault.get(name).is_none_or(|held| named.get(name) == Some(&key_name(held, salt)))
+        };
+        let gone = self.stand_ins.keys().filter(|name| !is_kept(name)).cloned();
+        self.gone().extend(gone);
+    }
+
+    fn gone(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a command finds in its variables.
@@ -345,6 +369,9 @@ impl Keys {
                 && binding.is_shown(&own.value, headers)
         };
         let binding = self.bindings.iter().find(bound).ok_or_else(elsewhere)?;
+        if self.gone().contains(secret) {
+            return Err(Misused::Gone(secret.to_owned()));
+        }
         let missing = || Misused::Missing(secret.to_owned());
         let value = self.vault.get(secret).ok_or_else(missing)?.expose().trim();
         if !finder([(secret, value)].into_iter()).unmatched().is_empty() {
@@ -381,6 +408,12 @@ impl Watched {
         drop(stream.push(text));
         stream.found()
     }
+}
+
+/// What names a key to whoever holds it, and tells nobody else what it is; `salt` is of whoever is told.
+#[must_use]
+pub fn key_name(key: &Secret, salt: &str) -> Digest {
+    Digest::of_parts(&[b"key", salt.as_bytes(), key.expose().as_bytes()])
 }
 
 /// Whether a key can stand in a header of this name.

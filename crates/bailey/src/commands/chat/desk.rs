@@ -12,18 +12,18 @@ use crate::{
     cli,
     compose::{self, Keys, Open, Session},
     config::Config,
-    daemon::wire::{self, DRAIN, Report, State},
+    daemon::wire::{self, DRAIN, KEYS, RULES, Report, State},
     exit,
     home::Home,
     print::Printer,
 };
 use anyhow::Result;
 use bailey_kernel::Kernel;
-use bailey_protocol::{ApprovalId, Event, Happening, Inbound, Op, SessionId};
+use bailey_protocol::{ApprovalId, Digest, Event, Happening, Inbound, Op, SessionId};
 use bailey_runtime::{HostError, Opening};
 use clients::{Came, Clients};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write as _},
     os::fd::AsFd as _,
     process::ExitCode,
@@ -66,7 +66,8 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
         confined,
         ..Session::new(home, &config, keys, workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remarks, unenforced, witness } = compose::open(session).await?;
+    let Open { mut host, kernel, events, remarks, unenforced, witness, door } =
+        compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     crate::commands::run::tell_unenforced(printer, &unenforced);
     crate::commands::run::reveal(&kernel, &host, &chat.options, &workspace).await?;
@@ -86,7 +87,10 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
         }
         host.serve(&mut inbox).await.map(drop)
     };
-    let served = desk.serve(work, events, BufReader::new(life), (&kernel, id)).await;
+    let keep_keys = |named: &BTreeMap<String, Digest>| {
+        door.iter().for_each(|door| door.keep_keys(&id.to_string(), named));
+    };
+    let served = desk.serve(work, events, BufReader::new(life), (&kernel, id), keep_keys).await;
     host.quiet().await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     served?;
@@ -146,12 +150,13 @@ impl<'a> Desk<'a> {
         mut events: mpsc::Receiver<Event>,
         mut life: BufReader<pipe::Receiver>,
         (kernel, session): (&Kernel, SessionId),
+        keep_keys: impl Fn(&BTreeMap<String, Digest>),
     ) -> Result<()> {
         tokio::pin!(work);
         let (tell, mut told) = mpsc::channel(1);
         tokio::spawn(async move {
             while let Ok(Some(line)) = wire::line(&mut life, wire::LINE_BYTES_MAX).await {
-                tell.send(line == DRAIN.trim_ascii_end()).await.ok();
+                tell.send(line).await.ok();
             }
             // There is no daemon any more. The warden takes everything inside the walls along, the journal knows how far it came.
             exit::now(exit::FAILED);
@@ -163,14 +168,18 @@ impl<'a> Desk<'a> {
             }
             tokio::select! {
                 Some(event) = events.recv() => self.take(&event),
-                Some(is_drain) = told.recv() => match is_drain {
-                    true => self.is_draining = true,
-                    false => {
+                Some(line) = told.recv() => {
+                    if line == DRAIN.trim_ascii_end() {
+                        self.is_draining = true;
+                    } else if line == RULES.trim_ascii_end() {
                         if let Err(error) = kernel.reread_rules().await {
                             self.printer.warn(&format!("the rules stay as they were: {error}"));
                         }
+                    } else if let Some(named) = line.strip_prefix(KEYS) {
+                        // What cannot be read names none.
+                        keep_keys(&serde_json::from_slice(named).unwrap_or_default());
                     }
-                },
+                }
                 came = self.clients.next() => self.came(came),
                 accepted = self.listener.accept() => {
                     // One that is not accepted connects again.
