@@ -30,7 +30,7 @@ pub(crate) use environment::{known as known_variables, unknown as unknown_variab
 pub(crate) use error::ConfigError;
 pub(crate) use extensions::Declared;
 pub(crate) use memory::Memory;
-pub(crate) use models::{ModelsByUse, Provider};
+pub(crate) use models::{ModelsByUse, Provider, is_private};
 pub(crate) use origin::Origin;
 pub(crate) use page::Page;
 pub(crate) use telemetry::Telemetry;

@@ -2,7 +2,7 @@
 
 use crate::{
     agent_file, cli,
-    config::{Channel, Config, Document, Origin, TEMPLATE, known_variables, unknown_variables},
+    config::{Channel, Config, Document, Origin, TEMPLATE, is_private, known_variables, unknown_variables},
     daemon::client::Client,
     exit,
     home::{Home, write_private},
@@ -120,6 +120,15 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
     warnings.extend(of_clouds.map(|(key, url)| {
         format!(
             "`network.{key}` names `{url}`, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
+        )
+    }));
+    let in_the_clear =
+        config.providers.iter().filter(|(_, it)| it.key_env.is_some() && !is_private(&it.base_url));
+    warnings.extend(in_the_clear.map(|(name, provider)| {
+        format!(
+            "`providers.{name}`: `{}` is not encrypted, and on another machine: its key, and what is said, can be read by whoever is on the \
+             way",
+            provider.base_url
         )
     }));
     warnings.extend(config.channels.iter().flat_map(|(name, channel)| of_channel(&config, name, channel)));

@@ -40,7 +40,21 @@ pub(super) fn bound(
         return Err(document.mistake(KEY, message));
     }
     let mistake = |key: &Key, why| document.mistake(KEY, format!("`{}`: {why}", key.secret));
-    keys.iter().map(|key| key.bound(private).map_err(|why| mistake(key, why))).collect()
+    let mut bound: Vec<BoundKey> = Vec::new();
+    for key in keys {
+        let next = key.bound(private).map_err(|why| mistake(key, why))?;
+        // A variable holds one thing: the stand-in of the other would be nowhere.
+        if let Some(other) = bound.iter().find(|it| it.variable == next.variable && it.secret != next.secret)
+        {
+            let why = format!(
+                "the variable `{}` holds the stand-in of `{}` already: write another `variable`",
+                other.variable, other.secret
+            );
+            return Err(mistake(key, why));
+        }
+        bound.push(next);
+    }
+    Ok(bound)
 }
 
 impl Key {

@@ -124,7 +124,7 @@ pub(super) fn is_url(url: &str) -> Result<(), &'static str> {
 }
 
 /// Whether nobody on the way can read what goes to this URL: it is encrypted, or stays on this machine.
-pub(super) fn is_private(url: &str) -> bool {
+pub(crate) fn is_private(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else { return true };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     // The colons of an address of version 6 stand in brackets.

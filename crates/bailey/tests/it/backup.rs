@@ -133,6 +133,33 @@ fn a_copy_is_checked_by_anybody_and_brings_a_home_back() {
     nothing_left(&stage);
 }
 
+/// What was done after the copy was made is named, with the words by which it is found again.
+#[test]
+fn work_that_is_younger_than_the_copy_is_named_and_can_be_looked_at() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "of the morning");
+    let copy = backup(&stage, &[]);
+    let write = Reply::calls([("c1", "fs_write", serde_json::json!({ "path": "b.txt", "content": "b\n" }))]);
+    let _model = stage.model(vec![write, Reply::text("done")]);
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "of the evening"]);
+    assert!(ran.code == Some(0) && !stage.project().join("b.txt").exists(), "{ran:?}");
+    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stderr.matches("tells nothing of what session").count(), 1, "{ran:?}");
+    let (_, line) = ran.stderr.split_once("in what was there: ").unwrap();
+    let line = line.lines().next().unwrap();
+    let bailey = Path::new(env!("CARGO_BIN_EXE_bailey")).parent().unwrap().display().to_string();
+    let shell = Command::new("sh")
+        .args(["-c", &format!("PATH={bailey}:$PATH; {line}")])
+        .current_dir(stage.project())
+        .output()
+        .unwrap();
+    assert!(
+        shell.status.success() && String::from_utf8_lossy(&shell.stdout).contains("+b"),
+        "{line}: {shell:?}"
+    );
+}
+
 /// A copy that had what opens the sealed store beside it would open itself.
 #[test]
 fn the_key_file_of_the_sealed_store_is_in_no_copy_but_where_keys_are() {

@@ -121,6 +121,11 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
             "config.toml:1:",
             "named by `paths`",
         ),
+        (
+            "[[network.key]]\nsecret = \"A_KEY\"\nat = \"https://h\"\n[[network.key]]\nsecret = \"B_KEY\"\nvariable = \"A_KEY\"\nat = \"https://h\"\n",
+            "config.toml:",
+            "write another `variable`",
+        ),
     ] {
         let stage = configured(config);
         for arguments in [["config", "check"], ["config", "show"], ["sessions", "list"]] {
@@ -150,6 +155,16 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     assert!(found.contains("bailey secrets set A_KEY"), "{found}");
     let ran = with(&stage, &[("A_KEY", "x")], &["config", "check"]);
     assert!(ran.code == Some(0) && !ran.stdout.contains("A_KEY"), "the control: {ran:?}");
+    let warned = |url: &str| {
+        let provider =
+            format!("[providers.x]\nwire = \"openai\"\nbase_url = \"{url}\"\nkey_env = \"A_KEY\"\n");
+        let ran = with(&configured(&provider), &[("A_KEY", "x")], &["config", "check"]);
+        ran.stdout.contains("is not encrypted")
+    };
+    assert!(
+        warned("http://192.0.2.2:8080/v1") && !warned("http://127.0.0.1:8080/v1"),
+        "the second is the control"
+    );
     let ran = with(&configured(""), &[("BAILEY_MODLE", "x")], &["config", "check"]);
     assert!(
         ran.stdout.contains("no variable BAILEY_MODLE") && ran.stdout.contains("BAILEY_MODEL,"),

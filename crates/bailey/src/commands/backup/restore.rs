@@ -16,7 +16,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, FileLocks, InUse, Journal, SystemClock};
-use bailey_protocol::Timestamp;
+use bailey_protocol::{SessionId, Timestamp, shell_word};
 use bailey_secrets::{Redactor, Vault};
 use serde_json::json;
 use std::{
@@ -71,6 +71,7 @@ pub(in crate::commands) async fn run(
     drop(held);
     begun.keep();
     swap::finish(&home.root)?;
+    let left_behind = left_behind(home, &before).await;
     let stopped = stopped(home).await?;
     identity::tell_stopped(home, stopped)?;
     if printer.is_json() {
@@ -81,6 +82,16 @@ pub(in crate::commands) async fn run(
             "what was there until now is in `{}`; remove it when nothing is missed",
             before.display()
         ));
+        for (session, why) in left_behind {
+            let path = |home: &Path| shell_word(&home.join("sessions").display().to_string());
+            let (old, id) = (path(&before), session.to_string());
+            printer.warn(&format!(
+                "the copy tells nothing of what session {id} did last: {why}. To look at that in what was there: mkdir -p {old} && mv \
+                 {}/{id} {old}/ && bailey --home {} sessions diff {id}",
+                path(&home.root),
+                shell_word(&before.display().to_string()),
+            ));
+        }
         if let Some(since) = stopped {
             printer.note(&format!(
                 "nothing begins in this home: it is stopped since {since}; to go on: bailey estop --release"
@@ -126,6 +137,31 @@ fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The sessions that still hold something which the copy's journal tells nothing of: changes, or an apply that was cut in the middle.
+/// None where what was there is no journal any more.
+async fn left_behind(home: &Home, before: &Path) -> Vec<(SessionId, &'static str)> {
+    let open = async |path: PathBuf| {
+        let redactor = Redactor::new(&Vault::default());
+        Ok::<_, anyhow::Error>(Journal::open(&path, redactor, Arc::new(SystemClock)).await?.0)
+    };
+    let mut found = Vec::new();
+    let look = async {
+        let (old, copy) = (open(before.join(JOURNAL)).await?, open(home.journal()).await?);
+        let known: BTreeSet<SessionId> = copy.sessions().await?.iter().map(|session| session.id).collect();
+        for session in old.sessions().await? {
+            let id = session.id;
+            if old.unfinished_apply(id).await?.is_some() && copy.unfinished_apply(id).await?.is_none() {
+                found.push((id, "an apply of it was cut in the middle"));
+            } else if !known.contains(&id) && !old.touched(id).await?.is_empty() {
+                found.push((id, "it has changes that were not applied"));
+            }
+        }
+        anyhow::Ok(())
+    };
+    look.await.ok();
+    found
 }
 
 /// Since when the home is stopped, if it is.

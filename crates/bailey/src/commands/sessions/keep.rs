@@ -11,13 +11,14 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Holder, Journal, Query, Recorded, SessionInfo, SessionLock};
 use bailey_protocol::{Blob, SessionId};
+use bailey_runtime::HALF_APPLIED;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
     fs::{File, OpenOptions},
     io::{BufWriter, ErrorKind, Write as _},
     os::unix::fs::OpenOptionsExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -103,6 +104,12 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
     let lock = SessionLock::take(session.id, &folder.path, &holder(&journal))?;
     let of_elsewhere = |path: &PathBuf| SessionLock::take(session.id, path, &holder(&journal));
     let _locks = elsewhere.iter().map(of_elsewhere).collect::<Result<Vec<_>, _>>()?;
+    // What it put in the place of is in its backups alone. Of a project that is gone nothing can be taken back.
+    if Path::new(&session.workspace.0).exists() && journal.unfinished_apply(session.id).await?.is_some() {
+        bail!(
+            "{HALF_APPLIED}: `bailey sessions undo` takes it back, `bailey sessions apply` ends it; then remove it"
+        );
+    }
     if !yes && !confirmed(&session, printer).await? {
         printer.note("nothing was removed");
         return Ok(ExitCode::from(exit::DENIED));
