@@ -10,10 +10,12 @@ use crate::{
 };
 use anyhow::{Context as _, Result, anyhow};
 use bailey_journal::{Archive, Holder, Idle, Journal, Kept, Leaving, Room, SessionLock, Shelf};
-use bailey_protocol::{SessionId, Timestamp};
+use bailey_protocol::{SessionId, Timestamp, WsPath};
+use bailey_sandbox::{may_hold_changes, may_hold_commits};
 use serde::Serialize;
 use std::{
     collections::BTreeMap,
+    path::Path,
     process::Stdio,
     time::{Duration, SystemTime},
 };
@@ -151,7 +153,8 @@ pub(crate) async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &
     Ok(done)
 }
 
-/// What may leave, as the journal says it, without what has commits of its own: those are in its layer, and in no entry.
+/// What may leave, as the journal says it, without what has commits of its own, or changes that could not be compared: those are in its
+/// layer, and in no entry.
 pub(crate) async fn leaving(
     home: &Home,
     journal: &Journal,
@@ -159,9 +162,11 @@ pub(crate) async fn leaving(
     limits: &Limits,
 ) -> Result<Leaving> {
     let mut leaving = journal.leaving(before, limits.changes_before.clone()).await?;
+    let projects = journal.sessions().await?.into_iter().map(|session| (session.id, session.workspace));
+    let projects: BTreeMap<SessionId, WsPath> = projects.collect();
     for idle in std::mem::take(&mut leaving.idle) {
         let may_go = limits.changes_before.as_ref().is_some_and(|limit| idle.day < *limit);
-        if !may_go && may_hold_commits(home, &idle.sessions)? {
+        if !may_go && may_hold_work(home, &idle.sessions, &projects)? {
             *leaving.kept.entry(Kept::Changes).or_default() += idle.sessions.len() as u64;
         } else {
             leaving.idle.push(idle);
@@ -170,9 +175,17 @@ pub(crate) async fn leaving(
     Ok(leaving)
 }
 
-fn may_hold_commits(home: &Home, sessions: &[SessionId]) -> Result<bool> {
+fn may_hold_work(
+    home: &Home,
+    sessions: &[SessionId],
+    projects: &BTreeMap<SessionId, WsPath>,
+) -> Result<bool> {
     for id in sessions {
-        if home.existing(*id)?.is_some_and(|folder| bailey_sandbox::may_hold_commits(&folder.path)) {
+        let Some(folder) = home.existing(*id)? else { continue };
+        // One that is a part of another works in that one's folder.
+        let may_hold_changes =
+            || projects.get(id).is_some_and(|project| may_hold_changes(&folder.path, Path::new(&project.0)));
+        if may_hold_commits(&folder.path) || may_hold_changes() {
             return Ok(true);
         }
     }

@@ -60,4 +60,4 @@ pub use seccomp::{CallError, Calls};
 pub use sys::Forbidden;
 pub use warden::{Coming, StartError, Warden, can_make_namespaces, read_own, remove, warden_main};
 pub use wire::Swapped;
-pub use worker::may_hold_commits;
+pub use worker::{may_hold_changes, may_hold_commits};

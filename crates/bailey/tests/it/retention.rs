@@ -11,6 +11,7 @@ use bailey_secrets::{Redactor, Vault};
 use bailey_testkit::{FakeClock, Reply};
 use std::{
     fs,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -273,6 +274,24 @@ fn a_session_with_commits_of_its_own_stays() {
         .unwrap();
     archive(&[]);
     assert!(!folder(0).exists());
+}
+
+/// What could not be compared, or never leaves, is in a session's layer, and in no entry.
+#[test]
+fn a_session_whose_changes_no_entry_tells_of_stays() {
+    let (stage, sessions) = old(4, SAID);
+    stage.write(".gitignore", "/target\n");
+    let folder = |n: usize| stage.home().join("sessions").join(sessions[n].to_string());
+    let upper = |n: usize| folder(n).join("upper");
+    (0..4).for_each(|n| fs::create_dir_all(upper(n)).unwrap());
+    fs::write(upper(0).join("precious.txt"), "work\n").unwrap();
+    fs::write(upper(1).join(std::ffi::OsStr::from_bytes(b"na\xffme")), "work\n").unwrap();
+    fs::create_dir_all(upper(2).join("target")).unwrap();
+    fs::write(upper(2).join("target/made.o"), "").unwrap();
+    let ran = stage.ran(&["--json", "audit", "archive", "--before", "2020-02-01"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("changes"), "{ran:?}");
+    let are_there: Vec<bool> = (0..4).map(|n| folder(n).exists()).collect();
+    assert_eq!(are_there, [true, true, false, false], "the last two are the controls");
 }
 
 #[test]

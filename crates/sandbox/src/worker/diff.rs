@@ -10,12 +10,27 @@ use super::state::{Seen, State, Unreadable, seen, state_of};
 use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, file_state, quoted};
 use rustix::fs::FileType;
 use std::collections::{BTreeSet, HashMap};
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Paths in one report.
 const PATHS_MAX: usize = 100_000;
 /// Bytes of one side's content, and of all contents together.
 const CONTENT_MAX: u64 = 1 << 20;
 const CONTENTS_MAX: u64 = 16 << 20;
+
+/// Whether what a session has in its folder may hold changes of its project: there are some that git does not ignore, or they cannot be
+/// looked at. Told by names alone, of a session in which nothing lives.
+#[must_use]
+pub fn may_hold_changes(folder: &Path, project: &Path) -> bool {
+    let upper = folder.join("upper");
+    if matches!(upper.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound) {
+        return false;
+    }
+    let (Some(upper), Some(project)) = (upper.to_str(), project.to_str()) else { return true };
+    let survey = Layer::open(upper, project).map(|layer| layer.survey());
+    survey.map_or(true, |survey| !survey.entries.is_empty() || !survey.held.is_empty() || survey.cut)
+}
 
 /// What the layer holds that is not in `known`, each with the project's state now. A project's file that changed at or after `since`
 /// (Unix time in nanoseconds), or since the layer hides it, makes its base unsure: the session may not have seen it. And whether it holds what no path tells of: what never leaves

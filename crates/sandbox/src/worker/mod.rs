@@ -41,6 +41,7 @@ use bailey_protocol::{
 pub use bases::Keep;
 use beneath::Root;
 pub(crate) use diff::leads_out;
+pub use diff::may_hold_changes;
 use error::Error;
 use ignore::gitignore::Gitignore;
 pub(crate) use merge::remove_all;
