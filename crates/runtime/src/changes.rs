@@ -51,6 +51,8 @@ pub struct Changes {
     pub branches: Vec<Branch>,
     /// One line for each of them, and for what becomes of it.
     pub commits: Vec<String>,
+    /// Commits that no apply takes along, each with the reason.
+    pub stuck: Vec<String>,
     /// What was asked for: these paths and what lies below them; everything when there is none.
     pub(crate) only: Vec<String>,
     /// Whether somebody picked them out of all.
@@ -174,12 +176,13 @@ impl Host {
             [] => (report.branches.clone(), report.bound.clone()),
             _ => (Vec::new(), None),
         };
-        let (only, compared, commits) = (only.to_vec(), Some(output), Vec::new());
+        let (only, compared, commits, stuck) = (only.to_vec(), Some(output), Vec::new(), Vec::new());
         let is_picked = false;
         let mut changes =
-            Changes { changes, red, reasons, is_denied, branches, commits, only, is_picked, compared };
+            Changes { changes, red, reasons, is_denied, branches, commits, stuck, only, is_picked, compared };
         self.look_at_history(&scope, &mut changes).await?;
         changes.commits = history::before(&changes.branches, bound.as_ref(), self.session);
+        changes.stuck = history::staying(&changes.branches, bound.as_ref());
         let happening = Happening::Diff {
             diff: changes.diff(),
             files: changes.paths(),
@@ -335,7 +338,9 @@ impl Host {
                 },
             };
         };
-        let merged = Merged { stays: changes.stays(), ..self.merged(direction, &tips, &output)? };
+        let stuck = if changes.is_picked { &[] } else { changes.stuck.as_slice() };
+        let stays = [changes.stays().as_slice(), stuck].concat();
+        let merged = Merged { stays, ..self.merged(direction, &tips, &output)? };
         let name = match direction {
             MergeKind::Apply => "apply",
             MergeKind::Undo => "undo",

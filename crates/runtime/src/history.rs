@@ -109,10 +109,21 @@ fn aside(name: &str, session: SessionId) -> String {
     format!("refs/bailey/{digits}/{}", plain(name))
 }
 
+/// Which commits no apply takes along, each with the reason.
+pub(crate) fn staying(branches: &[Branch], bound: Option<&String>) -> Vec<String> {
+    let of_branch =
+        |branch: &Branch| Some(format!("commits on `{}`: {}", plain(&branch.name), branch.refused.as_ref()?));
+    bound
+        .map(|why| format!("commits: {why}"))
+        .into_iter()
+        .chain(branches.iter().filter_map(of_branch))
+        .collect()
+}
+
 /// What is told of commits before an apply: a line for each branch, and one for each commit.
 pub(crate) fn before(branches: &[Branch], bound: Option<&String>, session: SessionId) -> Vec<String> {
     let mut lines: Vec<String> =
-        bound.iter().map(|why| format!("commits stay in the session: {why}")).collect();
+        bound.map(|why| format!("commits stay in the session: {why}")).into_iter().collect();
     for branch in branches {
         let (name, commits) = (plain(&branch.name), counted(branch.count));
         lines.push(match (&branch.refused, &branch.aside) {

@@ -231,7 +231,12 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
 /// Says which changes stay in the session, and why.
 pub(super) fn tell_held(printer: &Printer, changes: &Changes) {
     if !printer.is_json() {
-        changes.changes.iter().filter_map(stays).for_each(|why| say(printer, Style::Yellow, 0, &why));
+        let held = changes
+            .changes
+            .iter()
+            .filter_map(stays)
+            .chain(changes.stuck.iter().map(|line| format!("stays in the session: {line}")));
+        held.for_each(|why| say(printer, Style::Yellow, 0, &why));
     }
 }
 
