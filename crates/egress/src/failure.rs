@@ -206,6 +206,8 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
         return format!("HTTP/2: {reason}");
     }
     let cause = chain(error).last().map(ToString::to_string).unwrap_or_default();
+    // rustls names a page for whoever calls it.
+    let cause = cause.split(": https://docs.rs/").next().unwrap_or_default();
     cause.chars().take(CAUSE_CHARS_MAX).collect()
 }
 
@@ -214,6 +216,13 @@ mod tests {
     use super::{CAUSE_CHARS_MAX, innermost};
     use std::io;
     use tokio::io::AsyncWriteExt as _;
+
+    #[test]
+    fn a_page_for_programmers_is_no_cause() {
+        let text = "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/manual";
+        let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
+        assert_eq!(innermost(&error), "peer closed connection without sending TLS close_notify");
+    }
 
     /// They stood whole in the journal, in the answer, and in what the model is told in Bailey's name.
     #[tokio::test]
