@@ -6,6 +6,7 @@ use crate::{
 };
 use bailey_protocol::{Enforced, Stream};
 use bytes::{Bytes, BytesMut};
+use rustix::net::{SendFlags, send};
 use std::{
     io,
     os::fd::{AsFd as _, OwnedFd},
@@ -128,8 +129,9 @@ async fn listen(control: &UnixDatagram, mut awaited: Awaited, cancel: &Cancellat
         let heard = tokio::select! {
             () = cancel.cancelled(), if !asked => {
                 asked = true;
-                // When it is gone already, its end is on the way.
-                drop(control.try_send(b"t"));
+                // When it is gone already, its end is on the way. Past the runtime, which takes a socket that it was given a moment ago for
+                // one that cannot be written to.
+                send(control, b"t", SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
                 continue;
             }
             heard = hear(control) => heard,

@@ -235,8 +235,15 @@ async fn cancelling_leaves_no_process() {
                 }
                 tokio::time::sleep(Duration::from_millis(300)).await;
                 cancel.cancel();
+                Instant::now()
             };
-            let (ran, ()) = tokio::join!(house.run_until(&command, &isolation, &cancel), stop);
+            let (ran, cancelled) = tokio::join!(house.run_until(&command, &isolation, &cancel), stop);
+            // Its time limit would end it, too.
+            assert!(
+                cancelled.elapsed() < Duration::from_secs(20),
+                "{who:?} {line}: {:?}",
+                cancelled.elapsed()
+            );
             assert_eq!(ran.outcome.status, Status::Cancelled);
             assert!(matches!(ran.outcome.report, Report::Exec(_)));
             house.expect_gone(&format!("{who:?} {line}")).await;
