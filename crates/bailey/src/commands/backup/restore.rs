@@ -75,7 +75,11 @@ pub(in crate::commands) async fn run(
     let stopped = stopped(home).await?;
     identity::tell_stopped(home, stopped)?;
     if printer.is_json() {
-        printer.json(&json!({ "home": home.root, "from": from, "entries": entries, "before": before, "stopped": stopped }));
+        let left: Vec<_> =
+            left_behind.iter().map(|(session, why)| json!({ "session": session, "why": why })).collect();
+        printer.json(&json!({
+            "home": home.root, "from": from, "entries": entries, "before": before, "stopped": stopped, "left_behind": left,
+        }));
     } else {
         printer.line(format!("{} is what it was at entry {entries} of its journal", home.root.display()));
         printer.note(&format!(
