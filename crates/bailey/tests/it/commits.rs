@@ -313,10 +313,21 @@ fn what_is_no_commit_moves_nothing_and_is_no_change() {
         "git commit -qm x --allow-empty; git reset -q --hard HEAD~",
         "git gc -q",
         "git status",
+        // As a look does that finds nothing to renew.
+        "touch .git/index.lock; rm .git/index.lock",
     ] {
         let session = session(&stage, script);
         let diff = sessions(&stage, "diff", &session);
         assert!(diff.stderr.contains("changes nothing"), "{script}: {diff:?}");
+    }
+    // An empty directory that is another one is told of.
+    for script in ["rm -r .git; mkdir .git", "chmod 700 .git"] {
+        let session = session(&stage, script);
+        let diff = sessions(&stage, "diff", &session);
+        assert!(
+            diff.stdout.contains(".git stays in the session: is version control's own"),
+            "{script}: {diff:?}"
+        );
     }
     // The control: an empty commit is one.
     let session = session(&stage, "git gc -q; git commit -qm x --allow-empty");

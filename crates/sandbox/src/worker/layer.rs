@@ -327,7 +327,10 @@ impl Walk<'_> {
         };
         let project = below.as_ref().map(type_of);
         if is_vcs(name) {
-            return self.version_control(at);
+            let was = below.as_ref().map(|stat| (type_of(stat), stat.st_mode & MODE_BITS));
+            let is_as_it_was = here.view == View::Merged
+                && matches!(node, Node::Directory { opaque: false, mode } if was == Some((FileType::Directory, mode)));
+            return self.version_control(at, is_as_it_was);
         }
         if OWN_NAMES.iter().any(|own| name.starts_with(own)) {
             return self.hold(at, "has a name that is kept for unfinished writes");
@@ -420,11 +423,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What lies below a repository's own directory stays. A mere look at a repository renews the index there, which is
-    /// nobody's change; commits, of which the rest of this list tells, are carried by themselves.
-    fn version_control(&mut self, at: &str) {
+    /// What lies below a repository's own directory stays. A mere look at a repository renews the index there, or locks it and
+    /// leaves an empty directory, which is nobody's change; commits, of which the rest of this list tells, are carried by themselves.
+    fn version_control(&mut self, at: &str, is_as_it_was: bool) {
         let upper = &self.layer.upper;
         let below = upper.dir(at).ok().and_then(|dir| names(&dir, VISITS_MAX).ok());
+        if is_as_it_was && below.as_ref().is_some_and(|(names, _)| names.is_empty()) {
+            return;
+        }
         let below = below.map(|(names, _)| names).unwrap_or_default();
         let is = |name: &OsString, known: &[&str]| known.iter().any(|known| name == known);
         // A tidying up lists the references for a way of fetching that nobody uses any more.

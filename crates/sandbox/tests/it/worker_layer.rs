@@ -393,14 +393,14 @@ fn what_comes_behind_what_is_hidden_is_no_sure_base() {
     for at in ["gone/a", "made-anew/a", "removed", "replaced", "shown/a"] {
         ground.file(&format!("project/{at}"), "old");
     }
-    let last = ground.dir("project/shown");
-    await_a_tick(&last);
+    // Beside the project, whose own time tells of what was moved in it.
+    await_a_tick(&ground.file("clock", ""));
     ground.whiteout("upper/gone");
     ground.whiteout("upper/removed");
     ground.file("upper/replaced", "new");
     ground.opaque("upper/made-anew", b"y");
     ground.whiteout("upper/shown/a");
-    await_a_tick(&ground.dir("upper/shown"));
+    await_a_tick(&ground.file("clock", ""));
     ground.file("project/gone/mine", "mine");
     ground.file("project/made-anew/deep/mine", "mine");
     ground.file("project/shown/b", "mine");
