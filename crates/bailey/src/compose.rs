@@ -7,7 +7,7 @@ mod owner;
 mod rules;
 
 pub(crate) use gate::{Gate, gate};
-pub(crate) use keys::{Keys, named as named_keys, vault};
+pub(crate) use keys::{Keys, Named};
 use models::forward;
 pub(crate) use models::{by_role, catalogue, door, endpoint};
 pub(crate) use owner::{amend, is_of_bailey, line, owner, recover_law};

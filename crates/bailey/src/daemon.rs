@@ -1,7 +1,7 @@
 //! The daemon of a home: it keeps the processes of sessions, so that they live on when a terminal is closed.
 //!
 //! It is not bound, and so hears nobody but its owner: lines of JSON over a socket in the home, from peers whose user the
-//! kernel names. It loads no key and parses nothing of the world. Each session has a process of its own, which is that of
+//! kernel names. It loads no key and parses nothing of the world; what needs either is done by processes of its own. Each session has a process of its own, which is that of
 //! `bailey chat` without a terminal (`commands/chat/desk.rs`): it binds itself, listens at a socket of its own name, and says
 //! here how it is. Front ends talk to that process, never through this one.
 //!
@@ -29,14 +29,14 @@ pub(crate) mod telemetry;
 pub(crate) mod wire;
 
 use crate::{
-    compose::{self, vault},
+    compose::{self, Named},
     config::Config,
     exit::{self, Failure},
     extensions::Extensions,
     home::{Home, make_private},
     program,
 };
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use attached::Kept;
 use bailey_journal::{Clock as _, Holder, SessionLock, SystemClock};
 use bailey_protocol::{SessionId, Timestamp};
@@ -113,8 +113,10 @@ struct Daemon {
     /// Until when turns that run are waited for then, and what wakes whoever waits when that comes nearer.
     waits_until: Cell<Option<Instant>>,
     hurried: Notify,
-    /// How often it read its configuration again.
+    /// How often it read its configuration again, and the names of keys since then; and what lets that be done by one at a time.
     reloads: Cell<u64>,
+    named: RefCell<Named>,
+    reloading: Semaphore,
     /// Whether the home is copied each day, and whether it is being copied.
     is_daily: Cell<bool>,
     is_copying: Cell<bool>,
@@ -165,6 +167,8 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         waits_until: Cell::default(),
         hurried: Notify::new(),
         reloads: Cell::default(),
+        named: RefCell::default(),
+        reloading: Semaphore::new(1),
         is_daily: Cell::new(config.daily_backup),
         is_copying: Cell::default(),
         memory: Watch::new(config.memory),
@@ -250,7 +254,11 @@ impl Daemon {
                         sleep(PAUSE).await;
                     }
                 },
-                _ = hang_up.recv() => drop(self.reload()),
+                _ = hang_up.recv() => {
+                    let daemon = self.clone();
+                    // What is wrong is in the log.
+                    spawn_local(async move { daemon.reload().await });
+                }
                 _ = terminate.recv() => self.stop(PATIENCE),
                 _ = interrupt.recv() => self.stop(PATIENCE),
                 Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(PATIENCE),
@@ -339,7 +347,7 @@ impl Daemon {
             };
             let told = match asked {
                 Ok(Ask::Status) => Ok(Told::Status(self.status().into())),
-                Ok(Ask::Reload) => self.reload(),
+                Ok(Ask::Reload) => self.reload().await,
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
                 Ok(Ask::Close { session }) => self.close(session).await,
                 Ok(Ask::Anew) => Ok(self.begin_channels_anew()),
@@ -388,17 +396,11 @@ impl Daemon {
 
     /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that nobody looks at end,
     /// and begin with what was read when they are wanted again.
-    fn reload(self: &Rc<Self>) -> Result<Told> {
+    async fn reload(self: &Rc<Self>) -> Result<Told> {
+        let _one = self.reloading.acquire().await;
         self.stay()?;
-        let looked = look(&self.home).and_then(|config| {
-            let vault = vault(&self.home, &config, false)?;
-            // Who starts is not kept from all else by one of them.
-            config.check_agents(&self.home)?;
-            // First, for it alone may fail.
-            let is_ending = self.is_stopping.get();
-            if is_ending { Ok(()) } else { self.keep_page(&config.page) }.map(|()| (config, vault))
-        });
-        let (config, vault) = looked.map_err(|error| {
+        let looked = self.look_again().await;
+        let (config, named) = looked.map_err(|error| {
             self.log.note("not_reloaded", json!({ "why": format!("{error:#}") }));
             error.context("nothing was changed")
         })?;
@@ -417,11 +419,38 @@ impl Daemon {
             if held.shown.state.is_at_rest() && held.opened.elapsed() > SILENCE_MAX {
                 held.drain();
             } else {
-                held.outlives_a_reload(&config, &vault);
+                held.outlives_a_reload(&named);
                 older += 1;
             }
         }
+        self.named.replace(named);
         Ok(Told::Reloaded { older })
+    }
+
+    /// What is to hold from now on, where all of it can be obeyed.
+    async fn look_again(self: &Rc<Self>) -> Result<(Config, Named)> {
+        let config = look(&self.home)?;
+        // Who starts is not kept from all else by one of them.
+        config.check_agents(&self.home)?;
+        let named = self.named_keys().await?;
+        // Last, for all else is but looked at.
+        if !self.is_stopping.get() {
+            self.keep_page(&config.page)?;
+        }
+        Ok((config, named))
+    }
+
+    /// The names of the keys that commands may use, from a process that reads the keys.
+    async fn named_keys(&self) -> Result<Named> {
+        let mut command = self.command();
+        command.args(["secrets", "names"]);
+        let ran = timeout(ENDING_MAX, spawn_blocking(move || command.output()));
+        let ran = ran.await.context("the keys take too long to read")???;
+        let said = String::from_utf8_lossy(&ran.stderr);
+        if !ran.status.success() {
+            bail!("{}", said.trim().strip_prefix("error: ").unwrap_or("the keys cannot be read"));
+        }
+        serde_json::from_slice(&ran.stdout).context("the keys cannot be read")
     }
 
     /// Ends: no session begins, turns that run are waited for, and what is left then ends where it stands. Whoever says it once more makes

@@ -24,7 +24,7 @@ mod tunnel;
 pub use authority::{Authority, AuthorityError};
 pub use dial::is_of_a_cloud;
 pub use fetch::Fetched;
-pub use keys::{BoundKey, KeyForm, is_key_header, key_name};
+pub use keys::{BoundKey, KeyForm, is_key_header};
 pub use limits::HostLimit;
 
 use crate::{
@@ -56,7 +56,7 @@ use keys::Keys;
 use limits::{Direction, Limits, Meter, Used};
 use notes::{Broken, Notes};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -192,9 +192,9 @@ impl ForwardProxy {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Tells it which keys are still their owner's, by their [`key_name`]s with this salt. A key that it holds and that is not named is put in
-    /// no more, from the next request on.
-    pub fn keep_keys(&self, salt: &str, named: &BTreeMap<String, Digest>) {
+    /// Tells it which keys are still their owner's, by their [names](BoundKey::name) with this salt. A key that it holds and that is not
+    /// named, as it is and as it is bound, is put in no more, from the next request on.
+    pub fn keep_keys(&self, salt: &str, named: &BTreeSet<Digest>) {
         self.inner.keys.keep(salt, named);
     }
 }

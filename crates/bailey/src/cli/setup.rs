@@ -101,6 +101,9 @@ pub(crate) enum Secrets {
         #[arg(long, value_enum)]
         store: Option<Store>,
     },
+    /// Private: names the keys that commands may use to the daemon, which reads none
+    #[command(hide = true)]
+    Names,
 }
 
 #[derive(Debug, Subcommand)]

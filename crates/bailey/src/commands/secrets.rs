@@ -3,6 +3,7 @@
 use super::estop::running::in_use;
 use crate::{
     cli::{NO_ARGUMENT, Secrets, Store},
+    compose::Named,
     config::Config,
     daemon::{SOCKET, alone},
     exit,
@@ -54,6 +55,10 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
             Ok(ExitCode::SUCCESS)
         }
         Secrets::List => list(&config, stores, printer),
+        Secrets::Names => {
+            printer.part(serde_json::to_string(&Named::now(home, &config)?)?);
+            Ok(ExitCode::SUCCESS)
+        }
         Secrets::Rm { name, store } => {
             let places = store.map_or_else(|| Store::ALL.to_vec(), |store| vec![store]);
             let mut was_there = false;

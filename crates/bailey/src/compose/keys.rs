@@ -2,10 +2,11 @@
 
 use crate::{config::Config, home::Home, print::Printer, stores::Stores};
 use anyhow::Result;
-use bailey_egress::key_name;
+use bailey_egress::BoundKey;
 use bailey_protocol::Digest;
 use bailey_secrets::{Redactor, Secret, Vault};
-use std::{collections::BTreeMap, sync::Arc};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The secrets and the redactor made from them.
 #[derive(Clone)]
@@ -44,20 +45,33 @@ impl Keys {
     }
 }
 
-/// What names the keys that commands may use by now, one by one: whoever holds them knows whether they are still the owner's, and nobody else
-/// learns one from it. `salt` is of whoever is told.
-pub(crate) fn named(vault: &Vault, config: &Config, salt: &str) -> BTreeMap<String, Digest> {
-    let of_commands = config.network.keys.iter();
-    let named =
-        of_commands.filter_map(|key| Some((key.secret.clone(), key_name(vault.get(&key.secret)?, salt))));
-    named.collect()
+/// What names the keys that commands may use by now, as they are and as they are bound: whoever holds them knows whether they are still the
+/// owner's, and nobody else learns one from it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) salt: String,
+    pub(crate) names: BTreeSet<Digest>,
+}
+
+impl Named {
+    /// The names of those that are there.
+    ///
+    /// # Errors
+    /// Those of [`Keys::load`]; or there are no random numbers.
+    pub(crate) fn now(home: &Home, config: &Config) -> Result<Self> {
+        let vault = vault(home, config, false)?;
+        let salt = super::new_session()?.to_string();
+        let name = |key: &BoundKey| Some(key.name(vault.get(&key.secret)?, &salt));
+        let names = config.network.keys.iter().filter_map(name).collect();
+        Ok(Self { salt, names })
+    }
 }
 
 /// The secrets of the environment and of the stores; of several with one name the first is for use.
 ///
 /// # Errors
 /// Those of [`Keys::load`].
-pub(crate) fn vault(home: &Home, config: &Config, asks: bool) -> Result<Vault> {
+fn vault(home: &Home, config: &Config, asks: bool) -> Result<Vault> {
     let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
     let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
     let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());

@@ -6,15 +6,13 @@ use super::{
     wire::{self, DRAIN, KEYS, RULES, Report, Running, State, Told, Wanted},
 };
 use crate::{
-    compose::{named_keys, vault},
-    config::Config,
+    compose::Named,
     exit::{self, Failure},
     program,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::SessionId;
-use bailey_secrets::Vault;
 use rustix::process::{Signal, kill_process_group};
 use serde_json::json;
 use std::{
@@ -97,9 +95,8 @@ impl Held {
     }
 
     /// Goes on with the configuration that it began with, by the rules of now, and with what of its keys is still the owner's.
-    pub(super) fn outlives_a_reload(&mut self, config: &Config, vault: &Vault) {
+    pub(super) fn outlives_a_reload(&mut self, named: &Named) {
         self.say(RULES);
-        let named = named_keys(vault, config, &self.shown.session.to_string());
         self.say(&[KEYS, json!(named).to_string().as_bytes(), b"\n"].concat());
         self.is_older = true;
     }
@@ -333,12 +330,7 @@ impl Daemon {
         held.is(state);
         // What was read again meanwhile it may have read before.
         if reloads != self.reloads.get() {
-            let read =
-                Config::load(&self.home).and_then(|config| Ok((vault(&self.home, &config, false)?, config)));
-            match read {
-                Ok((vault, config)) => held.outlives_a_reload(&config, &vault),
-                Err(_) => held.drain(),
-            }
+            held.outlives_a_reload(&self.named.borrow());
         }
         if self.is_stopping.get() {
             held.drain();

@@ -227,7 +227,7 @@ pub(crate) enum Report {
 /// more, the end of the pipe says.
 pub(crate) const DRAIN: &[u8] = b"drain\n";
 pub(crate) const RULES: &[u8] = b"rules\n";
-/// How the line begins that says which keys are still the owner's: a JSON object follows, of their names and what names each as it is.
+/// How the line begins that says which keys are still the owner's: a JSON object follows ([`Named`](crate::compose::Named)).
 pub(crate) const KEYS: &[u8] = b"keys ";
 
 /// Listens at a socket in a directory that is its owner's alone. One that was left there is taken away.

@@ -23,7 +23,10 @@ use hyper::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// Words in the name of a header or a part of a query by which somebody logs in, without marks between them. What servers call a
@@ -162,6 +165,26 @@ pub struct BoundKey {
     pub form: KeyForm,
 }
 
+impl BoundKey {
+    /// What names it, with where it is put in and its value, to whoever holds both, and tells nobody else what it is. Whoever does not know
+    /// `salt` cannot compare it with another one's name.
+    #[must_use]
+    pub fn name(&self, value: &Secret, salt: &str) -> Digest {
+        let Self { secret, variable, at, methods, paths, header, form } = self;
+        // Neither has a line's end in it.
+        let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        let paths: Vec<&str> = paths.iter().map(UrlGlob::as_str).collect();
+        let (methods, paths) = (methods.join("\n"), paths.join("\n"));
+        let (kind, of_form) = match form {
+            KeyForm::Prefixed(prefix) => ("prefixed", prefix),
+            KeyForm::Basic(user) => ("basic", user),
+        };
+        let parts =
+            ["key", salt, value.expose(), secret, variable, at, &methods, &paths, header, kind, of_form];
+        Digest::of_parts(&parts.map(str::as_bytes))
+    }
+}
+
 /// How a key stands in its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyForm {
@@ -184,7 +207,8 @@ pub(super) enum Misused {
     #[error("the key {0} is not there: its owner sets it with `bailey secrets set {0}`")]
     Missing(String),
     #[error(
-        "the key {0} was changed or taken away since this session was opened: what is its owner's now is there once the session is opened anew"
+        "the key {0}, or where it is bound, was changed or taken away since this session was opened: what is its owner's now is there once the \
+         session is opened anew"
     )]
     Gone(String),
     #[error(
@@ -201,8 +225,6 @@ pub(super) struct Keys {
     /// By the name of the secret.
     stand_ins: BTreeMap<String, Watched>,
     vault: Arc<Vault>,
-    /// Secrets that are their owner's no more, by name.
-    gone: Mutex<BTreeSet<String>>,
     /// What finds the keys of a server in what comes from there: to make it takes longer than a small request.
     masks: Vec<(Origin, Redactor)>,
     /// Finds every stand-in in what passes; none where there are no keys.
@@ -213,6 +235,8 @@ struct Binding {
     key: BoundKey,
     origin: Origin,
     header: HeaderName,
+    /// Whether it is its owner's no more.
+    is_gone: AtomicBool,
 }
 
 /// A stand-in, and what finds it in any spelling.
@@ -245,20 +269,17 @@ impl Keys {
                 masks.push((binding.origin.clone(), mask_of(&binding.origin, &bindings, &vault)));
             }
         }
-        Ok(Self { bindings, stand_ins, vault, gone: Mutex::default(), masks, watch })
+        Ok(Self { bindings, stand_ins, vault, masks, watch })
     }
 
     /// Puts in no more what is not named here as it is held.
-    pub(super) fn keep(&self, salt: &str, named: &BTreeMap<String, Digest>) {
-        let is_kept = |name: &str| {
-            self.vault.get(name).is_none_or(|held| named.get(name) == Some(&key_name(held, salt)))
-        };
-        let gone = self.stand_ins.keys().filter(|name| !is_kept(name)).cloned();
-        self.gone().extend(gone);
-    }
-
-    fn gone(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn keep(&self, salt: &str, named: &BTreeSet<Digest>) {
+        for binding in &self.bindings {
+            let held = self.vault.get(&binding.key.secret);
+            if held.is_some_and(|held| !named.contains(&binding.key.name(held, salt))) {
+                binding.is_gone.store(true, Ordering::Relaxed);
+            }
+        }
     }
 
     /// What a command finds in its variables.
@@ -368,10 +389,10 @@ impl Keys {
                 && binding.covers(method, url)
                 && binding.is_shown(&own.value, headers)
         };
-        let binding = self.bindings.iter().find(bound).ok_or_else(elsewhere)?;
-        if self.gone().contains(secret) {
-            return Err(Misused::Gone(secret.to_owned()));
-        }
+        let mut bound = self.bindings.iter().filter(bound).peekable();
+        bound.peek().ok_or_else(elsewhere)?;
+        let gone = || Misused::Gone(secret.to_owned());
+        let binding = bound.find(|binding| !binding.is_gone.load(Ordering::Relaxed)).ok_or_else(gone)?;
         let missing = || Misused::Missing(secret.to_owned());
         let value = self.vault.get(secret).ok_or_else(missing)?.expose().trim();
         if !finder([(secret, value)].into_iter()).unmatched().is_empty() {
@@ -410,12 +431,6 @@ impl Watched {
     }
 }
 
-/// What names a key to whoever holds it, and tells nobody else what it is; `salt` is of whoever is told.
-#[must_use]
-pub fn key_name(key: &Secret, salt: &str) -> Digest {
-    Digest::of_parts(&[b"key", salt.as_bytes(), key.expose().as_bytes()])
-}
-
 /// Whether a key can stand in a header of this name.
 #[must_use]
 pub fn is_key_header(name: &str) -> bool {
@@ -438,7 +453,7 @@ impl Binding {
         let origin = origin.ok_or_else(|| ConfigError::NoOrigin(key.at.clone()))?;
         let origin = Origin { host: canonical(&origin.host), ..origin };
         let header = header_of(&key.header).ok_or_else(|| ConfigError::NoHeader(key.header.clone()))?;
-        Ok(Self { key, origin, header })
+        Ok(Self { key, origin, header, is_gone: AtomicBool::default() })
     }
 
     /// Whether it is for such a request.

@@ -10,7 +10,7 @@ mod rights;
 use super::{Place, place};
 use crate::{
     cli,
-    compose::{self, Keys, Open, Session},
+    compose::{self, Keys, Named, Open, Session},
     config::Config,
     daemon::wire::{self, DRAIN, KEYS, RULES, Report, State},
     exit,
@@ -19,11 +19,11 @@ use crate::{
 };
 use anyhow::Result;
 use bailey_kernel::Kernel;
-use bailey_protocol::{ApprovalId, Digest, Event, Happening, Inbound, Op, SessionId};
+use bailey_protocol::{ApprovalId, Event, Happening, Inbound, Op, SessionId};
 use bailey_runtime::{HostError, Opening};
 use clients::{Came, Clients};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     io::{self, Write as _},
     os::fd::AsFd as _,
     process::ExitCode,
@@ -87,9 +87,7 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
         }
         host.serve(&mut inbox).await.map(drop)
     };
-    let keep_keys = |named: &BTreeMap<String, Digest>| {
-        door.iter().for_each(|door| door.keep_keys(&id.to_string(), named));
-    };
+    let keep_keys = |named: &Named| door.iter().for_each(|door| door.keep_keys(&named.salt, &named.names));
     let served = desk.serve(work, events, BufReader::new(life), (&kernel, id), keep_keys).await;
     host.quiet().await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
@@ -150,7 +148,7 @@ impl<'a> Desk<'a> {
         mut events: mpsc::Receiver<Event>,
         mut life: BufReader<pipe::Receiver>,
         (kernel, session): (&Kernel, SessionId),
-        keep_keys: impl Fn(&BTreeMap<String, Digest>),
+        keep_keys: impl Fn(&Named),
     ) -> Result<()> {
         tokio::pin!(work);
         let (tell, mut told) = mpsc::channel(1);
