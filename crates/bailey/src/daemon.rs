@@ -448,7 +448,8 @@ impl Daemon {
         let ran = ran.await.context("the keys take too long to read")???;
         let said = String::from_utf8_lossy(&ran.stderr);
         if !ran.status.success() {
-            bail!("{}", said.trim().strip_prefix("error: ").unwrap_or("the keys cannot be read"));
+            let why = said.split_once("error: ").map(|(_, why)| why.trim());
+            bail!("{}", why.unwrap_or("the keys cannot be read"));
         }
         serde_json::from_slice(&ran.stdout).context("the keys cannot be read")
     }

@@ -579,6 +579,26 @@ fn a_reload_begins_and_ends_the_printing_of_the_log() {
     );
 }
 
+/// What reads the keys for a reload says why it cannot.
+#[test]
+fn a_reload_changes_nothing_where_the_keys_cannot_be_read() {
+    let stage = Stage::new(&[]);
+    let _daemon = Daemon::start(&stage);
+    let env = stage.home().join(".env");
+    let reloaded = |mode| {
+        fs::write(&env, "FORGE_TOKEN=ghp_Zk3vQ9sX1bN7tR5wY2mC8dF6hJ4lP0aE\n").unwrap();
+        fs::set_permissions(&env, fs::Permissions::from_mode(mode)).unwrap();
+        stage.ran(&["reload"])
+    };
+    let refused = reloaded(0o644);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("nothing was changed: ") && refused.stderr.contains("/.env"),
+        "{refused:?}"
+    );
+    assert_eq!(reloaded(0o600).code, Some(0), "the control");
+}
+
 #[test]
 fn a_reload_reaches_the_sessions_that_run() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
