@@ -234,7 +234,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     }
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
-    let Place { folder, remark, shape, .. } = place;
+    let Place { folder, remark, shape, project, .. } = place;
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
     let own = own.beside(papers.told()?);
@@ -293,9 +293,13 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
-    let (kernel, registrar) =
-        Kernel::new(mint, rules, KernelConfig { escalation, ..kernel_config(home, config, programs) })
-            .await?;
+    let copied = (shape == Shape::Copied).then(|| project.display().to_string());
+    let (kernel, registrar) = Kernel::new(
+        mint,
+        rules,
+        KernelConfig { escalation, project: copied, ..kernel_config(home, config, programs) },
+    )
+    .await?;
     let of_home = home.clone();
     registrar.extensions(Arc::new(runner));
     registrar.reread_rules(Box::new(move || {
@@ -482,6 +486,7 @@ pub(crate) fn kernel_config(home: &Home, config: &Config, programs: Vec<String>)
         escalation: Escalation::default(),
         narrowing: config.approvals.narrowing(),
         calls: config.calls.digest(),
+        project: None,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     compose::{self, Keys},
     config::Config,
     home::{Home, make_private},
-    program,
+    place, program,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Models, Own, Patience, Retry, Route};
@@ -164,6 +164,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         let (journal, mint) = self.journal().await?;
         let mut settings = compose::kernel_config(home, config, programs);
         settings.question_lasts = LONG;
+        settings.project = place::origin(home, tape.info.id).map(|project| project.0);
         // What other sessions used up that day is not recorded with this one.
         settings.budgets.day = Bound::default();
         settings.budgets.call.tokens.get_or_insert(u64::MAX / 8);

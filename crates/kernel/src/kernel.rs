@@ -53,6 +53,8 @@ pub struct Config {
     pub narrowing: Vec<Rule>,
     /// The digest of the owner's own list of system calls, where commands go by one.
     pub calls: Option<Digest>,
+    /// The project that a session's workspace is a private copy of, where it is one.
+    pub project: Option<String>,
 }
 
 impl Config {
@@ -64,6 +66,7 @@ impl Config {
             user_home: self.user_home.clone(),
             bailey_home: self.bailey_home.clone(),
             programs: self.programs.clone(),
+            project: self.project.clone(),
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Places {
     pub bailey_home: String,
     /// `{programs}`: Bailey's own binaries and launchers, and those of the owner's that it runs or asks.
     pub programs: Vec<String>,
+    /// The project that the workspace is a private copy of, where it is one: what lies in the copy is judged by its name in the project.
+    pub project: Option<String>,
 }
 
 /// A canonical path, split once for all rules.
@@ -42,16 +44,15 @@ pub(crate) struct Located<'a> {
 
 impl<'a> Located<'a> {
     pub(crate) fn new(path: &'a str, tree: bool, places: &'a Places) -> Self {
-        let names: Vec<_> = names(path).collect();
-        let within = |place: &str| {
-            let skip = self::names(place).count();
-            let same = !place.is_empty()
-                && names.len() >= skip
-                && self::names(place).eq(names.iter().copied().take(skip));
-            same.then_some(skip)
-        };
-        let (workspace, home, bailey) =
-            (within(&places.workspace), within(&places.user_home), within(&places.bailey_home));
+        let mut names: Vec<_> = names(path).collect();
+        let mut workspace = within(&names, &places.workspace);
+        if let (Some(skip), Some(project)) = (workspace, &places.project) {
+            let below = names.split_off(skip);
+            names = self::names(project).collect();
+            workspace = Some(names.len());
+            names.extend(below);
+        }
+        let (home, bailey) = (within(&names, &places.user_home), within(&names, &places.bailey_home));
         Self { path, tree, names, places, workspace, home, bailey }
     }
 
@@ -63,7 +64,8 @@ impl<'a> Located<'a> {
             Base::Home => self.home?,
             Base::Bailey => self.bailey?,
             Base::Programs => {
-                self.places.programs.iter().any(|program| program == self.path).then_some(self.names.len())?
+                let is_it = |program: &String| self::names(program).eq(self.names.iter().copied());
+                self.places.programs.iter().any(is_it).then_some(self.names.len())?
             }
         };
         self.names.get(skip..)
@@ -78,7 +80,9 @@ impl<'a> Located<'a> {
         self.tree
             && match base {
                 Base::Root => false,
-                Base::Workspace => inside(&self.places.workspace),
+                Base::Workspace => {
+                    inside(&self.places.workspace) || self.places.project.as_deref().is_some_and(inside)
+                }
                 Base::Home => inside(&self.places.user_home),
                 Base::Bailey => inside(&self.places.bailey_home),
                 Base::Programs => self.places.programs.iter().any(|program| inside(program)),
@@ -92,6 +96,13 @@ impl<'a> Located<'a> {
             _ => quoted(self.path),
         }
     }
+}
+
+/// How many names of a path lead to a place that it lies in.
+fn within(path: &[&str], place: &str) -> Option<usize> {
+    let skip = names(place).count();
+    let is_in = !place.is_empty() && path.len() >= skip && names(place).eq(path.iter().copied().take(skip));
+    is_in.then_some(skip)
 }
 
 fn names(path: &str) -> impl Iterator<Item = &str> {

@@ -181,6 +181,7 @@ mod tests {
             user_home: "/home/ann".into(),
             bailey_home: "/home/ann/.bailey".into(),
             programs: Vec::new(),
+            project: None,
         };
         let is_given = |line: &str| {
             let scope = scope(&[line.to_string()]).unwrap().into_iter();

@@ -330,6 +330,7 @@ fn config(setup: &Setup) -> Config {
             reasoned: false,
             whole: true,
         },
+        project: None,
     }
 }
 

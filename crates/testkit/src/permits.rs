@@ -75,6 +75,7 @@ impl Permits {
             user_home: "/h".into(),
             bailey_home: "/h/.bailey".into(),
             programs: Vec::new(),
+            project: None,
         };
         let facts = Facts { walls: Some(walls), ..Facts::new(&sealed, self.journal.clock().now(), &places) };
         let Verdict::Allow(allowed) = self.policy.decide(&facts).verdict else { unreachable!() };

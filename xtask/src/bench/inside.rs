@@ -45,6 +45,7 @@ fn decisions() -> Result<()> {
         user_home: "/home/ann".into(),
         bailey_home: "/home/ann/.bailey".into(),
         programs: vec!["/usr/bin/bailey".into()],
+        project: None,
     };
     let default = policy(DEFAULT_RULES)?;
     let mut many = DEFAULT_RULES.to_owned();

@@ -76,6 +76,7 @@ impl Bench {
                 reasoned: false,
                 whole: true,
             },
+            project: None,
         };
         let session = SessionId::new(1, [7; 10]);
         let new = NewSession {

@@ -56,6 +56,7 @@ impl Example {
             user_home: HOME.into(),
             bailey_home: BAILEY.into(),
             programs: Vec::new(),
+            project: None,
         };
         let effect = Effect {
             id: EffectId::new(0, [0; 10]),

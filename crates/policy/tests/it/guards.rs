@@ -390,6 +390,38 @@ fn a_workspace_may_hold_the_home() {
     assert_eq!(ask(read("/home/ann/notes")), Allow);
 }
 
+/// What lies in a private copy of a project is judged by its name in the project.
+#[test]
+fn rules_bind_a_copy_as_they_bind_its_project() {
+    let mut rules = built_in_rules();
+    let globs = ["/home/ann/proj/private/**", "{home}/proj/locked/**", "{workspace}/own/**", "near/**"];
+    rules.push(rule("closed", Deny).on(path(&globs)));
+    rules.push(rule("workspace", Allow).on(path(&["{workspace}/**"])));
+    let policy = Policy::new(rules, Vec::new());
+    let copy = Places { workspace: "/var/tmp/copy/proj".into(), ..places() };
+    let places = Places { project: Some("/home/ann/proj".into()), ..copy.clone() };
+    let ask = |places: &Places, role, action| answer(&decide_in(&policy, places, &[], role, action));
+    let of = |path: &str| format!("/var/tmp/copy/proj/{path}");
+    for path in ["private/x", "locked/x", "own/x", "near/x"] {
+        assert_eq!(ask(&places, Agent, read(&of(path))), Deny, "{path}");
+    }
+    assert_eq!(ask(&places, Agent, read(&of("open/x"))), Allow);
+    let program = of("target/bailey");
+    assert_eq!(ask(&places, Owner, merge(Apply, &[&program])), Deny, "a program of Bailey's own");
+    for tree in [of(""), "/var/tmp".into(), "/home/ann".into()] {
+        assert_eq!(ask(&places, Agent, search(&tree)), Deny, "{tree} holds what is closed");
+    }
+    // The control: by their names in the copy only what is relative is bound.
+    for (path, expected) in [("private/x", false), ("locked/x", false), ("own/x", true), ("near/x", true)] {
+        assert_eq!(ask(&copy, Agent, read(&of(path))) == Deny, expected, "{path}");
+    }
+    assert_ne!(ask(&copy, Owner, merge(Apply, &[&program])), Deny);
+    // The project itself is not the workspace: a rule that opens that does not open it.
+    let open = Policy::new(vec![rule("all", Allow).on(path(&["{workspace}/**"]))], Vec::new());
+    assert_eq!(answer(&decide_in(&open, &places, &[], Agent, read(&of("x")))), Allow);
+    assert_ne!(answer(&decide_in(&open, &places, &[], Agent, read("/home/ann/proj/x"))), Allow);
+}
+
 /// With root's odd home, or none at all, nothing panics and what is known stays guarded.
 #[test]
 fn odd_places() {

@@ -17,6 +17,7 @@ pub(crate) fn places() -> Places {
         user_home: "/home/ann".into(),
         bailey_home: "/home/ann/.bailey".into(),
         programs: vec!["/opt/bailey/bin/bailey".into(), "/home/ann/proj/target/bailey".into()],
+        project: None,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     config::Config,
     front::one_line,
     home::Home,
+    place,
     print::{Printer, Style},
     program,
 };
@@ -171,6 +172,7 @@ impl Case {
             user_home: home.user.display().to_string(),
             bailey_home: home.root.display().to_string(),
             programs: programs.to_vec(),
+            project: place::origin(home, self.effect.effect().session).map(|project| project.0),
         }
     }
 

@@ -121,6 +121,7 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         user_home: home.user.display().to_string(),
         bailey_home: home.root.display().to_string(),
         programs: program::kept(&Config::load(home)?)?,
+        project: None,
     };
     let sealed = Sealed::new(effect).map_err(anyhow::Error::msg)?;
     let facts = Facts::new(&sealed, SystemClock.now(), &places);

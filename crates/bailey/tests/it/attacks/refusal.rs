@@ -180,6 +180,17 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     assert!(nested(&["sessions", "diff", &session]).stdout.contains("+changed"), "the session still has it");
     assert_eq!(nested(&["sessions", "discard", &session]).code, Some(0));
     assert!(!nested(&["sessions", "diff", &session]).stdout.contains("+changed"));
+    // What rules and the configuration name by a path from `/` in the project is meant in the copy, too.
+    let named = actor.stage.project().join("notify.sh").display().to_string();
+    let notify = format!("[[approvals.escalation]]\nafter_seconds = 60\nnotify = [\"{named}\"]\n");
+    actor.configure(&format!("[sandbox.tiers]\ninternal = \"landlock\"\n{notify}"));
+    assert_eq!(keep("echo evil > notify.sh; echo mine > mine.txt").code, Some(0));
+    let listed = nested(&["--json", "sessions", "list"]).lines();
+    let session = listed.iter().find(|it| it["workspace"] == *project && it["id"] != *session).unwrap();
+    let applied = nested(&["sessions", "apply", session["id"].as_str().unwrap(), "--approve", "never"]);
+    assert!(format!("{}{}", applied.stdout, applied.stderr).contains("rule `binaries`"), "{applied:?}");
+    assert!(!actor.stage.project().join("notify.sh").exists(), "{applied:?}");
+    assert_eq!(actor.stage.read("mine.txt"), "mine\n", "the control: {applied:?}");
     // What the prover says there: nothing is not held, and what Landlock and the list of calls hold was tried.
     let proven = nested(&["--json", "prove"]);
     let lines = proven.lines();

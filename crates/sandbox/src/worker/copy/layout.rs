@@ -133,10 +133,14 @@ impl Look {
             // What cannot be read cannot be compared.
             self.closed.borrow_mut().insert(at.to_owned(), mode | 0o500);
         }
-        match mkdirat(dir, name, Mode::from_raw_mode(mode | 0o700)) {
-            Err(Errno::EXIST) => Ok(()),
-            made => made.map_err(Error::system("lay out", at)),
-        }
+        let open = Mode::from_raw_mode(mode | 0o700);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = match mkdirat(dir, name, open) {
+            Err(Errno::EXIST) => return Ok(()),
+            // The umask takes from a mode that a directory is made with, and the kernel some bits.
+            made => made.and_then(|()| openat(dir, name, flags, Mode::empty())),
+        };
+        made.and_then(|made| fchmod(made, open)).map_err(Error::system("lay out", at))
     }
 
     /// Gives directories of the layer their own modes, when all is laid out.

@@ -438,6 +438,27 @@ fn a_directory_that_the_session_left_alone_keeps_its_mode() {
     }
 }
 
+/// Neither the umask nor what the kernel leaves out at a directory's making is the session's doing; what the session gives one arrives.
+#[test]
+fn a_directory_is_laid_out_with_the_whole_of_its_mode() {
+    let scene = Scene::new(&[("shared/a", "a\n"), ("open/a", "a\n"), ("sticky/a", "a\n"), ("own/a", "a\n")]);
+    let set = |at: &str, mode| fs::set_permissions(scene.at(at), fs::Permissions::from_mode(mode)).unwrap();
+    for (at, mode) in [("shared", 0o2775), ("open", 0o777), ("sticky", 0o1777)] {
+        set(&format!("project/{at}"), mode);
+    }
+    scene.settle();
+    for at in ["shared", "open", "sticky"] {
+        scene.write(&format!("copy/{at}/a"), "changed\n");
+    }
+    assert_eq!(scene.changes(), ["~open/a", "~shared/a", "~sticky/a"]);
+    set("copy/own", 0o777);
+    scene.write("copy/new/b", "b\n");
+    set("copy/new", 0o2770);
+    assert_eq!(scene.changes(), ["+new", "+new/b", "~open/a", "~own", "~shared/a", "~sticky/a"]);
+    let mode = |at: &str| fs::metadata(scene.at(at)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode("upper/own"), mode("upper/new")), (0o777, 0o2770));
+}
+
 /// Where a look of this test runs in a process of its own, which is killed.
 const KILLED: &str = "BAILEY_TEST_KILLED_LOOK";
 
