@@ -5,7 +5,9 @@ use crate::{
     Hands, ModelRole,
     budget::{self, Budget},
 };
-use bailey_kernel::{Context, ModelError, ModelErrorKind, Refused, Reply, Summary, SummaryRoom};
+use bailey_kernel::{
+    BeginError, Context, ModelError, ModelErrorKind, Provider, Refused, Reply, Summary, SummaryRoom,
+};
 use bailey_protocol::{Happening, Seq};
 
 /// What an old result is shortened to, in bytes.
@@ -16,6 +18,8 @@ const LAST_RESULT_BYTES: [u32; 4] = [16 * 1024, 4 * 1024, 1024, 256];
 const OVERFLOWS_MAX: usize = 3;
 /// About how many bytes of plain text are sure to fit into a token's place.
 const BYTES_PER_TOKEN: u64 = 2;
+/// What a record of words takes beside the words, as a share of them: one part in so many.
+const RECORD_SHARE: u64 = 8;
 /// Fewer tokens than these are not worth a summary.
 const SUMMABLE_TOKENS_MIN: u64 = 256;
 
@@ -73,15 +77,25 @@ impl Hands {
         if tokens < SUMMABLE_TOKENS_MIN {
             return Ok(());
         }
-        let note_bytes = usize::try_from(budget.summary() * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
-        self.notice(format!("summing up the earlier part of the conversation, about {tokens} tokens"))
-            .await?;
-        let summary = match self.summary(context, &old, budget).await {
+        let mut text = format!("summing up the earlier part of the conversation, about {tokens} tokens");
+        if let Some(own) = self.models.route(ModelRole::Summary).current()
+            && self.source_bytes(context, &**own, tokens).is_some()
+        {
+            let (name, model) = (own.name(), own.model());
+            text += &format!("; for `{name}/{model}` that is too long, and its middle is left out");
+        }
+        self.notice(text).await?;
+        let summary = match self.summary(context, (&old, tokens), budget).await {
             Ok(summary) => summary,
-            Err(error @ (Refused::Model(_) | Refused::Denied(_) | Refused::Failed(_))) => {
+            Err(
+                error @ (Refused::Model(_)
+                | Refused::Denied(_)
+                | Refused::Failed(_)
+                | Refused::Begin(BeginError::NoPrice { .. })),
+            ) => {
                 let text = format!("{error}; the earlier part is left out without a summary");
                 self.notice(text).await?;
-                self.kernel.leave_out(&self.scope, context, &old, note_bytes).await?
+                self.kernel.leave_out(&self.scope, context, &old, bytes(budget.summary())).await?
             }
             Err(error) => return Err(error),
         };
@@ -89,14 +103,25 @@ impl Hands {
         Ok(())
     }
 
-    async fn summary(&self, context: &Context, old: &[Seq], budget: &Budget) -> Result<Summary, Refused> {
-        let bytes = |tokens: u64| usize::try_from(tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
-        let room =
-            SummaryRoom { source_bytes: bytes(budget.room() / 2), note_bytes: bytes(budget.summary()) };
+    async fn summary(
+        &self,
+        context: &Context,
+        (old, tokens): (&[Seq], u64),
+        budget: &Budget,
+    ) -> Result<Summary, Refused> {
+        let note_bytes = bytes(budget.summary());
         let ask = |provider| -> bailey_kernel::BoxFuture<'_, _> {
+            let source_bytes = self.source_bytes(context, provider, tokens).unwrap_or(usize::MAX);
+            let room = SummaryRoom { source_bytes, note_bytes };
             Box::pin(self.kernel.summarise(&self.scope, context, old, provider, room))
         };
         self.over(ModelRole::Summary, ask).await
+    }
+
+    /// What of a record of so many tokens fits into the window of whoever sums it up; none where all of it does.
+    fn source_bytes(&self, context: &Context, provider: &dyn Provider, tokens: u64) -> Option<usize> {
+        let room = Budget::of(provider, context, &[], &self.ceiling).room();
+        (tokens + tokens / RECORD_SHARE > room).then(|| bytes(room))
     }
 
     /// Makes a context fit that is over its room although what is old was summed up.
@@ -126,4 +151,9 @@ impl Hands {
     pub(crate) async fn notice(&self, text: String) -> Result<(), Refused> {
         self.kernel.tell(&self.scope, Happening::Notice { text }).await
     }
+}
+
+/// Bytes that are sure to fit into the places of so many tokens.
+fn bytes(tokens: u64) -> usize {
+    usize::try_from(tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX)
 }

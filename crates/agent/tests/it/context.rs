@@ -6,9 +6,11 @@ use crate::{
 };
 use bailey_agent::{Brain as _, Hands, Loop, ModelRole, Models, Route, TurnEnd};
 use bailey_journal::Fact;
-use bailey_kernel::{Context, Decoder, Encoded, ModelErrorKind, Provider, Refused, Segment, tokens};
+use bailey_kernel::{
+    Bound, Budgets, Context, Decoder, Encoded, ModelErrorKind, Price, Provider, Refused, Segment, tokens,
+};
 use bailey_llm::Wire;
-use bailey_protocol::{Happening, Kind, ToolSpec};
+use bailey_protocol::{Happening, Kind, Money, ToolSpec};
 use bailey_testkit::{Bench, Message, ModelServer, Reply, Setup};
 use serde_json::{Value, json};
 use std::sync::{
@@ -23,6 +25,7 @@ const QUESTION: &str = "What is the code word?";
 struct Windowed {
     codec: Arc<dyn Provider>,
     window: u64,
+    prices: Vec<Price>,
 }
 
 impl Provider for Windowed {
@@ -38,6 +41,10 @@ impl Provider for Windowed {
         Some(self.window)
     }
 
+    fn prices(&self) -> &[Price] {
+        &self.prices
+    }
+
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {
         self.codec.encode(context, tools)
     }
@@ -49,7 +56,7 @@ impl Provider for Windowed {
 
 fn windowed(hands: &mut Hands, window: u64) {
     let codec = hands.models.route(ModelRole::Main).current().unwrap().clone();
-    hands.models = Models::only(Arc::new(Windowed { codec, window }));
+    hands.models = Models::only(Arc::new(Windowed { codec, window, prices: Vec::new() }));
 }
 
 fn is_summary(request: &Value) -> bool {
@@ -326,6 +333,56 @@ async fn one_result_that_is_longer_than_the_window_is_shortened_at_once() {
     windowed(&mut hands, 9_000);
     turn(&bench, &mut hands, &mut context, "step 0").await.unwrap();
     assert!(server.requests()[1].body.contains("bytes left out"));
+}
+
+/// What was said long ago is summed up whole, and where whoever sums up has a smaller window, that is measured and said.
+#[tokio::test]
+async fn a_record_is_cut_for_whoever_cannot_read_it_whole_and_for_nobody_else() {
+    for (own, is_cut) in [(30_000, false), (6_000, true)] {
+        let server = model(30_000, sensible);
+        let mut bench = bench(&server).await;
+        let (scope, mut context) = bench.context("Let us begin.").await;
+        let mut hands = hands(&bench, &server, Wire::Anthropic, scope);
+        windowed(&mut hands, 30_000);
+        let codec = hands.models.route(ModelRole::Main).current().unwrap().clone();
+        let summing = Route::new(Arc::new(Windowed { codec, window: own, prices: Vec::new() }), []);
+        hands.models = hands.models.clone().with_role(ModelRole::Summary, summing);
+        for step in 0..14 {
+            let words = "Much was said of the plan, and nothing of it was new to anybody. ".repeat(100);
+            turn(&bench, &mut hands, &mut context, &format!("FACT-{step}. {words}")).await.unwrap();
+        }
+        let summed: Vec<String> =
+            server.requests().into_iter().filter(|it| is_summary(&it.json())).map(|it| it.body).collect();
+        let first = summed.first().unwrap();
+        assert_eq!(first.contains("FACT-1."), !is_cut, "what lies in the middle: {} bytes", first.len());
+        let told = |event: &Happening| matches!(event, Happening::Notice { text } if text.contains("its middle is left out"));
+        assert_eq!(bench.happened().iter().any(told), is_cut);
+        assert!(first.len() as u64 / 2 < own, "it is sure to fit: {} bytes", first.len());
+    }
+}
+
+/// Beneath a limit in money nobody without a price is asked; a conversation goes on without that one's summary.
+#[tokio::test]
+async fn a_model_without_a_price_that_is_to_sum_up_ends_no_conversation() {
+    let server = model(9_000, sensible);
+    let day = Bound { tokens: None, money: Some(Money { nanos: 1_000_000_000_000, currency: "USD".into() }) };
+    let setup =
+        Setup { limit: 1_000_000_000, budgets: Budgets { day, ..Budgets::default() }, ..Setup::default() };
+    let mut bench = Bench::new(setup.model(&server)).await;
+    bench.world.put("big.txt", "A line of a file that is long and says little.\n".repeat(130));
+    let (scope, mut context) = bench.context("Let us begin.").await;
+    let mut hands = hands(&bench, &server, Wire::Anthropic, scope);
+    let codec = hands.models.route(ModelRole::Main).current().unwrap().clone();
+    let priced = |prices| Route::new(Arc::new(Windowed { codec: codec.clone(), window: 9_000, prices }), []);
+    let currency = "USD".into();
+    let price = Price { currency, above_tokens: 0, input: 1, output: 1, cache_read: 1, cache_write: 1 };
+    hands.models = Models::new(priced(vec![price])).with_role(ModelRole::Summary, priced(Vec::new()));
+    for step in 0..12 {
+        turn(&bench, &mut hands, &mut context, &format!("step {step}")).await.unwrap();
+    }
+    let told = |event: &Happening| matches!(event, Happening::Notice { text } if text.contains("costs") && text.contains("left out without a summary"));
+    assert!(bench.happened().iter().any(told), "it is said");
+    assert!(server.requests().iter().all(|request| !is_summary(&request.json())), "and nothing is bought");
 }
 
 #[tokio::test]

@@ -24,6 +24,9 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 use std::process::ExitCode;
 
+const UNSEEN: &str = "tools look at a file before they change it: without `read` and `stat` it is given nothing that it could replace, and \
+                      without `stat` nothing that it could make; say --may change,read,stat, with the same paths";
+
 pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<ExitCode> {
     match asked {
         Asked::Add { name, cron, task, directory, model, tokens, may } => {
@@ -36,6 +39,7 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
             }
             let (directory, workspace) = project::find(directory.as_deref(), home)?;
             vouch(home, &may, &workspace)?;
+            let cannot_look = may_change_unseen(&may);
             let (since, zone) = (SystemClock.now(), zone()?);
             let next = cron.after(since, &zone);
             let schedule = Schedule {
@@ -57,6 +61,9 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
             printer.note(&format!("{name}: the next time is {next}"));
             if zone.is_unknown() {
                 printer.warn(UNSAID);
+            }
+            if cannot_look {
+                printer.warn(UNSEEN);
             }
             if Client::connect(home)?.is_none() {
                 printer.note("it is done while the daemon runs: bailey start");
@@ -86,6 +93,17 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether it may change what its tools may not look at first.
+fn may_change_unseen(may: &[String]) -> bool {
+    let kinds = |line: &String| {
+        let kinds = line.split(':').next().unwrap_or_default();
+        kinds.split(',').map(|kind| kind.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let all: Vec<String> = may.iter().flat_map(kinds).collect();
+    let has = |wanted: &str| all.iter().any(|kind| kind == wanted);
+    has("change") && !(has("read") && has("stat"))
 }
 
 /// That the rules, as they are now, allow all that a schedule is to do: nobody is there to be asked when it does.

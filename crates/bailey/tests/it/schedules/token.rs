@@ -23,6 +23,19 @@ fn add(stage: &Stage, name: &str, may: &[&str]) {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
+/// Who may change a file and not look at it may change none, which whoever says so hears.
+#[test]
+fn what_may_be_changed_unseen_is_said_to_be_nothing() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let said = |name: &str, may: &str| {
+        let ran = stage.ran(&["schedule", "add", name, "--cron", "@yearly", "--may", may, "look around"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stderr.contains("--may change,read,stat")
+    };
+    assert!(said("one", "change") && said("two", "change,read:src"));
+    assert!(!said("three", "change,read,stat:src") && !said("four", "read"), "the control");
+}
+
 /// Has one done now, to its end; gives its session and what the model was told of each call.
 fn run(stage: &Stage, model: &ModelServer, name: &str) -> (String, Vec<String>) {
     let before = model.requests().len();
