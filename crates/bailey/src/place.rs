@@ -56,6 +56,8 @@ impl Place {
             let folder = home.session_apart(id, *is_scratch)?;
             write_private(&folder.join(ORIGIN), project.as_os_str().as_encoded_bytes())?;
             let why = "there can be no namespaces here, and your config.toml takes `landlock`: ";
+            let copy = Yard { project: project.clone(), folder: folder.clone() }.copy();
+            fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;
             return Self::copied(folder, project, why);
         }
         let Folder { path: folder, remark } = home.session(id, *is_scratch)?;
@@ -69,7 +71,15 @@ impl Place {
     fn copied(folder: PathBuf, project: PathBuf, why: &str) -> Result<Self> {
         let yard = Yard { project: project.clone(), folder: folder.clone() };
         let copy = yard.copy();
-        fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;
+        // Made anew it would look like a session that deleted all of its project.
+        if !copy.is_dir() {
+            bail!(
+                "the copy of `{}` that this session works on, `{}`, is gone, and what the session changed with it; `bailey sessions rm` removes \
+                 what is left of it",
+                project.display(),
+                copy.display()
+            );
+        }
         let remark = format!(
             "{why}commands work on a copy of `{}` in `{}`, without its secret-looking files, any network, or /tmp; what Landlock alone \
              does not stop is in docs/sandbox.md",

@@ -38,6 +38,7 @@ impl Tree {
         }
         let unit = "bailey@.service";
         put(&root().join("packaging").join(unit), &path.join("lib/systemd/system").join(unit), 0o644)?;
+        put(&root().join("packaging/tmpfiles.conf"), &path.join("lib/tmpfiles.d/bailey.conf"), 0o644)?;
         let own = ["README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md", "docs/daemon.md"]
             .map(|name| root().join(name));
         for document in own.iter().chain(documents) {

@@ -1,8 +1,12 @@
 //! What commits hold, one by one, that no apply would bring: links that lead out of the project, and what a version control would
-//! take for its own. A later commit may have taken it away again, so the last state tells nothing of it.
+//! take for its own; and what a session over a copy was not shown. A later commit may have taken it away again, so the last state tells
+//! nothing of it.
 
 use super::{Commits, said::Tip};
+use crate::config::Shape;
+use crate::mask;
 use crate::worker::{MARKS, in_vcs, is_of_repository, is_shaped, leads_out};
+use ignore::gitignore::Gitignore;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 const LOOK: &str = include_str!("look.sh");
@@ -28,7 +32,23 @@ impl Commits<'_> {
         let out = |(at, id): &&(String, String)| {
             targets.get(id).is_none_or(|target| leads_out(&project, at, target))
         };
+        // In a copy they are missing, and whoever commits all commits that they are gone.
+        let hidden = (self.native.shape(self.session) == Shape::Copied)
+            .then(|| mask::compile(self.native.warden().masks()).map_err(|error| error.to_string()))
+            .transpose()?;
+        let is_hidden = |path: &&str| {
+            // Git says it, inside: a path from `/` is none of a commit's, and nothing that a mask could be asked about.
+            let looks = |masks: &Gitignore| {
+                path.starts_with('/') || masks.matched_path_or_any_parents(path, false).is_ignore()
+            };
+            hidden.as_ref().is_some_and(looks)
+        };
         let held = tips.iter().zip(shaped).map(|(tip, shaped)| {
+            if let Some(path) = paths(tip).find(is_hidden) {
+                return Some(format!(
+                    "a commit of it changes `{path}`, which looks secret and was not shown to the session"
+                ));
+            }
             if let Some(path) = paths(tip).find(|path| in_vcs(path)) {
                 return Some(format!("a commit of it holds `{path}`, which is version control's own"));
             }

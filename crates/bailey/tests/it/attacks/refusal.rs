@@ -184,13 +184,42 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     let named = actor.stage.project().join("notify.sh").display().to_string();
     let notify = format!("[[approvals.escalation]]\nafter_seconds = 60\nnotify = [\"{named}\"]\n");
     actor.configure(&format!("[sandbox.tiers]\ninternal = \"landlock\"\n{notify}"));
-    assert_eq!(keep("echo evil > notify.sh; echo mine > mine.txt").code, Some(0));
+    let kept = keep("echo evil > notify.sh; echo mine > mine.txt");
+    assert_eq!(kept.code, Some(0), "{kept:?}");
     let listed = nested(&["--json", "sessions", "list"]).lines();
     let session = listed.iter().find(|it| it["workspace"] == *project && it["id"] != *session).unwrap();
     let applied = nested(&["sessions", "apply", session["id"].as_str().unwrap(), "--approve", "never"]);
     assert!(format!("{}{}", applied.stdout, applied.stderr).contains("rule `binaries`"), "{applied:?}");
     assert!(!actor.stage.project().join("notify.sh").exists(), "{applied:?}");
     assert_eq!(actor.stage.read("mine.txt"), "mine\n", "the control: {applied:?}");
+    // Whoever commits all there commits that what was not shown is gone: such a commit moves no branch.
+    let git = "git -c user.name=a -c user.email=a@example.org";
+    let script = format!("cd {project} && git init -q -b main . && git add . && {git} commit -qm first");
+    let made = actor.outside(&["sh", "-c", &script]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    for (adds, moves) in [("commit -qam", false), ("commit -qm second a.txt #", true)] {
+        let ran = keep(&format!("echo two >> a.txt; {git} {adds} second"));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let newest = nested(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+        let diff = nested(&["sessions", "diff", &newest]);
+        assert_eq!(diff.stdout.contains("changes `.env`, which looks secret"), !moves, "{diff:?}");
+        let applied = nested(&["sessions", "apply", &newest, "--approve", "never"]);
+        let log = format!("cd {project} && git log -1 --format=%s && git ls-tree --name-only HEAD .env");
+        let log = actor.outside(&["sh", "-c", &log]).stdout;
+        assert_eq!(log, if moves { "second\n.env\n" } else { "first\n.env\n" }, "{applied:?}");
+        let back = format!("cd {project} && git checkout -q . && git branch -q | cat");
+        assert_eq!(actor.outside(&["sh", "-c", &back]).code, Some(0));
+    }
+    // A copy that is gone is no session that deleted everything.
+    let said = kept.stderr.replace(['\n', ' '], "");
+    let copy = said.split("`in`").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    std::fs::remove_dir_all(copy).unwrap();
+    for what in ["diff", "apply"] {
+        let refused = nested(&["sessions", what, session["id"].as_str().unwrap()]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("is gone"), "{refused:?}");
+    }
+    assert_eq!(nested(&["sessions", "rm", session["id"].as_str().unwrap(), "--yes"]).code, Some(0));
+    assert_eq!(actor.stage.read("a.txt"), "a\ntwo\n");
     // What the prover says there: nothing is not held, and what Landlock and the list of calls hold was tried.
     let proven = nested(&["--json", "prove"]);
     let lines = proven.lines();
