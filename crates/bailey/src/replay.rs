@@ -122,6 +122,10 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                     self.answer(id).await?;
                     continue;
                 }
+                (Step::Pin(text), Some(host)) => {
+                    host.pin(&text).await?;
+                    continue;
+                }
                 (Step::Say(inbound), Some(host)) => host.say(inbound, &mut ops).await,
                 (Step::GoOn, Some(host)) => host.go_on(&mut ops).await,
                 (_, None) => bail!("the session was never opened"),

@@ -56,6 +56,8 @@ pub(super) enum Step {
     GoOn,
     /// A person answered this question.
     Answer(ApprovalId),
+    /// A person pinned these words.
+    Pin(String),
 }
 
 impl Step {
@@ -202,6 +204,7 @@ impl Tape {
                     steps.push(Step::GoOn);
                 }
                 Fact::Answered { approval, .. } if !runs => steps.push(Step::Answer(*approval)),
+                Fact::Pinned { .. } if !runs => steps.push(Step::Pin(recorded.text())),
                 Fact::TurnEnded { .. } => runs = false,
                 _ => {}
             }

@@ -3,6 +3,7 @@
 use crate::{
     stage::{Ran, Stage},
     terminal::Terminal,
+    workspace::newest,
 };
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
@@ -138,6 +139,8 @@ fn words_are_pinned_during_a_turn_and_by_an_option() {
     assert!(model.requests()[2].body.contains("use blanks"));
     let pinned: Vec<Value> = ran.lines().into_iter().filter(|event| event["type"] == "pinned").collect();
     assert_eq!(pinned[0]["messages"][0]["text"], "use blanks", "{ran:?}");
+    let replayed = stage.ran(&["replay", &newest(&stage)]);
+    assert!(replayed.code == Some(0) && replayed.stdout.contains("same decisions"), "{replayed:?}");
     let pinned = ["chat", "--model", "test/model", "--pin", "no new crates"];
     let ran = talk(&stage, &pinned, "/pin\n/model\n");
     assert_eq!(ran.stdout.matches("pinned 1: no new crates").count(), 2, "{ran:?}");
