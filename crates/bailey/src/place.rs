@@ -55,22 +55,25 @@ impl Place {
             }
             let folder = home.session_apart(id, *is_scratch)?;
             write_private(&folder.join(ORIGIN), project.as_os_str().as_encoded_bytes())?;
-            let why = "there can be no namespaces here, and your config.toml takes `landlock`: ";
-            let copy = Yard { project: project.clone(), folder: folder.clone() }.copy();
-            fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;
-            return Self::copied(folder, project, why);
+            return Self::copied(folder, project, true);
         }
         let Folder { path: folder, remark } = home.session(id, *is_scratch)?;
         if !is_new && let Some(origin) = origin(home, id) {
-            return Self::copied(folder, origin.0.into(), "");
+            return Self::copied(folder, origin.0.into(), false);
         }
         let shape = if *is_direct { Shape::Direct } else { Shape::Walled };
         Ok(Self { folder, project, workspace: workspace.clone(), shape, remark })
     }
 
-    fn copied(folder: PathBuf, project: PathBuf, why: &str) -> Result<Self> {
+    fn copied(folder: PathBuf, project: PathBuf, is_new: bool) -> Result<Self> {
         let yard = Yard { project: project.clone(), folder: folder.clone() };
         let copy = yard.copy();
+        let why = if is_new {
+            fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;
+            "there can be no namespaces here, and your config.toml takes `landlock`: "
+        } else {
+            ""
+        };
         // Made anew it would look like a session that deleted all of its project.
         if !copy.is_dir() {
             bail!(

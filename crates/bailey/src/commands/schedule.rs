@@ -19,7 +19,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_policy::{Caller, Caveat, Condition, scope};
-use bailey_protocol::{Role, Timestamp, WsPath};
+use bailey_protocol::{Kind, Role, Timestamp, WsPath};
 use jiff::tz::TimeZone;
 use serde_json::json;
 use std::process::ExitCode;
@@ -38,8 +38,9 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
                 Config::load(home)?.find(model).map_err(|error| Mistyped(format!("{error:#}")))?;
             }
             let (directory, workspace) = project::find(directory.as_deref(), home)?;
-            vouch(home, &may, &workspace)?;
-            let cannot_look = may_change_unseen(&may);
+            let scope = scope(&may).map_err(|error| Mistyped(error.to_string()))?;
+            let cannot_look = may_change_unseen(&scope);
+            vouch(home, scope, &workspace)?;
             let (since, zone) = (SystemClock.now(), zone()?);
             let next = cron.after(since, &zone);
             let schedule = Schedule {
@@ -96,24 +97,19 @@ pub(super) async fn run(home: &Home, asked: Asked, printer: &Printer) -> Result<
 }
 
 /// Whether it may change what its tools may not look at first.
-fn may_change_unseen(may: &[String]) -> bool {
-    let kinds = |line: &String| {
-        let kinds = line.split(':').next().unwrap_or_default();
-        kinds.split(',').map(|kind| kind.trim().to_owned()).collect::<Vec<_>>()
-    };
-    let all: Vec<String> = may.iter().flat_map(kinds).collect();
-    let has = |wanted: &str| all.iter().any(|kind| kind == wanted);
-    has("change") && !(has("read") && has("stat"))
+fn may_change_unseen(scope: &[Condition]) -> bool {
+    let has = |kind| scope.iter().flat_map(|it| &it.action).any(|kinds| kinds.contains(&kind));
+    has(Kind::Change) && !(has(Kind::Read) && has(Kind::Stat))
 }
 
 /// That the rules, as they are now, allow all that a schedule is to do: nobody is there to be asked when it does.
-fn vouch(home: &Home, may: &[String], workspace: &WsPath) -> Result<()> {
-    if may.is_empty() {
+fn vouch(home: &Home, scope: Vec<Condition>, workspace: &WsPath) -> Result<()> {
+    if scope.is_empty() {
         return Ok(());
     }
     let trust = Caller::of(Role::Agent).trust.map(|trust| vec![trust]);
     let of_agent = |it| Condition { role: Some(vec![Role::Agent]), trust: trust.clone(), ..it };
-    let scope = scope(may).map_err(|error| Mistyped(error.to_string()))?.into_iter().map(of_agent).collect();
+    let scope = scope.into_iter().map(of_agent).collect();
     let config = Config::load(home)?;
     let policy = compose::policy(home, &Extensions::read(&config))?.0;
 

@@ -788,9 +788,11 @@ fn a_session_that_runs_keeps_its_socket_whoever_wants_it_anew() {
         refused["told"] == "refused" && refused["why"].as_str().unwrap().contains("listens"),
         "{refused}"
     );
-    assert!(UnixStream::connect(&socket).is_ok());
-    // Until that one has gone, with whom it would end after a reload.
-    thread::sleep(Duration::from_millis(500));
+    let client = Client::of(&stage, name);
+    daemon.wait("somebody who looks on", |it| it["clients"] == 1);
+    drop(client);
+    // With whom it would end after a reload.
+    daemon.wait("nobody who looks on", |it| it["clients"] == 0);
     // Who opened it a moment ago is on the way: a reload does not take it away.
     assert_eq!(stage.ran(&["reload"]).code, Some(0));
     thread::sleep(Duration::from_millis(500));

@@ -1,6 +1,7 @@
 //! A26: where a wall is missing, nothing runs, and the refusal says which and what to do.
 
 use super::actor::{Actor, Who};
+use crate::stage::Ran;
 use serde_json::json;
 
 /// The minimum by default, by the names in the journal and on screens.
@@ -105,19 +106,97 @@ fn a26_a_tier_gets_the_isolation_that_the_owner_wants_of_it_or_nothing(who: Who)
     assert!(ran.code != Some(0) && ran.stderr.contains("may not be set by a project"), "{ran:?}");
 }
 
+/// Bailey as in a container that forbids namespaces.
+fn without_namespaces(actor: &Actor, arguments: &[&str]) -> Ran {
+    let script = actor.stage.project().join("older.py").display().to_string();
+    let program = actor.stage.folder().join("bin/bailey").display().to_string();
+    let home = actor.stage.home().display().to_string();
+    let lacking = ["/usr/bin/python3", &script, "clone-namespaces=EPERM", "clone3=ENOSYS", "--"];
+    actor.outside(&[&lacking[..], &[&program, "--home", &home], arguments].concat())
+}
+
+/// A session over a copy that did this, kept; its name, and what was said of it. None where that cannot be tried here.
+fn kept_over_a_copy(actor: &Actor, script: &str) -> Option<(String, Ran)> {
+    let ran = without_namespaces(actor, &["sandbox", "run", "--keep", "--", "sh", "-c", script]);
+    if ran.code == Some(98) {
+        super::actor::could_not_be_tried("in a container that forbids namespaces", &ran.stderr);
+        return None;
+    }
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let listed = without_namespaces(actor, &["--json", "sessions", "list"]).lines();
+    Some((listed[0]["id"].as_str().unwrap().to_owned(), ran))
+}
+
+/// A user whose configuration takes Landlock alone.
+fn of_landlock() -> Actor {
+    let actor = Actor::new(Who::User, &[("a.txt", "a\n"), (".env", "TOKEN=canary\n"), ("older.py", OLDER)]);
+    actor.configure("[sandbox.tiers]\ninternal = \"landlock\"\n");
+    actor
+}
+
+/// What rules and the configuration name by a path from `/` in the project is meant in the copy, too.
+#[test]
+fn what_is_named_from_the_root_is_bound_in_a_copy() {
+    let actor = of_landlock();
+    let named = actor.stage.project().join("notify.sh").display().to_string();
+    let notify = format!("[[approvals.escalation]]\nafter_seconds = 60\nnotify = [\"{named}\"]\n");
+    actor.configure(&format!("[sandbox.tiers]\ninternal = \"landlock\"\n{notify}"));
+    let script = "echo evil > notify.sh; echo mine > mine.txt";
+    let Some((session, _)) = kept_over_a_copy(&actor, script) else { return };
+    let applied = without_namespaces(&actor, &["sessions", "apply", &session, "--approve", "never"]);
+    assert!(format!("{}{}", applied.stdout, applied.stderr).contains("rule `binaries`"), "{applied:?}");
+    assert!(!actor.stage.project().join("notify.sh").exists(), "{applied:?}");
+    assert_eq!(actor.stage.read("mine.txt"), "mine\n", "the control: {applied:?}");
+}
+
+/// Whoever commits all in a copy commits that what was not shown is gone: such a commit moves no branch.
+#[test]
+fn a_commit_that_deletes_what_was_not_shown_moves_no_branch() {
+    let actor = of_landlock();
+    let project = actor.stage.project().display().to_string();
+    let git = "git -c user.name=a -c user.email=a@example.org";
+    let of_owner = |script: &str| {
+        let ran = actor.outside(&["sh", "-c", &format!("cd {project} && {script}")]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout
+    };
+    for (commits, moves) in [("commit -qam second", false), ("commit -qm second a.txt", true)] {
+        let script = format!("echo two >> a.txt; {git} {commits}");
+        let Some((session, _)) = kept_over_a_copy(&actor, &script) else { return };
+        let diff = without_namespaces(&actor, &["sessions", "diff", &session]);
+        assert_eq!(diff.stdout.contains("changes `.env`, which looks secret"), !moves, "{diff:?}");
+        let applied = without_namespaces(&actor, &["sessions", "apply", &session, "--approve", "never"]);
+        let log = of_owner("git log -1 --format=%s && git ls-tree --name-only HEAD .env");
+        assert_eq!(log, if moves { "second\n.env\n" } else { "start\n.env\n" }, "{applied:?}");
+        of_owner("git checkout -q .");
+    }
+}
+
+/// A copy that is gone is no session that deleted everything.
+#[test]
+fn a_session_whose_copy_is_gone_is_not_opened() {
+    let actor = of_landlock();
+    let Some((session, kept)) = kept_over_a_copy(&actor, "echo b > b.txt") else { return };
+    let diff = without_namespaces(&actor, &["sessions", "diff", &session]);
+    assert!(diff.code == Some(0) && diff.stdout.contains("b/b.txt"), "the control: {diff:?}");
+    let said = kept.stderr.replace(['\n', ' '], "");
+    let copy = said.split("`in`").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    std::fs::remove_dir_all(copy).unwrap();
+    for what in ["diff", "apply"] {
+        let refused = without_namespaces(&actor, &["sessions", what, &session]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("is gone"), "{refused:?}");
+    }
+    assert_eq!(without_namespaces(&actor, &["sessions", "rm", &session, "--yes"]).code, Some(0));
+    assert_eq!(actor.stage.read("a.txt"), "a\n");
+}
+
 attack!(a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that);
 fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: Who) {
     let actor = Actor::new(
         who,
         &[("a.txt", "a\n"), (".env", "TOKEN=canary\n"), ("c.txt", "c\n"), ("older.py", OLDER)],
     );
-    // As in a container that forbids namespaces.
-    let script = actor.stage.project().join("older.py").display().to_string();
-    let program = actor.stage.folder().join("bin/bailey").display().to_string();
-    let home = actor.stage.home().display().to_string();
-    let lacking = ["/usr/bin/python3", &script, "clone-namespaces=EPERM", "clone3=ENOSYS", "--"];
-    let nested =
-        |arguments: &[&str]| actor.outside(&[&lacking[..], &[&program, "--home", &home], arguments].concat());
+    let nested = |arguments: &[&str]| without_namespaces(&actor, arguments);
     let keep = |script: &str| nested(&["sandbox", "run", "--keep", "--", "sh", "-c", script]);
     // Without the owner's word nothing runs.
     let ran = keep("echo ran");
@@ -180,46 +259,6 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     assert!(nested(&["sessions", "diff", &session]).stdout.contains("+changed"), "the session still has it");
     assert_eq!(nested(&["sessions", "discard", &session]).code, Some(0));
     assert!(!nested(&["sessions", "diff", &session]).stdout.contains("+changed"));
-    // What rules and the configuration name by a path from `/` in the project is meant in the copy, too.
-    let named = actor.stage.project().join("notify.sh").display().to_string();
-    let notify = format!("[[approvals.escalation]]\nafter_seconds = 60\nnotify = [\"{named}\"]\n");
-    actor.configure(&format!("[sandbox.tiers]\ninternal = \"landlock\"\n{notify}"));
-    let kept = keep("echo evil > notify.sh; echo mine > mine.txt");
-    assert_eq!(kept.code, Some(0), "{kept:?}");
-    let listed = nested(&["--json", "sessions", "list"]).lines();
-    let session = listed.iter().find(|it| it["workspace"] == *project && it["id"] != *session).unwrap();
-    let applied = nested(&["sessions", "apply", session["id"].as_str().unwrap(), "--approve", "never"]);
-    assert!(format!("{}{}", applied.stdout, applied.stderr).contains("rule `binaries`"), "{applied:?}");
-    assert!(!actor.stage.project().join("notify.sh").exists(), "{applied:?}");
-    assert_eq!(actor.stage.read("mine.txt"), "mine\n", "the control: {applied:?}");
-    // Whoever commits all there commits that what was not shown is gone: such a commit moves no branch.
-    let git = "git -c user.name=a -c user.email=a@example.org";
-    let script = format!("cd {project} && git init -q -b main . && git add . && {git} commit -qm first");
-    let made = actor.outside(&["sh", "-c", &script]);
-    assert_eq!(made.code, Some(0), "{made:?}");
-    for (adds, moves) in [("commit -qam", false), ("commit -qm second a.txt #", true)] {
-        let ran = keep(&format!("echo two >> a.txt; {git} {adds} second"));
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let newest = nested(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
-        let diff = nested(&["sessions", "diff", &newest]);
-        assert_eq!(diff.stdout.contains("changes `.env`, which looks secret"), !moves, "{diff:?}");
-        let applied = nested(&["sessions", "apply", &newest, "--approve", "never"]);
-        let log = format!("cd {project} && git log -1 --format=%s && git ls-tree --name-only HEAD .env");
-        let log = actor.outside(&["sh", "-c", &log]).stdout;
-        assert_eq!(log, if moves { "second\n.env\n" } else { "first\n.env\n" }, "{applied:?}");
-        let back = format!("cd {project} && git checkout -q . && git branch -q | cat");
-        assert_eq!(actor.outside(&["sh", "-c", &back]).code, Some(0));
-    }
-    // A copy that is gone is no session that deleted everything.
-    let said = kept.stderr.replace(['\n', ' '], "");
-    let copy = said.split("`in`").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
-    std::fs::remove_dir_all(copy).unwrap();
-    for what in ["diff", "apply"] {
-        let refused = nested(&["sessions", what, session["id"].as_str().unwrap()]);
-        assert!(refused.code == Some(1) && refused.stderr.contains("is gone"), "{refused:?}");
-    }
-    assert_eq!(nested(&["sessions", "rm", session["id"].as_str().unwrap(), "--yes"]).code, Some(0));
-    assert_eq!(actor.stage.read("a.txt"), "a\ntwo\n");
     // What the prover says there: nothing is not held, and what Landlock and the list of calls hold was tried.
     let proven = nested(&["--json", "prove"]);
     let lines = proven.lines();
