@@ -42,7 +42,7 @@ fn rules(text: &str, format: Format) {
         workspace: "/home/ann/project".into(),
         user_home: "/home/ann".into(),
         bailey_home: "/home/ann/.bailey".into(),
-        programs: Vec::new(),
+        ..Places::default()
     };
     for (role, action) in actions() {
         let effect = sealed(role, action);

@@ -27,6 +27,7 @@ cargo xtask TASK
   demo --keep     leave the demo's files, as on a terminal
   demo --svg      draw the run anew as docs/demo.svg, the picture of the README
   demo --record   make the recording anew from the model's words in demo/words.json
+  check           format, lints, layers, documentation and dependencies, and that each workspace compiles: before a commit
   test            format, lints, layers, documentation and every test that changes nothing on the host
   test --all      engines, browsers and foreign servers too; --install installs what they need
   kill            kill Bailey at every write, sync, rename, clone and exec of a turn, and go on
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["demo", options @ ..] => demo::run(options),
+        ["check"] => test::check_all(),
         ["test", options @ ..] => test::run(options),
         ["kill", options @ ..] => kill::run(options),
         ["bench", options @ ..] => bench::run(options),

@@ -51,6 +51,28 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         install_packages()?;
     }
     let mut steps = Steps::default();
+    look(&mut steps, all)?;
+    steps.step("build", || check(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"])))?;
+    if all {
+        steps.step("prove", || prove::run(&[]))?;
+        steps.step("fuzz targets", fuzz::compile)?;
+    }
+    steps.step("tests", || tests(all))?;
+    steps.step("demo", || check(cargo(&["xtask", "demo"]).stdin(std::process::Stdio::null())))?;
+    steps.tell();
+    Ok(())
+}
+
+/// What is seen without running Bailey, in each of the repository's workspaces: for whoever is about to commit.
+pub(crate) fn check_all() -> Result<()> {
+    let mut steps = Steps::default();
+    look(&mut steps, false)?;
+    steps.step("fuzz targets", fuzz::compile)?;
+    steps.tell();
+    Ok(())
+}
+
+fn look(steps: &mut Steps, all: bool) -> Result<()> {
     steps.step("format", || check(&mut cargo(&["fmt", "--all", "--check"])))?;
     steps.step("layers", layers::run)?;
     steps.step("claims", claims::run)?;
@@ -75,16 +97,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
         check(doc.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
-    steps.step("dependencies", || deny(all))?;
-    steps.step("build", || check(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"])))?;
-    if all {
-        steps.step("prove", || prove::run(&[]))?;
-        steps.step("fuzz targets", fuzz::compile)?;
-    }
-    steps.step("tests", || tests(all))?;
-    steps.step("demo", || check(cargo(&["xtask", "demo"]).stdin(std::process::Stdio::null())))?;
-    steps.tell();
-    Ok(())
+    steps.step("dependencies", || deny(all))
 }
 
 /// A run that ends for want of room tells nothing about what it tests, and tells it late.

@@ -88,9 +88,9 @@ fn decide(policy: &Policy, path: &str) -> Option<Verdict> {
         workspace: String::from("/work"),
         user_home: String::from("/home/me"),
         bailey_home: String::from("/home/me/.bailey"),
+        project: None,
         programs: Vec::new(),
     };
-    let facts =
-        Facts::new(&sealed, Timestamp::UNIX_EPOCH, &places);
+    let facts = Facts::new(&sealed, Timestamp::UNIX_EPOCH, &places);
     Some(policy.decide(&facts).verdict)
 }
