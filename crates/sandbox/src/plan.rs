@@ -45,6 +45,10 @@ pub(crate) enum What {
 /// Where those are found that a command trusts which has a way to the network.
 pub(crate) const AUTHORITY: &str = "/etc/ssl/bailey-door.pem";
 
+/// What Node.js loads there before a program, and what that is.
+pub(crate) const NODE: &str = "/etc/ssl/bailey-door.cjs";
+const FOR_NODE: &str = include_str!("warden/way.cjs");
+
 /// The user inside.
 pub(crate) const USER: &str = "bailey";
 /// Its uid and gid inside.
@@ -98,8 +102,10 @@ impl Plan {
         system.extend(prefixes.into_iter().map(|at| Entry { at, what: What::Bind }));
         system.extend(etc());
         system.extend(written(&home));
-        let door = config.authority.clone().map(What::Text);
-        system.extend(door.map(|what| Entry { at: AUTHORITY.into(), what }));
+        if let Some(authority) = config.authority.clone() {
+            system.push(Entry { at: AUTHORITY.into(), what: What::Text(authority) });
+            system.push(Entry { at: NODE.into(), what: What::Text(FOR_NODE.into()) });
+        }
         system.extend(dev());
         Self {
             system,

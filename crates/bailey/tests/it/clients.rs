@@ -41,7 +41,7 @@ impl Served {
         let tls = Tls::start("localhost", (2020, 2090), upstream.address, stage.folder());
         let served = Self { stage, upstream, tls };
         assert!(files.set(site(&served.place())).is_ok());
-        let private = format!("[network]\nprivate = [\"{}\"]\n", served.place());
+        let private = format!("[network]\nprivate = [\"{}\", \"{}\"]\n", served.place(), served.plain());
         fs::create_dir_all(served.stage.home().join("policy")).unwrap();
         fs::write(served.stage.home().join("config.toml"), private).unwrap();
         served
@@ -51,11 +51,21 @@ impl Served {
         format!("https://localhost:{}", self.tls.address().port())
     }
 
+    /// The same server, without TLS.
+    fn plain(&self) -> String {
+        format!("http://{}", self.upstream.address)
+    }
+
     /// Runs a line of a shell inside, where `localhost` is asked of the door like any other host.
     fn run(&self, is_allowed: bool, line: &str) -> Ran {
-        let host = self.place().replace("https://", "");
-        let rule = if is_allowed { allow(&host, ", method = [\"GET\", \"HEAD\"]") } else { String::new() };
-        fs::write(self.stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{rule}")).unwrap();
+        let hosts = [self.place().replace("https://", ""), self.plain().replace("http://", "")];
+        let rules = if is_allowed {
+            hosts.map(|host| allow(&host, ", method = [\"GET\", \"HEAD\"]"))
+        } else {
+            Default::default()
+        };
+        fs::write(self.stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{}", rules.concat()))
+            .unwrap();
         let line = format!("export NO_PROXY= no_proxy=; {line}");
         let mut command = self.stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
         Ran::of(command.env("SSL_CERT_FILE", &self.tls.authority).output().unwrap())
@@ -225,4 +235,37 @@ fn a_client_of_python_passes_through_the_door() {
         served.place()
     );
     served.tried(&line, "read by python");
+}
+
+/// What is there without a package: `fetch`, `https` and `http`, the last two with agents of their own, too.
+#[test]
+fn the_clients_of_node_pass_through_the_door() {
+    if !is_here(&["node", "--version"]) {
+        return;
+    }
+    let served = Served::new(|_| [("/x".into(), b"it".to_vec())].into());
+    let line = format!(
+        r#"secure={} plain={} node -e 'const [http, https] = [require("http"), require("https")];
+        const [secure, plain] = [process.env.secure + "/x", process.env.plain + "/x"];
+        const fetched = async place => {{ const it = await fetch(place); return it.status + await it.text() }};
+        const got = (module, place, options) => new Promise((got, failed) => module.get(place, options, it => {{
+            let text = ""; it.on("data", part => text += part).on("end", () => got(it.statusCode + text)) }}).on("error", failed));
+        (async () => {{
+            const [kept, keptPlain] = [https, http].map(module => ({{ agent: new module.Agent({{ keepAlive: true }}) }}));
+            console.log("answers: " + (await Promise.all([fetched(secure), fetched(plain), got(https, secure, {{}}), got(http, plain, {{}}),
+                got(https, secure, kept), got(http, plain, keptPlain), got(https, secure, {{ agent: false }})])).join(" "));
+            console.log("again: " + await got(https, secure, kept) + await got(http, plain, keptPlain) + await fetched(secure)); process.exit()
+        }})()'"#,
+        served.place(),
+        served.plain(),
+    );
+    served.tried(&line, "answers: 200it 200it 200it 200it 200it 200it 200it\nagain: 200it200it200it");
+    // A server of the session's own is reached directly.
+    let own = r#"export NO_PROXY=127.0.0.1; node -e 'const http = require("http");
+        const server = http.createServer((_, answer) => answer.end("own")).listen(0, "127.0.0.1", async () => {
+            const place = "http://127.0.0.1:" + server.address().port;
+            const got = await new Promise(got => http.get(place, it => it.on("data", part => got("" + part))));
+            console.log(got, await (await fetch(place)).text()); process.exit() })'"#;
+    let ran = served.run(false, own);
+    assert!(ran.code == Some(0) && ran.stdout.contains("own own"), "{ran:?}");
 }

@@ -1,7 +1,10 @@
 //! The way of a command to the network: variables that programs read, which lead them to the door on their loopback and say
 //! whom to trust there.
 
-use crate::{plan::AUTHORITY, wire::Shown};
+use crate::{
+    plan::{AUTHORITY, NODE},
+    wire::Shown,
+};
 use bailey_kernel::StandIn;
 use std::collections::BTreeMap;
 
@@ -47,8 +50,9 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
     let npm = to(&["npm_config_cache"], "/tmp/.npm");
     let pip = to(&["PIP_CACHE_DIR"], "/tmp/.pip");
     let cargo = to(&["CARGO_HOME"], "/tmp/.cargo");
-    // Node.js looks at the variables of a proxy only when it is told to.
+    // Node.js looks at the variables of a proxy only when it is told to, and where it is old it is to be helped.
     let node = to(&["NODE_USE_ENV_PROXY"], "1");
+    let old = to(&["NODE_OPTIONS"], &format!("--require={NODE}"));
     let keys = stand_ins.iter().map(|own| (own.variable.clone(), own.value.clone()));
     to(&PROXIES, &proxy)
         .into_iter()
@@ -58,6 +62,7 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
         .chain(pip)
         .chain(cargo)
         .chain(node)
+        .chain(old)
         .chain(keys)
         .collect()
 }
