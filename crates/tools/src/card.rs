@@ -243,7 +243,8 @@ impl Draft<'_> {
             limits.pids
         );
         self.field("limits", &value);
-        if shell::is_expanded(&command.argv) {
+        let stdin = command.stdin.as_ref().map(|stdin| String::from_utf8_lossy(&stdin.0));
+        if shell::is_expanded(&command.argv, stdin.as_deref()) {
             self.once = true;
             self.caveats.push("a yes counts once: the shell may make names of files of its words".into());
         }

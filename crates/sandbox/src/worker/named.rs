@@ -1,9 +1,10 @@
 //! What a command names, by content: a person who says yes to `./deploy.sh prod` has seen that script, and not what stands there
 //! later.
 //!
-//! Named is the program, that of a shell's line, too, the interpreter of its first line, and each regular file that a word of the arguments or of a variable leads to, also a
-//! word of a shell's line, from where the command starts or from a directory that is named: `cd sub && ./run.sh`. Whatever else a
-//! command reads is held by the walls and not by this.
+//! Named is the program, that of a shell's line, too, the interpreter of its first line, and each regular file that a word of the
+//! arguments, of a variable or of the standard input leads to, also a word of a shell's line and the value of an option, from where
+//! the command starts or from a directory that is named: `cd sub && ./run.sh`. Whatever else a command reads is held by the walls
+//! and not by this.
 
 use super::{
     beneath::{Root, type_of},
@@ -14,10 +15,12 @@ use super::{
 use bailey_protocol::{Command, Digest, Hasher, WsPath};
 use rustix::fs::{FileType, fstat};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{Read, Seek as _, SeekFrom},
 };
+
+mod words;
 
 /// Words that are looked at; a command of more is not bound, and so not run on a yes.
 const WORDS_MAX: usize = 8_192;
@@ -28,10 +31,6 @@ const BYTES_MAX: u64 = 1 << 30;
 /// Bytes of a first line that names an interpreter, as the kernel reads them.
 const LINE_BYTES_MAX: usize = 256;
 const CHUNK: usize = 1 << 16;
-
-/// What ends a word of a shell's line, besides white space, and what parts an option from its value.
-const BETWEEN: &[char] =
-    &[';', '|', '&', '<', '>', '(', ')', '{', '}', '\'', '"', '`', '$', '=', ',', ':', '@'];
 
 /// The digest of what a command names. `path` are the directories in which its program is looked for.
 ///
@@ -50,21 +49,16 @@ pub(super) fn named(command: &Command, path: &str) -> Result<Digest, Error> {
             }
         }
     }
-    let words = |text| -> Vec<&str> {
-        let text: &str = text;
-        let parts = text.split(|c: char| c.is_whitespace() || BETWEEN.contains(&c));
-        // A name may have blanks in quotes, and what parts options without them.
-        let quoted = text.split(['\'', '"']);
-        let bare = text.split(|c: char| c.is_whitespace() || ";|&<>()'\"`".contains(c));
-        std::iter::once(text).chain(parts).chain(quoted).chain(bare).filter(|word| !word.is_empty()).collect()
-    };
-    let texts = command.argv.iter().chain(command.env.values());
-    let mut all: Vec<&str> = texts.flat_map(|text| words(text.as_str())).collect();
-    all.sort_unstable();
-    all.dedup();
-    if all.len() > WORDS_MAX {
-        return Err(Error::path("the command", "has too many words to see what they name"));
+    let stdin = command.stdin.as_ref().map(|stdin| String::from_utf8_lossy(&stdin.0));
+    let texts = command.argv.iter().chain(command.env.values()).map(String::as_str).chain(stdin.as_deref());
+    let mut all = BTreeSet::new();
+    for text in texts {
+        all.extend(words::of(text));
+        if all.len() > WORDS_MAX {
+            return Err(Error::path("the command", "has too many words to see what they name"));
+        }
     }
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
     files.take_all(&all, cwd)?;
     Ok(files.digest())
 }
@@ -210,6 +204,15 @@ mod tests {
             ("make", &[("PYTHONPATH", "sub:sub/deep"), ("MAIN", "run.sh")], "sub/deep/run.sh"),
             ("sh './my script.sh'", &[], "my script.sh"),
             ("sh ./a=b,c.sh;true", &[], "a=b,c.sh"),
+            ("sh \"it's.sh\"", &[], "it's.sh"),
+            ("sh 'a\"b.sh'", &[], "a\"b.sh"),
+            ("sh a\u{a0}b.sh", &[], "a\u{a0}b.sh"),
+            ("sh 'a\tb.sh'", &[], "a\tb.sh"),
+            ("sh sub/'a b'.sh", &[], "sub/a b.sh"),
+            ("sh a\\ b.sh", &[], "a b.sh"),
+            ("sed -fx.sed a.txt", &[], "x.sed"),
+            ("make -kjfMakefile.x", &[], "Makefile.x"),
+            ("tool --from='its name.sh'", &[], "its name.sh"),
         ] {
             let named = || digest(folder, &["sh", "-c", line], env);
             write(file, "as it was");
@@ -222,6 +225,29 @@ mod tests {
             fs::remove_file(folder.join(file)).unwrap();
             assert_ne!(named(), before, "{line}");
         }
+    }
+
+    #[test]
+    fn a_word_of_the_standard_input_names_a_file_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let named = || {
+            let command = Command {
+                argv: vec!["sh".into()],
+                cwd: folder.path().to_str().unwrap().into(),
+                env: BTreeMap::new(),
+                stdin: Some(b"echo begun\nsh x.sh\n".to_vec().into()),
+                network: false,
+                limits: Limits::default(),
+                background: false,
+            };
+            named(&command, "/usr/bin").unwrap()
+        };
+        fs::write(folder.path().join("x.sh"), "as it was").unwrap();
+        let before = named();
+        fs::write(folder.path().join("y.sh"), "another one").unwrap();
+        assert_eq!(named(), before, "control: what it does not name");
+        fs::write(folder.path().join("x.sh"), "another one").unwrap();
+        assert_ne!(named(), before);
     }
 
     /// It was another thing at the second look, so that a yes to it never held.

@@ -466,8 +466,8 @@ fn a_word_that_deceives_is_spelled_without_a_secret() {
 /// A yes for the session counts while the files are what they were, and a shell may make a name of these that nobody sees.
 #[test]
 fn a_line_whose_words_may_name_other_files_has_no_yes_for_the_session() {
-    let drawn = |argv: &[&str]| {
-        let action = act("command.run", json!({ "argv": argv }), &[]);
+    let given = |argv: &[&str], stdin: Option<&str>| {
+        let action = act("command.run", json!({ "argv": argv, "stdin": stdin }), &[]);
         let (isolation, redactor) = (Isolation::default(), Redactor::default());
         let question = Question {
             action: &action,
@@ -480,6 +480,7 @@ fn a_line_whose_words_may_name_other_files_has_no_yes_for_the_session() {
         };
         card(&question)
     };
+    let drawn = |argv: &[&str]| given(argv, None);
     for line in [
         "./dep''loy.sh",
         "./dep\"l\"oy.sh",
@@ -511,8 +512,25 @@ fn a_line_whose_words_may_name_other_files_has_no_yes_for_the_session() {
         "git commit -m \"it's done\"; cargo test 2>&1",
         "[ -f x ] || { make; }",
         "grep --include='*.rs' x",
+        "find . -name '*.rs'",
     ] {
         assert!(!drawn(&["sh", "-c", line]).once, "{line}");
+        assert!(!given(&["sh"], Some(line)).once, "{line}");
+    }
+    // Another one that gives a word to a shell, and a line that the shell reads.
+    for argv in [
+        &["flock", "a.txt", "-c", "python3 x*.py"][..],
+        &["su", "-c", "sh ./dep\\loy.sh"],
+        &["find", ".", "-name", "x*.py", "-exec", "python3", "{}", "+"],
+        &["sh", "-c", "flock a.txt -c 'python3 x*.py'"],
+        &["sh", "-c", "find . -name 'x*.py' -exec python3 {} +"],
+    ] {
+        assert!(drawn(argv).once, "{argv:?}");
+    }
+    assert!(given(&["sh"], Some("python3 x*.py\n")).once);
+    assert!(!given(&["cat"], Some("python3 x*.py\n")).once, "control: no shell reads it");
+    for argv in [&["flock", "a.txt", "-c", "python3 x.py"][..], &["find", ".", "-name", "x*.py"]] {
+        assert!(!drawn(argv).once, "control: {argv:?}");
     }
 }
 
