@@ -275,7 +275,9 @@ fn the_model_is_told_once_that_a_process_in_the_background_ended() {
     assert!(requests[7].contains(text), "{}", requests[7]);
     assert!(!requests[7].contains(KEY));
     let (_, end) = requests[7].split_once("began in the background has ended").unwrap();
-    let (end, _) = end.split_once("[End of that.]").unwrap();
+    let (_, end) = end.split_once("as far as the mark ").unwrap();
+    let (mark, end) = end.split_once(':').unwrap();
+    let (end, _) = end.split_once(&format!("[{mark}]")).unwrap();
     assert!(end.contains("echo first; cat") && !end.contains("the end") && end.len() < 1_000, "{end}");
     let is_notice = |event: &Value| {
         event["type"] == "notice" && event["text"].to_string().contains("process 1 has ended")
