@@ -3,7 +3,7 @@
 
 use crate::Hands;
 use bailey_kernel::{Context, Late, Observation, Provenance, Refused, Settlement, Step, Tool, Waits};
-use bailey_protocol::{Answer, ApprovalId, CallId, ToolCall};
+use bailey_protocol::{Answer, ApprovalId, ToolCall};
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
@@ -26,8 +26,9 @@ pub struct Patience {
 #[derive(Debug, Clone, Default)]
 pub struct Waiting {
     calls: Arc<Mutex<Vec<Waits>>>,
-    /// Every call that a human was asked about: what has run out may be asked once more.
-    asked: Arc<Mutex<HashMap<CallId, ToolCall>>>,
+    /// Every call that a human was asked about, by its question: what has run out may be asked once more. (Some servers number the calls
+    /// of each reply anew.)
+    asked: Arc<Mutex<HashMap<ApprovalId, ToolCall>>>,
     /// The questions among those that were asked once more: each is followed once.
     taken_up: Arc<Mutex<HashSet<ApprovalId>>>,
 }
@@ -35,8 +36,8 @@ pub struct Waiting {
 impl Waiting {
     /// These wait, and these were asked about.
     #[must_use]
-    pub fn of(calls: Vec<Waits>, asked: Vec<ToolCall>) -> Self {
-        let asked = asked.into_iter().map(|call| (call.id.clone(), call)).collect();
+    pub fn of(calls: Vec<Waits>, asked: Vec<Waits>) -> Self {
+        let asked = asked.into_iter().map(|waits| (waits.question, waits.call)).collect();
         let taken_up = calls.iter().map(|waits| waits.question).collect();
         Self {
             calls: Arc::new(Mutex::new(calls)),
@@ -45,16 +46,16 @@ impl Waiting {
         }
     }
 
-    fn ask(&self, call: &ToolCall) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id.clone(), call.clone());
+    fn ask(&self, question: ApprovalId, call: &ToolCall) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(question, call.clone());
     }
 
-    /// Those among these questions that nobody has waited for yet.
-    fn take_up(&self, again: Vec<(ApprovalId, CallId)>) {
+    /// Those among these questions that nobody has waited for yet, each with the one that was first.
+    fn take_up(&self, again: Vec<(ApprovalId, ApprovalId)>) {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken_up = self.taken_up.lock().unwrap_or_else(PoisonError::into_inner);
-        for (question, call) in again {
-            if let Some(call) = asked.get(&call).filter(|_| taken_up.insert(question)) {
+        for (question, first) in again {
+            if let Some(call) = asked.get(&first).filter(|_| taken_up.insert(question)) {
                 self.push(Waits { question, call: call.clone() });
             }
         }
@@ -89,7 +90,7 @@ impl Hands {
         call: &ToolCall,
         id: ApprovalId,
     ) -> Result<Step, Refused> {
-        self.waiting.ask(call);
+        self.waiting.ask(id, call);
         let settlement = tokio::select! {
             settlement = self.kernel.settled(&self.scope, id) => settlement?,
             () = self.scope.cancel().cancelled() => {

@@ -59,6 +59,18 @@ pub struct Question {
     pub card: Option<Card>,
 }
 
+impl Question {
+    /// The question that was asked before any of these that asks the same once more: itself, where none was.
+    #[must_use]
+    pub fn first(&self, among: &[Self]) -> ApprovalId {
+        let mut first = self;
+        while let Some(before) = among.iter().find(|before| first.again == Some(before.id)) {
+            first = before;
+        }
+        first.again.unwrap_or(first.id)
+    }
+}
+
 /// How a question was settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {

@@ -4,7 +4,7 @@
 use crate::Output;
 use crate::{Connection, Kernel, Observation, Refused, Scope, context::Provenance, screen, tool::Conclusion};
 use bailey_journal::{Answerer, JournalError, Settlement, Standing, Terms};
-use bailey_protocol::{Action, Answer, ApprovalId, CallId, Card, Happening, Isolation, ToolCall, WsPath};
+use bailey_protocol::{Action, Answer, ApprovalId, Card, Happening, Isolation, ToolCall, WsPath};
 use bailey_secrets::Redactor;
 use std::{sync::PoisonError, time::Duration};
 
@@ -154,16 +154,17 @@ impl Kernel {
         }
     }
 
-    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used. A yes for longer than once
+    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used, each with the one that
+    /// was asked first. A yes for longer than once
     /// does not say whether it was: who comes back to the session finds out.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub async fn asked_again(&self, scope: &Scope) -> Result<Vec<(ApprovalId, CallId)>, Refused> {
+    pub async fn asked_again(&self, scope: &Scope) -> Result<Vec<(ApprovalId, ApprovalId)>, Refused> {
         let questions = self.journal().questions(Some(scope.session())).await?;
         let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
-        let again = questions.into_iter().filter(|asked| asked.again.is_some() && is_wanted(asked.standing));
-        Ok(again.filter_map(|asked| Some((asked.id, asked.call?))).collect())
+        let again = questions.iter().filter(|asked| asked.again.is_some() && is_wanted(asked.standing));
+        Ok(again.map(|asked| (asked.id, asked.first(&questions))).collect())
     }
 
     /// Shows a question that waits once more to whoever sits at the front end.

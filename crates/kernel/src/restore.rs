@@ -28,8 +28,8 @@ pub struct Restored {
     pub context: Context,
     /// The calls that a human is asked about, or was: their results are still to come.
     pub waiting: Vec<Waits>,
-    /// All calls that a human was ever asked about.
-    pub asked: Vec<ToolCall>,
+    /// All calls that a human was ever asked about, each with its first question.
+    pub asked: Vec<Waits>,
 }
 
 impl Kernel {
@@ -56,7 +56,8 @@ impl Kernel {
         for call in std::mem::take(&mut tape.open) {
             let asked = questions.iter().rfind(|question| question.call.as_ref() == Some(&call.id));
             let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
-            tape.asked.extend(asked.map(|_| call.clone()));
+            tape.asked
+                .extend(asked.map(|asked| Waits { question: asked.first(&questions), call: call.clone() }));
             let observation = match asked.filter(|question| is_wanted(question.standing)) {
                 Some(question) if !tape.outcomes.contains_key(&call.id.0) => {
                     let labels = tape.context.labels().clone();
@@ -217,7 +218,7 @@ struct Tape {
     /// Where the last word on each call stands.
     told: HashMap<String, Seq>,
     /// All of those, also when their result came.
-    asked: Vec<ToolCall>,
+    asked: Vec<Waits>,
     /// What the effects of those calls came to, none when only an intent is known; and the labels of what they brought.
     outcomes: HashMap<String, (Labels, Option<Outcome>)>,
     acts: HashMap<String, String>,
@@ -292,7 +293,8 @@ impl Tape {
                 }
                 self.outcomes.insert(call.0.clone(), (brought, None));
                 self.acts.insert(effect, call.0.clone());
-                let call = self.calls.iter().chain(&self.asked).find(|known| known.id == *call);
+                let asked = self.asked.iter().map(|waits| &waits.call);
+                let call = self.calls.iter().chain(asked).find(|known| known.id == *call);
                 let began = call.zip(action).and_then(|(call, action)| Began::of(recorded, &action, call));
                 self.began.extend(began);
             }
@@ -344,7 +346,8 @@ impl Tape {
             _ => None,
         });
         let mut named = replies.flatten().filter(|call| call.id.0 == id);
-        let first = named.next().or_else(|| self.asked.iter().find(|call| call.id.0 == id));
+        let mut asked = self.asked.iter().map(|waits| &waits.call);
+        let first = named.next().or_else(|| asked.find(|call| call.id.0 == id));
         first.filter(|_| named.next().is_none())
     }
 
@@ -355,7 +358,10 @@ impl Tape {
             let lasts = matches!(question.standing, Standing::YesForSession | Standing::YesForPattern);
             let Some(id) = question.call.as_ref().filter(|_| lasts) else { continue };
             let is_told = self.told.get(&id.0) > self.answered.get(&question.id);
-            let call = self.call(&id.0).filter(|_| !is_told && !self.used.contains(&question.id)).cloned();
+            let first = question.first(questions);
+            let asked = self.asked.iter().find(|waits| waits.question == first).map(|waits| &waits.call);
+            let call = asked.or_else(|| self.call(&id.0));
+            let call = call.filter(|_| !is_told && !self.used.contains(&question.id)).cloned();
             self.waiting.extend(call.map(|call| Waits { question: question.id, call }));
         }
     }
@@ -371,8 +377,9 @@ impl Tape {
             return self.context.push(if is_end && !waited { Late::end(seen) } else { Late::of(seen) });
         };
         let call = self.open.remove(place);
-        self.asked.extend(waits.map(|_| call.clone()));
-        self.waiting.extend(waits.map(|question| Waits { question, call }));
+        let waits = waits.map(|question| Waits { question, call });
+        self.asked.extend(waits.clone());
+        self.waiting.extend(waits);
         // As the loop itself puts them, whichever came first.
         self.context.push_result(seen, &self.calls);
     }

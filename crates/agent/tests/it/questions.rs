@@ -228,6 +228,28 @@ async fn what_ran_out_is_asked_once_more_and_its_yes_counts() {
     assert!(table.bench.kernel.ask_again(&scope, again).await.is_err(), "it was answered");
 }
 
+/// Some servers number the calls of each reply anew: the yes was taken for the later call of that name, and lost.
+#[tokio::test]
+async fn what_is_asked_once_more_is_its_own_call_where_a_later_one_has_its_name() {
+    let clock = Arc::new(FakeClock::default());
+    let setup = Setup { clock: clock.clone(), ..Setup::default().rule(ASK_DEPLOY) };
+    let deploy = |what: &str| Reply::calls([("c", "command_run", json!({ "argv": ["deploy", what] }))]);
+    let script = [deploy("one"), deploy("two"), Reply::text("I wait."), Reply::text("now it is done")];
+    let mut table = table_with(script, setup).await;
+    table.hands.patience = Patience { call: Duration::ZERO, at_end: false };
+    let (hands, mut context) = (table.hands.clone(), table.context.clone());
+    assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Waiting);
+    let (first, _second) = (question(&mut table).await, question(&mut table).await);
+    let scope = table.hands.scope.clone();
+    clock.advance(Duration::from_secs(300));
+    table.bench.kernel.ask_again(&scope, first).await.unwrap();
+    let again = question(&mut table).await;
+    answer(&table.hands, &table.bench.connection, again, Answer::Yes).await;
+    Loop::default().turn(&hands, &mut context).await.unwrap();
+    assert_eq!(table.bench.world.targets(), ["deploy one"]);
+    assert_eq!(table.bench.facts("asked").await.len(), 3, "nothing else was asked");
+}
+
 /// One whose yes came to nothing was taken up again at each step, and the model was asked as often, until the budget was used up.
 #[tokio::test]
 async fn a_yes_to_what_was_asked_once_more_is_followed_once() {
