@@ -87,8 +87,13 @@ fn conclusion(ended: Result<TurnEnd, Refused>, is_late: bool, context: &Context)
         Segment::Reply(reply) if !reply.answer().text.is_empty() => Some(reply.answer().text.clone()),
         _ => None,
     });
+    let is_begun = context.segments().iter().any(|segment| matches!(segment, Segment::Reply(_)));
     let said = said.unwrap_or_else(|| "(it said nothing)".into());
     let (ok, summary) = match ended {
+        Ok(TurnEnd::Budget) if !is_begun => (
+            false,
+            "the sub-agent has used up its part of the budget, for one answer of its model takes more".into(),
+        ),
         Ok(TurnEnd::Cancelled) if is_late => (false, "the sub-agent's time is over".into()),
         Ok(TurnEnd::Answered) => (true, "the sub-agent has answered".to_owned()),
         Ok(TurnEnd::Refused) => (false, "the sub-agent's provider refused to answer".into()),

@@ -53,7 +53,8 @@ impl Limits {
 /// Whether an agent can be called so: what is a directory's name everywhere, and nothing that leads elsewhere.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(is_fit)
+    // What begins with a dash is an option wherever it is named.
+    !name.starts_with('-') && !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(is_fit)
 }
 
 /// The names of those there are, in order.
@@ -82,7 +83,9 @@ pub(crate) fn names(home: &Home) -> Result<Vec<String>> {
 /// When there is one of this name, the name is none, there are too many, or it cannot be written.
 pub(crate) fn make(home: &Home, name: &str, settings: &Settings) -> Result<Home> {
     if !is_name(name) {
-        bail!("`{name}` is no name of an agent: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most");
+        bail!(
+            "`{name}` is no name of an agent: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most, and no `-` first"
+        );
     }
     let new = Home { agent: Some(name.to_owned()), ..home.clone() };
     if new.agent_settings().exists() {

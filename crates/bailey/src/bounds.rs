@@ -4,6 +4,7 @@
 use crate::{
     compose::{self, Session},
     config::Config as Settings,
+    exit::Mistyped,
     extensions::Extensions,
     home::{Home, make_private, places},
     place::Place,
@@ -38,10 +39,12 @@ pub(crate) fn of_warden(
     let mut revealed: BTreeSet<WsPath> = session.revealed.iter().cloned().collect();
     for path in session.options.iter().flat_map(|options| &options.reveal) {
         if compose::is_compliance(session.config)? {
-            bail!(
+            return Err(Mistyped(
                 "`--reveal` answers in the place of a human, which compliance does not let it: leave it out, and each read of \
                  the file is a question"
-            );
+                    .into(),
+            )
+            .into());
         }
         if place.shape == Shape::Copied {
             bail!(

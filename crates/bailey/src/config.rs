@@ -22,7 +22,7 @@ mod project;
 mod telemetry;
 mod traffic;
 
-pub(crate) use approvals::{Approvals, Step};
+pub(crate) use approvals::{Approvals, NotCompliant, Step};
 pub(crate) use auto_apply::AutoApply;
 pub(crate) use channels::{Channel, Kind};
 pub(crate) use document::Document;

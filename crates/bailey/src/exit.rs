@@ -1,6 +1,6 @@
 //! Exit codes, as documented in `bailey help` and the user guide.
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, NotCompliant};
 use bailey_kernel::{BeginError, JournalError, Refused};
 use bailey_policy::file::RuleFileError;
 use bailey_protocol::Fault;
@@ -94,6 +94,7 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
     let is_journal = journal.is_some_and(|error| !is_of_the_user(error));
     let is_wrong = error.downcast_ref::<ConfigError>().is_some()
         || error.downcast_ref::<RuleFileError>().is_some()
+        || error.downcast_ref::<NotCompliant>().is_some()
         || error.downcast_ref::<Mistyped>().is_some();
     if is_wrong {
         return ExitCode::from(WRONG);

@@ -140,8 +140,10 @@ impl Home {
         if let Some(name) = name
             && !(agents::is_name(name) && home.agent_settings().exists())
         {
+            let new = format!(", `bailey agent new {name}` makes it");
+            let new = if agents::is_name(name) { new } else { String::new() };
             return Err(Mistyped(format!(
-                "there is no agent `{name}` in this home: `bailey agent list` names all, `bailey agent new {name}` makes it"
+                "there is no agent `{name}` in this home: `bailey agent list` names all{new}"
             ))
             .into());
         }

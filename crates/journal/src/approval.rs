@@ -202,7 +202,7 @@ impl Mint {
                     }
                 }
                 let stored = call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
-                let terms = redacted(&terms, &redactor)?;
+                let terms = terms.kept(&redactor);
                 let kept = terms.clone();
                 let fact = Fact::Asked { approval, digest, action, target, call, until, terms, again };
                 let entry = of(Entry::of(session, fact)).with(Payload::Json(card));
@@ -504,11 +504,4 @@ fn open(
 pub(crate) fn terms_of(stored: Option<&str>) -> Terms {
     let strictest = || Terms { once: true, reasoned: true, ..Terms::default() };
     stored.map_or_else(Terms::default, |terms| serde_json::from_str(terms).unwrap_or_else(|_| strictest()))
-}
-
-/// Terms as the journal may hold them: a pattern in which there is a secret is none.
-fn redacted(terms: &Terms, redactor: &Redactor) -> Result<Terms, StoreError> {
-    let text = serde_json::to_string(terms).map_err(|error| StoreError::custom(error.to_string()))?;
-    let pattern = terms.pattern.clone().filter(|_| redactor.redact(&text).hits == 0);
-    Ok(Terms { pattern, ..terms.clone() })
 }

@@ -3,6 +3,7 @@
 
 use bailey_policy::Pattern;
 use bailey_protocol::{Action, Answer, Digest, Role, SessionId, TokenId};
+use bailey_secrets::Redactor;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, ops::Not};
 
@@ -28,6 +29,17 @@ pub struct Terms {
     /// What a yes for the pattern covers; none: there is no such yes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Wider>,
+}
+
+impl Terms {
+    /// The terms as the journal may hold them: a pattern in which there is a secret is none.
+    #[must_use]
+    pub fn kept(self, redactor: &Redactor) -> Self {
+        let is_clean = |pattern: &Wider| {
+            serde_json::to_string(pattern).is_ok_and(|text| redactor.redact(&text).hits == 0)
+        };
+        Self { pattern: self.pattern.filter(is_clean), ..self }
+    }
 }
 
 /// Who asks within a session: what a person said yes to is theirs, and not another's who happens to want the same.

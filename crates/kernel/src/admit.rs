@@ -18,6 +18,10 @@ const OTHER_FILES: &str =
 /// Why what a human would be asked about is refused inside an effect.
 const NOBODY_TO_ASK: &str = "it needs a human, who cannot be asked from inside an effect";
 
+/// Why nobody is asked about a server whose name a card cannot show.
+const HIDDEN_HOST: &str =
+    "the server's name holds what looks like a secret, so that no card could show which one it is";
+
 /// What the kernel needs to know of an action that somebody asks for.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -149,6 +153,9 @@ impl Kernel {
             }
             Verdict::Review(_) if is_beyond_a_card(action, &red) => {
                 self.deny(scope, &sealed, vec![too_many(red.len())], uses).await
+            }
+            Verdict::Review(_) if screen::hides_host(self.journal().redactor(), action) => {
+                self.deny(scope, &sealed, vec![HIDDEN_HOST.into()], uses).await
             }
             Verdict::Review(review) => {
                 // Nobody is asked about the first step of what is refused at the last.
@@ -376,7 +383,8 @@ impl Kernel {
             redactor: self.journal().redactor(),
         });
         let origins = self.origins(sealed.effect()).await?;
-        let pattern = wider.as_ref().map(|wider| wider.pattern.words());
+        let now = Terms { pattern: wider, ..now }.kept(self.journal().redactor());
+        let pattern = now.pattern.as_ref().map(|wider| wider.pattern.words());
         let mut parts = card.parts;
         parts.extend(self.so_far(scope).await?);
         let card = screen::card(
@@ -384,7 +392,7 @@ impl Kernel {
             Card { parts, pattern, origins, once: card.once || each, reasoned: compliance, ..card },
         );
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
-        let terms = Terms { once: card.once, reasoned: card.reasoned, pattern: wider, ..now };
+        let terms = Terms { once: card.once, reasoned: card.reasoned, ..now };
         let id = self.inner.mint.ask(&sealed, terms, stored, self.inner.config.question_lasts).await?;
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;

@@ -66,8 +66,12 @@ impl Kernel {
         let context = Context::new(instruction);
         let now = self.journal().clock().now();
         let title = errand.task.lines().next().unwrap_or_default().chars().take(80);
-        // People read it among the reasons of rules: nothing in it ends the quotation.
-        let title: String = title.map(|c| if "\"“”„‟«»＂".contains(c) { '\'' } else { c }).collect();
+        // People read it among the reasons of rules: nothing in it ends the quotation, or looks as if it did.
+        let is_word = |c: char| c.is_alphanumeric() || " .,:;-_/#+@=!?".contains(c);
+        let mut title: String = title.map(|c| if is_word(c) { c } else { '\'' }).collect();
+        while title.contains("''") {
+            title = title.replace("''", "'");
+        }
         // What it acts from is nobody else's: its token is of no use to another sub-agent of the session. Whoever works for
         // a sub-agent acts from the same place, for that one's caveat holds for both.
         let sandbox = match scope.bearer.as_ref().and_then(|bearer| bearer.sandbox) {

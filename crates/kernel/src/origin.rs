@@ -6,7 +6,7 @@ use crate::{Kernel, Paper, Refused};
 use bailey_journal::{Fact, Recorded};
 use bailey_protocol::{
     Action, Adaptation, Blob, CallId, Command, Effect, EffectId, HeaderValue, Integrity, Kind, Origin,
-    OriginKind, Role, Seq, SessionId,
+    OriginKind, Role, Seq, SessionId, ToolSpec,
 };
 use bailey_secrets::Redactor;
 use std::{
@@ -25,11 +25,11 @@ const TEXT_BYTES_MAX: usize = 16 << 20;
 /// Characters of a value, or of a command, that are named.
 const NAMED_CHARS_MAX: usize = 72;
 
-/// The names that models write for the tool by which they ask a sub-agent.
-const DELEGATING: [&str; 3] = ["agent_run", "agent.run", "task"];
+/// The plain names of the tool by which models ask a sub-agent.
+const DELEGATING: [&str; 2] = ["agent_run", "task"];
 
-/// And for those by which they look at what runs in the background.
-const ATTENDING: [&str; 4] = ["process_log", "process.log", "process_stop", "process.stop"];
+/// And of those by which they look at what runs in the background.
+const ATTENDING: [&str; 2] = ["process_log", "process_stop"];
 
 const NOT_FOUND: &str = "not found in anything you wrote or it read: the model's own words";
 
@@ -332,6 +332,11 @@ fn is_bringing(kind: Kind) -> bool {
 
 /// What brought the text of an entry, where it is one that brings something in. A refused call brought nothing, and what
 /// a change brings back by itself is what was written.
+/// Whether a tool, however the model wrote its name, is one of these.
+fn is_one_of(names: &[&str], written: &str) -> bool {
+    names.contains(&ToolSpec::plain_name(written).as_str())
+}
+
 fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String)> {
     let (session, effect) = (recorded.entry.session, recorded.entry.effect);
     match &recorded.entry.fact {
@@ -357,13 +362,11 @@ fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String
         Fact::Guide { path, .. } => {
             Some((OriginKind::Project, format!("the project's own {path}, which the model was shown")))
         }
-        Fact::Observation { tool, waits: None, .. } if DELEGATING.contains(&tool.as_str()) => {
+        Fact::Observation { tool, waits: None, .. } if is_one_of(&DELEGATING, tool) => {
             Some((OriginKind::Agent, "what a sub-agent answered, whatever it had read".into()))
         }
         // The end of one is told of its effect.
-        Fact::Observation { tool, waits: None, .. }
-            if effect.is_none() && ATTENDING.contains(&tool.as_str()) =>
-        {
+        Fact::Observation { tool, waits: None, .. } if effect.is_none() && is_one_of(&ATTENDING, tool) => {
             Some((OriginKind::Command, "what a process in the background printed".into()))
         }
         Fact::Observation { call, waits: None, .. } => {
@@ -398,7 +401,10 @@ fn named(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Action, HeaderValue, NOT_FOUND, OriginKind, Search, Seq, Source, Value, values};
+    use super::{
+        ATTENDING, Action, DELEGATING, HeaderValue, NOT_FOUND, OriginKind, Search, Seq, Source, Value,
+        is_one_of, values,
+    };
     use bailey_protocol::HttpRequest;
     use bailey_secrets::Redactor;
 
@@ -414,6 +420,14 @@ mod tests {
         };
         let all: Vec<String> = values(&Action::Http(request)).into_iter().map(|value| value.whole).collect();
         assert_eq!(all, ["http://e.com/", "longer words", "over there"]);
+    }
+
+    #[test]
+    fn a_tool_is_known_however_a_model_writes_its_name() {
+        for written in ["process_log", "process.log", "Process_Log", " PROCESS.LOG "] {
+            assert!(is_one_of(&ATTENDING, written), "{written}");
+        }
+        assert!(is_one_of(&DELEGATING, "Agent.Run") && !is_one_of(&DELEGATING, "fs_read"));
     }
 
     #[test]

@@ -2,12 +2,20 @@
 //! characters made visible, size bounded.
 
 use crate::segment::Observation;
-use bailey_protocol::{Card, CardPart, Happening, Labels, Seq, ToolCall};
+use bailey_protocol::{Action, Card, CardPart, Happening, Labels, Seq, ToolCall};
 use bailey_secrets::{Redactor, marks, neutralise};
 use std::collections::BTreeSet;
 
 /// The most of one observation that a model sees, in bytes; what is over is cut out of its middle.
 pub(crate) const OBSERVATION_BYTES_MAX: usize = 48 * 1024;
+
+/// Whether the name of the server that a request goes to would be hidden from whoever is asked about it.
+pub(crate) fn hides_host(redactor: &Redactor, action: &Action) -> bool {
+    let (Action::Http(request) | Action::Fetch { request, .. }) = action else { return false };
+    let rest = request.url.split_once("://").map_or(request.url.as_str(), |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    redactor.redact(authority).hits > 0
+}
 
 /// A screened text.
 pub(crate) struct Screened {
@@ -124,7 +132,29 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
 
 #[cfg(test)]
 mod tests {
-    use super::bound;
+    use super::{bound, hides_host};
+    use bailey_protocol::{Action, HttpRequest};
+    use bailey_secrets::Redactor;
+
+    #[test]
+    fn a_server_whose_name_a_card_would_hide_is_known() {
+        let redactor = Redactor::default();
+        let hides = |url: &str| {
+            let request = HttpRequest {
+                method: "GET".into(),
+                url: url.into(),
+                headers: Vec::new(),
+                body: Vec::new().into(),
+            };
+            hides_host(&redactor, &Action::Http(request))
+        };
+        let key = "glpat-aB3dE5gH7jK9mN1pQ3xx";
+        assert!(hides(&format!("https://{key}.evil.example/x")) && hides(&format!("http://a.{key}:80")));
+        assert!(
+            !hides(&format!("https://plain.example/{key}")),
+            "control: what follows is hidden, and who is asked is seen"
+        );
+    }
 
     #[test]
     fn long_text_keeps_head_and_tail() {

@@ -9,6 +9,7 @@ use crate::{
     wire::set,
 };
 use bailey_kernel::{Answer, Decoder, Delta, ModelError, ModelErrorKind};
+use bailey_protocol::Usage;
 use serde_json::Value;
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -200,11 +201,21 @@ impl Decoder for Reading {
             (Some(status), Body::Error(body)) => {
                 Err(failure::of_status(&endpoint, status, &self.headers, body))
             }
-            (Some(_), _) => {
-                self.answer().map(one_id_each).map_err(|fault| failure::of_fault(&endpoint, fault))
-            }
+            (Some(_), _) => self
+                .answer()
+                .map(one_id_each)
+                .map(plausible)
+                .map_err(|fault| failure::of_fault(&endpoint, fault)),
         }
     }
+}
+
+/// Tokens of a cache are some of those that were read: what a server says beyond that would make what was read cost less.
+fn plausible(mut answer: Answer) -> Answer {
+    let Usage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = &mut answer.usage;
+    *cache_read_tokens = (*cache_read_tokens).min(*input_tokens);
+    *cache_write_tokens = (*cache_write_tokens).min(*input_tokens - *cache_read_tokens);
+    answer
 }
 
 /// Gives calls of one reply that share an identifier one each: results find their calls by it. Such a message can then

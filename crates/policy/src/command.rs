@@ -190,10 +190,11 @@ pub(crate) fn line(command: &Command) -> Option<&str> {
     }
 }
 
-/// Whether it is a shell that the system has: `./sh` is some file of that name.
+/// Whether it is a shell that the system has, and that reads nothing of the home before a line: `./sh` is some file of that name, and zsh
+/// reads `~/.zshenv`.
 pub(crate) fn is_shell(program: &str) -> bool {
     let own = program.strip_prefix("/usr/bin/").or_else(|| program.strip_prefix("/bin/"));
-    matches!(own.unwrap_or(program), "sh" | "bash" | "dash" | "zsh")
+    matches!(own.unwrap_or(program), "sh" | "bash" | "dash")
 }
 
 fn read_in_line(words: Vec<String>, known: Programs) -> Words {

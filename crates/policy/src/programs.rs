@@ -164,10 +164,14 @@ impl Programs {
     pub(crate) fn writes_at(self, words: &[String], takes: &[Takes]) -> Option<usize> {
         let (program, arguments) = words.split_first()?;
         let found = self.find(program)?;
-        let mut operands = 0;
+        let (mut operands, mut is_ended) = (0, false);
         for (place, (word, own)) in arguments.iter().zip(takes).enumerate() {
-            operands += usize::from(*own == Takes::Word);
-            let is_option = word.len() > 1 && word.starts_with('-');
+            // `uniq +1` skips characters, and `+out` is a file; behind `--` everything is one.
+            let is_file =
+                word.strip_prefix('+').is_some_and(|rest| !rest.bytes().all(|b| b.is_ascii_digit()));
+            operands += usize::from(is_ended || is_file || *own == Takes::Word);
+            let is_option = !is_ended && word.len() > 1 && word.starts_with('-');
+            is_ended |= word == "--";
             if operands > found.operands_max
                 || is_option && found.writes.iter().any(|option| is(word, option))
             {

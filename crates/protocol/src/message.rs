@@ -89,3 +89,11 @@ pub struct ToolSpec {
     /// The JSON Schema (2020-12) of its arguments.
     pub schema: serde_json::Value,
 }
+
+impl ToolSpec {
+    /// A tool's name as names are compared: models write capitals, blanks and an underscore for a dot.
+    #[must_use]
+    pub fn plain_name(written: &str) -> String {
+        written.trim().to_lowercase().replace('.', "_")
+    }
+}

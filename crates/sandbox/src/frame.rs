@@ -92,12 +92,17 @@ impl Frames {
     }
 }
 
+/// A frame's JSON, where that is an object: serde takes an array for one, too.
+fn object(json: &[u8]) -> &[u8] {
+    if json.trim_ascii_start().starts_with(b"{") { json } else { &[] }
+}
+
 /// Reads a frame as the first that an extension writes.
 ///
 /// # Errors
 /// When it is not that, or of another version.
 pub(crate) fn ready(json: &[u8]) -> Result<(), FrameError> {
-    match serde_json::from_slice(json) {
+    match serde_json::from_slice(object(json)) {
         Ok(Ready { ready: VERSION }) => Ok(()),
         _ => Err(FrameError::Other("{\"ready\":1}, which comes first")),
     }
@@ -108,7 +113,7 @@ pub(crate) fn ready(json: &[u8]) -> Result<(), FrameError> {
 /// # Errors
 /// When it is none.
 pub(crate) fn said(json: &[u8]) -> Result<Said, FrameError> {
-    serde_json::from_slice(json).map_err(|_| {
+    serde_json::from_slice(object(json)).map_err(|_| {
         FrameError::Other("{\"number\":…,\"answer\":\"allow|deny|review|pass\",\"reason\":\"…\"}")
     })
 }

@@ -53,7 +53,7 @@ impl Toolbox {
         let mut names = BTreeMap::new();
         for (index, spec) in specs.iter().enumerate() {
             for name in std::iter::once(&spec.name).chain(&spec.aliases) {
-                names.entry(plain(name)).or_insert(index);
+                names.entry(ToolSpec::plain_name(name)).or_insert(index);
             }
         }
         Self { tools, specs, names }
@@ -81,7 +81,7 @@ impl Toolbox {
     #[must_use]
     pub fn among(&self, names: &[String]) -> Self {
         let wanted: BTreeSet<usize> =
-            names.iter().filter_map(|name| self.names.get(&plain(name)).copied()).collect();
+            names.iter().filter_map(|name| self.names.get(&ToolSpec::plain_name(name)).copied()).collect();
         Self::new(wanted.into_iter().filter_map(|index| self.tools.get(index).cloned()).collect())
     }
 
@@ -97,7 +97,7 @@ impl Toolbox {
     /// no dot in a name get `fs_read` for `fs.read`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.names.get(&plain(name)).and_then(|index| self.tools.get(*index))
+        self.names.get(&ToolSpec::plain_name(name)).and_then(|index| self.tools.get(*index))
     }
 
     /// What the model is told of each, in a fixed order.
@@ -123,16 +123,12 @@ impl Toolbox {
 
     /// The tool with the most similar name, when a typing error or a missing prefix explains the difference.
     fn nearest(&self, name: &str) -> Option<&str> {
-        let name = plain(name);
+        let name = ToolSpec::plain_name(name);
         let distances = self.names.iter().map(|(known, index)| (distance(&name, known), index));
         let (distance, index) = distances.min()?;
         let close = distance <= 1 + name.chars().count() / 4;
         close.then(|| self.specs.get(*index).map(|spec| spec.name.as_str())).flatten()
     }
-}
-
-fn plain(name: &str) -> String {
-    name.trim().to_lowercase().replace('.', "_")
 }
 
 /// How many characters must be inserted, deleted or replaced (Levenshtein).

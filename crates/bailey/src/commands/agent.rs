@@ -40,7 +40,7 @@ pub(super) fn run(home: &Home, asked: Agent, printer: &Printer) -> Result<ExitCo
             let config = Config::load(home)?;
             let of_agent = config.channels.iter().filter(|(_, it)| it.agent.as_deref() == Some(&name));
             agents::remove(home, &name, &of_agent.map(|(channel, _)| channel.as_str()).collect::<Vec<_>>())?;
-            printer.note(&format!("{name} is no more; its sessions can be looked at, and not gone on with"));
+            printer.note(&format!("{name} is no more; its sessions can be looked at, and not gone on with, unless another one gets its name"));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,7 @@
 //! `bailey config`: what is in force and why, and a way to change it that leaves no broken file behind.
 
 use crate::{
-    agent_file, cli,
+    agent_file, cli, compose,
     config::{Channel, Config, Document, Origin, TEMPLATE, is_private, known_variables, unknown_variables},
     daemon::client::Client,
     exit,
@@ -108,6 +108,7 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         config.find(model).map_err(|error| exit::Mistyped(format!("`model`, from {from}: {error:#}")))?;
     }
     config.check_agents(home)?;
+    config.approvals.check(compose::is_compliance(&config)? && !config.approvals.is_compliance())?;
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut warnings: Vec<String> = unknown_variables(variables)
         .into_iter()

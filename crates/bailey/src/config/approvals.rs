@@ -5,6 +5,9 @@ use bailey_policy::{Policy, Reviewing, Rule, Tier, Trust};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The longest that a question waits: a year.
+const ANSWER_SECONDS_MAX: u64 = 366 * 24 * 60 * 60;
+
 /// How a human is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Approvals {
@@ -85,6 +88,10 @@ impl Approvals {
         if file.answer_seconds == Some(0) {
             let message =
                 "a question that runs out at once could be answered by nobody: it must be 1 or more";
+            return Err(document.mistake("approvals.answer_seconds", message));
+        }
+        if file.answer_seconds.is_some_and(|seconds| seconds > ANSWER_SECONDS_MAX) {
+            let message = format!("a question waits for a year at most, {ANSWER_SECONDS_MAX} s");
             return Err(document.mistake("approvals.answer_seconds", message));
         }
         self.answer_seconds = file.answer_seconds.unwrap_or(self.answer_seconds);

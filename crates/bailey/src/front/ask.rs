@@ -1,7 +1,7 @@
 //! Cards: answered on the controlling terminal only, by what is typed there after they were shown.
 
 use super::{card::draw, prompt::Prompt, terminal::Terminal};
-use crate::{cli::Answering, print::Printer};
+use crate::{cli::Answering, exit::Mistyped, print::Printer};
 use bailey_protocol::{Answer, Card};
 
 /// Who answers cards.
@@ -26,10 +26,12 @@ impl Asker {
     pub(crate) fn compliant(answering: Answering, compliance: bool) -> anyhow::Result<Self> {
         let asker = Self::new(answering);
         match asker {
-            Self::Never if compliance => anyhow::bail!(
+            Self::Never if compliance => Err(Mistyped(
                 "`--approve never` answers in the place of a human, which compliance does not let it: leave it out, or use \
                  `--approve later` to answer from another terminal"
-            ),
+                    .into(),
+            )
+            .into()),
             Self::Nobody if compliance => Ok(Self::Later),
             asker => Ok(asker),
         }

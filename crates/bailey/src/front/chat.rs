@@ -465,6 +465,8 @@ impl Front<'_> {
                     self.rested();
                 }
             }
+            // It is shown as anywhere, and the question stands again.
+            Happening::Failed { op, .. } if op == "answer" => {}
             Happening::Failed { op, error } => {
                 if chat.leaving.is_none() {
                     self.note(

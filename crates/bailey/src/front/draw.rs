@@ -120,6 +120,10 @@ impl<'a> Drawing<'a> {
                 self.end_text(screen);
             }
             Happening::End { reason, error, .. } => self.ended(screen, reason, error.as_deref()),
+            Happening::Failed { op, error } if op == "answer" => {
+                self.waiting = None;
+                self.line(screen, Style::Yellow, &format!("  your answer was not taken: {error}"));
+            }
             Happening::Diff { .. } | Happening::Merged { .. } | Happening::Failed { .. } => {
                 self.waiting = None
             }

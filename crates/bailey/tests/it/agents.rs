@@ -210,6 +210,7 @@ fn what_is_wrong_with_one_is_said() {
     for (words, code, why) in [
         (&["agent", "new", "mine"][..], 1, "already"),
         (&["agent", "new", "../x"], 1, "is no name of an agent"),
+        (&["agent", "new", "--", "-x"], 1, "no `-` first"),
         (&["agent", "new", "a", "--tools", "fs.reed"], 2, "there is no tool `fs.reed`"),
         (&["agent", "new", "a", "--model", "nobody/x"], 2, "nobody"),
         (&["agent", "remove", "a"], 2, "there is no agent `a`"),

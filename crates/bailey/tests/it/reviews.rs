@@ -116,7 +116,10 @@ fn under_compliance_each_yes_of_a_terminal_has_a_reason_and_a_person() {
     assert!(log.contains("it is only a test"), "{log}");
     configure(&stage, "compliance = true\nreview = \"auto\"");
     let auto = stage.ran(&["policy", "show"]);
-    assert!(auto.code != Some(0) && auto.stderr.contains("`approvals.review = \"auto\"`"), "{auto:?}");
+    let check = stage.ran(&["config", "check"]);
+    for ran in [auto, check] {
+        assert!(ran.code == Some(2) && ran.stderr.contains("`approvals.review = \"auto\"`"), "{ran:?}");
+    }
 }
 
 /// The yes to a masked file counts once: a second read is asked about, and a command does not see it.
@@ -134,7 +137,7 @@ fn under_compliance_a_masked_file_is_revealed_for_one_read() {
     ]);
     let run = ["run", "--model", "test/model", "do it"];
     let flag = stage.ran(&[&run[..], &["--reveal", ".env"]].concat());
-    assert!(flag.code == Some(1) && flag.stderr.contains("`--reveal` answers in the place"), "{flag:?}");
+    assert!(flag.code == Some(2) && flag.stderr.contains("`--reveal` answers in the place"), "{flag:?}");
     let Some(mut terminal) = Terminal::start(&stage, &run) else { return };
     let card = terminal.wait_for(QUESTION);
     assert!(card.contains("revealed, for this one effect"), "{card}");

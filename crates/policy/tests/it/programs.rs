@@ -273,12 +273,17 @@ fn variables_that_steer_programs_hide_them() {
     }
 }
 
+#[test]
+fn a_shell_that_reads_a_file_of_the_home_hides_what_it_runs() {
+    let allow = || vec![rule("a", Allow).on(crate::support::command(&["ls"]))];
+    assert_eq!(judged(allow(), Programs::KNOWN, &line("bash~-c~ls")), Allow, "control");
+    assert_eq!(judged(allow(), Programs::KNOWN, &line("zsh~-c~ls")), Deny);
+}
+
 /// A program that is allowed, a command that names it, and a variable by which something else runs.
 const STEERED: &[(&str, &str, &str, &str)] = &[
     ("ls", "bash~-c~ls", "BASH_FUNC_ls%%", "() { id; }"),
     ("tar", "tar~-cf~a~b", "TAR_OPTIONS", "--checkpoint=1 --checkpoint-action=exec=sh"),
-    ("ls", "zsh~-c~ls", "ZDOTDIR", "/work"),
-    ("ls", "zsh~-c~ls", "COLUMNS", "a[$(id)]"),
     ("rg", "rg~x", "RIPGREP_CONFIG_PATH", "rc"),
     ("wget", "wget~http://x", "WGETRC", "rc"),
     ("vim", "vim~a", "VIMINIT", "!sh"),
@@ -611,6 +616,10 @@ fn a13_a_pattern_of_looking_never_writes() {
         ("sed -n 1p a", "sed -ni s/a/b/ a"),
         ("uniq a", "uniq a b"),
         ("uniq -c a", "uniq -c a b"),
+        ("uniq +3 a", "uniq a +out"),
+        ("uniq a", "uniq a +d/../out"),
+        ("uniq a", "uniq -- a -out"),
+        ("xxd a", "xxd a +out"),
         ("xxd a", "xxd -r a b"),
         ("tree src", "tree -o b src"),
         ("tree src", "tree -L 2 -R -H . src"),

@@ -39,6 +39,7 @@ fn only_the_words_of_the_protocol_are_an_answer() {
         "7",
         "{}",
         "[]",
+        r#"[7,"allow",""]"#,
         r#"{"number":7}"#,
         r#"{"number":7,"answer":"yes"}"#,
         r#"{"number":-7,"answer":"deny"}"#,
@@ -51,5 +52,5 @@ fn only_the_words_of_the_protocol_are_an_answer() {
         assert_eq!(said(none.as_bytes()).is_ok(), none.ends_with("} "), "{none}");
     }
     assert!(ready(br#"{"ready":1}"#).is_ok());
-    assert!(ready(br#"{"ready":2}"#).is_err() && ready(b"{}").is_err());
+    assert!(ready(br#"{"ready":2}"#).is_err() && ready(b"{}").is_err() && ready(b"[1]").is_err());
 }

@@ -12,11 +12,11 @@ const BLANKS_MAX: usize = 32;
 const MARKS_MAX: usize = 4;
 /// Most characters of a word that is spelled out.
 const NAMED_CHARS_MAX: usize = 40;
-/// Fewest letters of a word that may be taken for another one as a whole.
-const WORD_LETTERS_MIN: usize = 3;
+/// Fewest letters of a word of prose that may be taken for another one as a whole.
+const PROSE_LETTERS_MIN: usize = 3;
 
-/// Letters of Cyrillic and Greek that nobody can tell from Latin ones.
-const TWINS: &str = "асеорхуіјѕһԁԛԝӏАВСЕНІЈКМОРЅТХУοανρικυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ";
+/// Letters of Cyrillic, Greek and Armenian that nobody can tell from Latin ones.
+const TWINS: &str = "асеорхуіјѕһԁԛԝӏАВСЕНІЈКМОРЅТХУοανρικυΑΒΕΖΗΙΚΜΝΟΡΤΥΧոօսհցյզԼՏՍՕ";
 
 /// A value by its beginning and its end, where it is long: what matters may stand in either. Whether it is all of it.
 pub(super) fn ends(value: &str) -> (String, bool) {
@@ -104,12 +104,17 @@ pub(super) fn alike(value: &str) -> Option<String> {
         let word = value.split_ascii_whitespace().find(|word| word.contains(is_twin_sign))?;
         Some(spelled(word, is_twin_sign))
     };
-    alike_letters(value).or_else(signs)
+    alike_words(value, 1).or_else(signs)
 }
 
 /// The same by its letters alone, for prose and code, where signs of other scripts have a place.
 pub(super) fn alike_letters(value: &str) -> Option<String> {
-    let word = value.split(|c: char| !c.is_alphanumeric()).find(|word| is_mixed(word) || is_twin(word))?;
+    alike_words(value, PROSE_LETTERS_MIN)
+}
+
+fn alike_words(value: &str, letters_min: usize) -> Option<String> {
+    let mut words = value.split(|c: char| !c.is_alphanumeric());
+    let word = words.find(|word| is_mixed(word) || is_twin(word, letters_min))?;
     Some(spelled(word, is_alike))
 }
 
@@ -119,12 +124,17 @@ fn is_mixed(word: &str) -> bool {
 }
 
 /// A word of another alphabet, all of whose letters look like Latin ones, or one in letters of another width or face.
-fn is_twin(word: &str) -> bool {
+fn is_twin(word: &str, letters_min: usize) -> bool {
     let mut letters = word.chars().filter(|c| !c.is_ascii_digit());
     let count = letters.clone().count();
+    // The letters of Lisu and most of Cherokee and Coptic were made after Latin ones, or look like them.
+    let is_twin_letter = |c: char| {
+        TWINS.contains(c)
+            || matches!(c, '\u{13a0}'..='\u{13ff}' | '\u{2c80}'..='\u{2cff}' | '\u{a4d0}'..='\u{a4ff}' | '\u{ab70}'..='\u{abbf}')
+    };
     let is_face =
         |c| matches!(c, '\u{2160}'..='\u{217f}' | '\u{ff10}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7ff}');
-    word.contains(is_face) || (count >= WORD_LETTERS_MIN && letters.all(|c| TWINS.contains(c)))
+    word.contains(is_face) || (count >= letters_min && letters.all(is_twin_letter))
 }
 
 /// A letter of Greek, Cyrillic, Armenian, Cherokee, Coptic or Lisu, one for sounds, or a Latin one of another width or face.
@@ -141,8 +151,8 @@ fn is_twin_sign(c: char) -> bool {
     let is_other_blank = !c.is_ascii() && is_blank(c);
     is_other_blank
         || matches!(c,
-            '\u{37e}' | '\u{66a}' | '\u{2010}'..='\u{2012}' | '\u{2024}' | '\u{2044}' | '\u{2212}' | '\u{2215}' | '\u{2216}'
-            | '\u{2223}' | '\u{2236}' | '\u{2571}' | '\u{29f8}' | '\u{a789}' | '\u{ff01}'..='\u{ff0f}' | '\u{ff1a}'..='\u{ff20}'
+            '\u{1c0}' | '\u{37e}' | '\u{66a}' | '\u{2010}'..='\u{2012}' | '\u{2024}' | '\u{2044}' | '\u{2212}' | '\u{2215}' | '\u{2216}'
+            | '\u{2223}' | '\u{2236}' | '\u{2500}'..='\u{2503}' | '\u{2571}' | '\u{29f8}' | '\u{2f00}'..='\u{2fd5}' | '\u{3002}' | '\u{ff61}' | '\u{a789}' | '\u{ff01}'..='\u{ff0f}' | '\u{ff1a}'..='\u{ff20}'
             | '\u{ff3b}'..='\u{ff40}' | '\u{ff5b}'..='\u{ff5e}')
 }
 
@@ -179,6 +189,12 @@ mod tests {
             ("rm \u{2212}rf x", "\u{2212}rf"),
             ("ls\u{37e} id", "ls\u{37e}"),
             ("ls\u{a0}-l", "ls\u{a0}-l"),
+            ("cat \u{a4df}\u{a4ee}\u{a4da}\u{a4f0}", "\u{a4df}\u{a4ee}\u{a4da}\u{a4f0}"),
+            ("\u{13de}\u{13da} -la", "\u{13de}\u{13da}"),
+            ("ls \u{578}\u{585}", "\u{578}\u{585}"),
+            ("rm \u{430}\u{432} \u{441}\u{440}", "\u{441}\u{440}"),
+            ("http:\u{2f00}\u{2f00}x", "http:\u{2f00}\u{2f00}x"),
+            ("cat a \u{2502} sh", "\u{2502}"),
         ] {
             let expected: String = spelled
                 .chars()

@@ -83,6 +83,10 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
         return Err(too_long());
     }
     let text = str::from_utf8(bytes).map_err(|error| format!("no UTF-8: {error}"))?;
+    // Of serde an array could be one, too.
+    if !text.trim_start().starts_with('{') {
+        return Err("no JSON object of the protocol: a line is one object".into());
+    }
     let line: Line<'_> =
         serde_json::from_str(text).map_err(|error| format!("no JSON object of the protocol: {error}"))?;
     match line.op.as_ref() {

@@ -62,6 +62,7 @@ fn what_is_no_line_says_why() {
         ("", "no JSON object"),
         ("7", "no JSON object"),
         ("{}", "missing field `op`"),
+        (r#"["decide",null,null,null,null,7,"a",{},null]"#, "a line is one object"),
         (r#"{"op":"decide","op":"end"}"#, "duplicate field `op`"),
         (r#"{"op":"decide","id":1,"tool":"t","args":{},"args":{}}"#, "duplicate field `args`"),
         (r#"{"op":"allow"}"#, "unknown `op`"),
