@@ -4,7 +4,14 @@
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
 
 export const plain = (text) =>
-  String(text).replace(UNSEEN, (it) => `\\u{${it.codePointAt(0).toString(16)}}`);
+  String(text).replace(UNSEEN, mark);
+
+// As the terminal shows it: no language writes a character so.
+const mark = (it) => {
+  const code = it.codePointAt(0);
+  if (code < 0x20 || code === 0x7f) return String.fromCharCode(code === 0x7f ? 0x2421 : 0x2400 + code);
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+};
 
 export function el(name, attributes = {}, ...children) {
   const node = document.createElement(name);

@@ -1,12 +1,13 @@
 //! Characters that deceive whoever reads: made visible.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _};
 
-/// Replaces what acts on a terminal or hides from the eye by a visible escape: control characters except line
-/// feed and tab (`\x1b`, and `\r` for a carriage return), and with them every ANSI and OSC sequence; directional
-/// and zero-width characters, line separators, tags and other invisible ones (`\u{202e}`). The emoji selector
+/// Replaces what acts on a terminal or hides from the eye by a visible mark: control characters except line
+/// feed and tab by their pictures (`␛`, and `␍` for a carriage return), and with them every ANSI and OSC sequence; directional
+/// and zero-width characters, line separators, tags and other invisible ones by their numbers (`⟨U+202E⟩`). The emoji selector
 /// U+FE0F is kept after a visible character that is not an ASCII letter.
 ///
+/// No language writes a character so: whoever sees a mark knows that the character itself stands there, and not an escape for it.
 /// Doing it twice does the same as doing it once.
 #[must_use]
 pub fn neutralise(text: &str) -> Cow<'_, str> {
@@ -31,12 +32,43 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
 }
 
 fn escape(clean: &mut String, c: char) {
-    // Writing to a string cannot fail.
-    let _ = match c {
-        '\r' => clean.write_str("\\r"),
-        '\0'..='\x7f' => write!(clean, "\\x{:02x}", u32::from(c)),
-        _ => write!(clean, "\\u{{{:x}}}", u32::from(c)),
-    };
+    match picture(c) {
+        Some(picture) => clean.push(picture),
+        // Writing to a string cannot fail.
+        None => drop(write!(clean, "{OPEN}{:04X}{CLOSE}", u32::from(c))),
+    }
+}
+
+/// What stands around a character's number.
+const OPEN: &str = "⟨U+";
+const CLOSE: char = '⟩';
+
+/// The picture of a control character of ASCII (Unicode, block Control Pictures).
+fn picture(c: char) -> Option<char> {
+    match c {
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)),
+        '\x7f' => Some('␡'),
+        _ => None,
+    }
+}
+
+/// What a text means that somebody wrote who was shown `held` by [`neutralise`]: the mark of a character that `held` holds stands for that
+/// character, where `held` has no such mark itself.
+#[must_use]
+pub fn meant<'a>(written: &'a str, held: &str) -> Cow<'a, str> {
+    let mut text = Cow::Borrowed(written);
+    if !written.contains(|c| c == '⟨' || ('\u{2400}'..='␡').contains(&c)) {
+        return text;
+    }
+    let hidden: BTreeSet<char> = held.chars().filter(|c| is_deceptive(*c)).collect();
+    for c in hidden {
+        let mut mark = String::new();
+        escape(&mut mark, c);
+        if text.contains(&mark) && !held.contains(&mark) {
+            text = Cow::Owned(text.replace(&mark, c.encode_utf8(&mut [0; 4])));
+        }
+    }
+    text
 }
 
 fn takes_selector(c: char) -> bool {

@@ -1,5 +1,7 @@
 //! Replacing exact text, and help for a model whose text is not there.
 
+use bailey_kernel::meant;
+
 /// Most occurrences that a message lists.
 const LISTED_MAX: usize = 10;
 /// Most lines that are looked at for something similar.
@@ -31,8 +33,10 @@ pub(crate) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<Str
     if old.is_empty() {
         return Err(EditError::Empty);
     }
+    // What is not seen was shown by a mark.
+    let (old, new) = (meant(old, text), meant(new, text));
     let (old, new) =
-        if is_crlf(text) { (to_crlf(old), to_crlf(new)) } else { (old.to_owned(), new.to_owned()) };
+        if is_crlf(text) { (to_crlf(&old), to_crlf(&new)) } else { (old.into_owned(), new.into_owned()) };
     if old == new {
         return Err(EditError::Same);
     }

@@ -39,7 +39,8 @@ impl Typed for FsRead {
             summary: "Read a text file.".into(),
             description:
                 "Returns the file's lines without line numbers, at most 2000 lines or 100 kB at once; \
-                          read on with `offset`. Secrets are shown as [redacted:NAME]."
+                          read on with `offset`. Secrets are shown as [redacted:NAME], and characters that are not seen by \
+                          marks (⟨U+200B⟩, ␛), which changes of that file may hold as they are shown."
                     .into(),
             schema: json!({
                 "type": "object",

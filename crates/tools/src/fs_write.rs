@@ -6,7 +6,7 @@ use crate::{
     change::{self, NewContent, Standing},
     typed::{Done, Typed, writes},
 };
-use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_kernel::{Claims, Conclusion, Output, Plan, meant};
 use bailey_protocol::{Kind, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -55,7 +55,8 @@ impl Typed for FsWrite {
             Standing::Unknown(look) => return Ok(Plan::Need(vec![look])),
             Standing::Known(base, _) => base,
         };
-        let new = Some(args.content.clone().into_bytes());
+        let held = base.map(|base| String::from_utf8_lossy(&base.content.0)).unwrap_or_default();
+        let new = Some(meant(&args.content, &held).into_owned().into_bytes());
         change::plan(vec![NewContent { path, base, source: None, new }])
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<Str
 /// A value on one line: a line feed in it cannot draw a line of its own. It is drawn as a sign that nothing else is drawn as: `\n` may
 /// be two characters of a command.
 pub(crate) fn one_line(text: &str) -> String {
-    text.replace(LINE_FEED, "\\u{23ce}").replace('\n', LINE_FEED).replace('\t', " ")
+    text.replace(LINE_FEED, "⟨U+23CE⟩").replace('\n', LINE_FEED).replace('\t', " ")
 }
 
 /// What is drawn on.

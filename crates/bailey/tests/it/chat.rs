@@ -176,7 +176,7 @@ fn a59_a_card_that_a_model_draws_takes_no_answer() {
     for acts in ["\u{1b}]", "\u{1b}[21t", "\u{1b}[6n", "\u{1b}[c", "\u{1b}P", "\u{9b}", "\u{202e}"] {
         assert!(!screen.contains(acts), "{acts:?}: {screen:?}");
     }
-    assert!(screen.contains("\\x1b]52;c;?"), "the control: they came: {screen:?}");
+    assert!(screen.contains("␛]52;c;?"), "the control: they came: {screen:?}");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn in_a_pipe_each_line_is_a_message() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(stage.read("a.txt"), "two\n");
     assert_eq!(model.requests().len(), 3);
-    assert!(ran.stdout.contains("│ first\\x1b[2J") && ran.stdout.contains("│ second"), "{ran:?}");
+    assert!(ran.stdout.contains("│ first␛[2J") && ran.stdout.contains("│ second"), "{ran:?}");
     assert!(!ran.stdout.contains('\u{1b}'), "{ran:?}");
     assert!(ran.stdout.contains("there is no `/aply`"), "a mistake is no message: {ran:?}");
     assert!(ran.stdout.contains("bailey sessions undo"), "the story: {ran:?}");

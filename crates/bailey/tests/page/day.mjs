@@ -53,7 +53,7 @@ await see("at rest");
 const words = await page.locator(".agent .words").last().innerText();
 assert.match(words, /<img src=x onerror=/);
 assert.match(words, /\[image: private\]/);
-assert.match(words, /\\u\{202e\}txet/);
+assert.match(words, /⟨U\+202E⟩txet/);
 assert.equal(await page.locator(".agent img, .agent script, .agent [onerror], .agent a[href^=javascript]").count(), 0);
 assert.equal(await page.locator(".agent pre code").last().innerText(), "fn main() {}");
 assert.equal(await page.title(), "write b.txt, and read the notes · Bailey");

@@ -1,24 +1,33 @@
 //! Deceptive characters become visible.
 
-use bailey_secrets::neutralise;
+use bailey_secrets::{meant, neutralise};
 use proptest::prelude::*;
 use std::borrow::Cow;
 
 #[test]
 fn escapes() {
     for (text, expected) in [
-        ("\u{1b}[31mred\u{1b}[0m", "\\x1b[31mred\\x1b[0m"),
-        ("\u{1b}]8;;http://x\u{7}link", "\\x1b]8;;http://x\\x07link"),
-        ("\u{9b}2J", "\\u{9b}2J"),
-        ("over\rwrite\0", "over\\rwrite\\x00"),
-        ("a\u{202e}txt.exe", "a\\u{202e}txt.exe"),
-        ("zero\u{200b}width\u{feff}", "zero\\u{200b}width\\u{feff}"),
-        ("tag\u{e0041}", "tag\\u{e0041}"),
-        ("a\u{fe0f}\u{fe0f}", "a\\u{fe0f}\\u{fe0f}"),
-        ("⚠\u{fe0f}\u{fe0f}", "⚠\u{fe0f}\\u{fe0f}"),
+        ("\u{1b}[31mred\u{1b}[0m", "␛[31mred␛[0m"),
+        ("\u{1b}]8;;http://x\u{7}link", "␛]8;;http://x␇link"),
+        ("\u{9b}2J", "⟨U+009B⟩2J"),
+        ("over\rwrite\0", "over␍write␀"),
+        ("a\u{202e}txt.exe", "a⟨U+202E⟩txt.exe"),
+        ("zero\u{200b}width\u{feff}", "zero⟨U+200B⟩width⟨U+FEFF⟩"),
+        ("tag\u{e0041}", "tag⟨U+E0041⟩"),
+        ("a\u{fe0f}\u{fe0f}", "a⟨U+FE0F⟩⟨U+FE0F⟩"),
+        ("⚠\u{fe0f}\u{fe0f}", "⚠\u{fe0f}⟨U+FE0F⟩"),
     ] {
         assert_eq!(neutralise(text), expected);
     }
+}
+
+/// A language's own escape is another text than the character.
+#[test]
+fn a_mark_is_no_escape_of_any_language() {
+    let (hidden, plain) = ("let s = \"\u{202e}\u{1b}\";", "let s = \"\\u{202e}\\x1b\";");
+    assert_ne!(neutralise(hidden), plain);
+    assert_eq!(neutralise(plain), plain);
+    assert_eq!(meant(&neutralise(hidden), hidden), hidden);
 }
 
 #[test]

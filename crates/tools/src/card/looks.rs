@@ -167,7 +167,7 @@ fn is_blank(c: char) -> bool {
 fn spelled(word: &str, deceives: fn(char) -> bool) -> String {
     let first = word.chars().position(deceives).unwrap_or_default();
     let shown = word.chars().skip(first.saturating_sub(NAMED_CHARS_MAX / 2)).take(NAMED_CHARS_MAX);
-    let spell = |c| if deceives(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { String::from(c) };
+    let spell = |c| if deceives(c) { format!("⟨U+{:04X}⟩", u32::from(c)) } else { String::from(c) };
     shown.map(spell).collect()
 }
 
@@ -198,13 +198,13 @@ mod tests {
         ] {
             let expected: String = spelled
                 .chars()
-                .map(|c| if c.is_ascii() { c.to_string() } else { format!("\\u{{{:x}}}", u32::from(c)) })
+                .map(|c| if c.is_ascii() { c.to_string() } else { format!("⟨U+{:04X}⟩", u32::from(c)) })
                 .collect();
             assert_eq!(alike(value), Some(expected), "{value}");
         }
         // Far behind in a long word it is shown all the same.
         let long = format!("{}\u{430}", "a".repeat(500));
-        assert!(alike(&long).is_some_and(|word| word.ends_with("a\\u{430}")));
+        assert!(alike(&long).is_some_and(|word| word.ends_with("a⟨U+0430⟩")));
         // Controls: words of one alphabet, and scripts that look like none of these.
         for plain in [
             "cargo test --all",

@@ -28,6 +28,22 @@ fn keeps_crlf_and_a_missing_newline() {
     check("a\r\nb\nc\n", "b\n", "x\n", "a\r\nx\nc\n");
 }
 
+/// What is not seen is shown by a mark: a text that is copied from there means what stands in the file.
+#[test]
+fn takes_what_is_shown_for_what_is_not_seen() {
+    check(
+        "\u{feff}using System;\n",
+        "⟨U+FEFF⟩using System;",
+        "⟨U+FEFF⟩using System.IO;",
+        "\u{feff}using System.IO;\n",
+    );
+    check("👨\u{200d}👩 one\n", "👨⟨U+200D⟩👩 one", "👨⟨U+200D⟩👩 two", "👨\u{200d}👩 two\n");
+    check("a\u{1b}[0m b\n", "␛[0m b", "␛[1m c", "a\u{1b}[1m c\n");
+    // A file that holds the marks themselves, and the control: what is not in the file stays what was written.
+    check("␛ is \u{1b}\n", "␛ is", "␛ was", "␛ was \u{1b}\n");
+    check("plain\n", "plain", "⟨U+200D⟩", "⟨U+200D⟩\n");
+}
+
 #[test]
 fn replaces_all() {
     assert_eq!(replace("a b a", "a", "aa", true).as_deref(), Ok("aa b aa"));

@@ -2,6 +2,7 @@
 
 use super::{Hunk, PatchError};
 use crate::edit::{hint, is_crlf, line_numbers, to_crlf};
+use bailey_kernel::meant;
 
 /// Most places of an ambiguous hunk that are looked for.
 const PLACES_MAX: usize = 11;
@@ -16,7 +17,10 @@ pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk]) -> Result<String, Pa
     let mut cursor = 0;
     for (index, hunk) in hunks.iter().enumerate() {
         let fail = |problem| PatchError::Hunk { path: path.into(), number: index + 1, problem };
-        let hunk = if crlf { with_crlf(hunk) } else { hunk.clone() };
+        // What is not seen was shown by a mark.
+        let (old, new) = (meant(&hunk.old, text).into_owned(), meant(&hunk.new, text).into_owned());
+        let hunk = Hunk { old, new, ..hunk.clone() };
+        let hunk = if crlf { with_crlf(&hunk) } else { hunk };
         let (place, hunk) = place(text, cursor, hunk).map_err(fail)?;
         result.push_str(text.get(cursor..place).unwrap_or_default());
         cursor = place + hunk.old.len();
@@ -50,7 +54,7 @@ fn place(text: &str, cursor: usize, hunk: Hunk) -> Result<(usize, Hunk), String>
             let open = Hunk { old: without_end(&hunk.old), new: without_end(&hunk.new), ..hunk.clone() };
             let fits = !text.ends_with('\n') && hunk.old.ends_with('\n');
             let place = if fits { find(text, cursor, &open)? } else { None };
-            place.map(|place| (place, open)).ok_or_else(|| missing(text, &hunk))
+            place.map(|place| (place, open)).ok_or_else(|| missing(text, cursor, &hunk))
         }
     }
 }
@@ -158,7 +162,10 @@ fn without_end(lines: &str) -> String {
 }
 
 /// Says where the text is another than the hunk expects. Lines are named and not quoted, as [`hint`] does.
-fn missing(text: &str, hunk: &Hunk) -> String {
+fn missing(text: &str, cursor: usize, hunk: &Hunk) -> String {
+    if text.get(..cursor).is_some_and(|before| before.contains(&hunk.old)) {
+        return "its old lines stand above those of the hunk before it: give the hunks in the order of the file".into();
+    }
     let there = hunk.start.and_then(|line| {
         let rest = text.get(offset(text, line.saturating_sub(1))?..)?;
         let mut pairs = hunk.old.lines().zip(rest.lines().map(Some).chain(std::iter::repeat(None)));

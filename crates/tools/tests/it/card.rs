@@ -137,16 +137,15 @@ fn state(content: Option<&str>, mode: u32) -> FileState {
 fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
     let (old, new) = (state(Some("a\n"), 0o644), state(Some("b\n"), 0o755));
     let large = state(None, 0o644);
-    let merge = Action::Merge(Merge {
-        direction: MergeKind::Apply,
-        of: None,
-        files: vec![
+    let merge = Action::Merge(Merge::of_files(
+        MergeKind::Apply,
+        None,
+        vec![
             MergeFile::whole("/w/a".into(), Some(old.state), Some(new.state)),
             MergeFile::whole("/w/big".into(), None, Some(large.state)),
             MergeFile::whole("/w/other".into(), Some(old.state), None),
         ],
-        tips: Vec::new(),
-    });
+    ));
     let differ = |path: &str, old, new, remarks: &[&str]| FileDiff {
         path: path.into(),
         old,
@@ -310,7 +309,7 @@ fn every_other_action_has_a_title() {
     for (action, title) in [
         (Action::Stat { path: "/a".into() }, "Look at /a"),
         (Action::List { path: "/a".into() }, "List /a"),
-        (Action::Diff { root: "/w".into() }, "Compare the session's changes with /w"),
+        (Action::Diff { root: "/w".into(), also: Vec::new() }, "Compare the session's changes with /w"),
         (Action::Search { root: "/a".into(), pattern: Some("x".into()), glob: None }, "Search /a"),
         (
             Action::Tool(ToolUse { name: "t".into(), effect: Some(ToolEffect::Egress), args: "{}".into() }),
@@ -402,8 +401,8 @@ fn a64_what_would_push_the_rest_away_is_counted_and_said() {
     let path = "/w/\u{41c}akefile";
     let twins = act("fs.write", json!({ "path": path, "content": "if p\u{430}ss { }" }), &[stat(None)]);
     let shown = drawn(&twins, &[]);
-    assert!(shown.contains(r"! `path` has letters that look like others: \u{41c}akefile"), "{shown}");
-    assert!(shown.contains(r"! what is new in ") && shown.contains(r"others: p\u{430}ss"), "{shown}");
+    assert!(shown.contains(r"! `path` has letters that look like others: ⟨U+041C⟩akefile"), "{shown}");
+    assert!(shown.contains(r"! what is new in ") && shown.contains(r"others: p⟨U+0430⟩ss"), "{shown}");
     // The control: neither says anything of what is plain.
     let plain = act("fs.write", json!({ "path": "/w/Makefile", "content": "if pass { }" }), &[stat(None)]);
     assert!(!drawn(&plain, &[]).contains("look like others"));

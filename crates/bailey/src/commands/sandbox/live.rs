@@ -90,7 +90,7 @@ mod tests {
             let mut text = Text::new(true);
             let mut shown: Vec<u8> = whole.chunks(size).flat_map(|piece| text.take(piece.to_vec())).collect();
             shown.extend(text.rest());
-            assert_eq!(String::from_utf8(shown).unwrap(), "é€😀\\x1b[31m", "pieces of {size}");
+            assert_eq!(String::from_utf8(shown).unwrap(), "é€😀␛[31m", "pieces of {size}");
         }
         let mut cut = Text::new(true);
         assert_eq!(cut.take(b"a\xf0\x9f".to_vec()), b"a");

@@ -136,7 +136,7 @@ fn a59_nothing_in_a_card_acts_on_the_terminal_or_hides() {
         let found: Vec<char> = drawn.iter().flat_map(|row| row.chars()).filter(hidden).collect();
         assert_eq!(found, [], "{drawn:#?}");
         let all = drawn.concat().replace(' ', "");
-        for spelled in ["\\x1b[2J", "\\u{202e}", "\\u{200b}", "\\u{e0041}", "z"] {
+        for spelled in ["␛[2J", "⟨U+202E⟩", "⟨U+200B⟩", "⟨U+E0041⟩", "z"] {
             assert!(all.contains(spelled), "{spelled}: {drawn:#?}");
         }
         let titles = drawn.iter().filter(|row| row.starts_with("? ")).count();
@@ -198,7 +198,7 @@ fn values_that_differ_in_what_ends_a_line_are_drawn_differently() {
         }
     }
     let field = |value: &str| drawn(value).into_iter().find(|row| row.contains("command: ")).unwrap();
-    assert!(field("a\r\nb").ends_with("command: a\\r\u{23ce}b"), "{}", field("a\r\nb"));
+    assert!(field("a\r\nb").ends_with("command: a␍\u{23ce}b"), "{}", field("a\r\nb"));
     let rows: Vec<String> = super::diff_lines(&printer(), "-a\n+a\r\n", 80);
-    assert!(rows.len() == 2 && rows[1].ends_with("+a\\r"), "{rows:?}");
+    assert!(rows.len() == 2 && rows[1].ends_with("+a␍"), "{rows:?}");
 }

@@ -62,7 +62,7 @@ fn lists_wrap_below_their_text() {
 
 #[test]
 fn control_characters_are_shown_and_a_line_without_end_is_not_held() {
-    check("a\u{1b}[2Jb\u{202e}\n", 40, &["a\\x1b[2Jb\\u{202e}"]);
+    check("a\u{1b}[2Jb\u{202e}\n", 40, &["a␛[2Jb⟨U+202E⟩"]);
     let printer = Printer::new(false, Color::Never);
     let mut markdown = Markdown::default();
     let rows = markdown.push(&printer, &"x".repeat(100_000), 80);

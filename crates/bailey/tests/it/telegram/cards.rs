@@ -23,7 +23,7 @@ fn a09_what_a_card_quotes_draws_no_line_of_it_and_hides_nothing() {
     };
     assert!(!draws(&shown.text) && !hides(&shown.text), "{shown:#?}");
     // All of it stands there, so that a yes is one to all of it.
-    assert!(shown.text.contains(&format!("echo one⏎{LINE}⏎\\u{{202e}}txt.exe\\u{{200b}}")), "{shown:#?}");
+    assert!(shown.text.contains(&format!("echo one⏎{LINE}⏎⟨U+202E⟩txt.exe⟨U+200B⟩")), "{shown:#?}");
     telegram.taps(ANN, "Ann", ANN, card, "No");
     let (_, end) = telegram.wait(ANN, "the card's end", |it| it.text.contains("✘ no"));
     assert!(!draws(&end.text) && !hides(&end.text), "{end:#?}");
