@@ -76,6 +76,13 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
     let Some(text) = root.to_str() else {
         bail!("`{}` is not UTF-8: a workspace's path must be", root.display());
     };
+    // No rule and no card could tell such a path from another one.
+    if text.contains(char::is_control) {
+        bail!(
+            "`{}` cannot be a workspace: there is a line feed or another control character in its path; rename it",
+            text.escape_debug()
+        );
+    }
     let workspace = WsPath(text.to_owned());
     is_readable(&root)?;
     Ok((root, workspace))
@@ -165,7 +172,8 @@ pub(crate) fn still_there(workspace: &WsPath) -> Result<()> {
     }
     bail!(
         "the project `{workspace}` is not there: it was deleted, moved or renamed. What the session changed is kept: put the \
-         directory back at that path, then look with `bailey sessions list` and `bailey sessions diff SESSION`"
+         directory back at that path, then look with `bailey sessions list` and `bailey sessions diff SESSION`; `bailey sessions rm \
+         SESSION` throws it away"
     )
 }
 

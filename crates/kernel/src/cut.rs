@@ -51,7 +51,8 @@ pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output
     }
     let Report::File(file) = output.report() else { return None };
     let bytes = &file.content.0;
-    let clean = if file.size > bytes.len() as u64 {
+    let is_cut = file.size > bytes.len() as u64;
+    let clean = if is_cut {
         redactor.redact_before_cut(bytes)
     } else {
         let Cow::Owned(clean) = redactor.redact_bytes(bytes) else { return None };
@@ -60,7 +61,7 @@ pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output
     let mut outcome = output.outcome().clone();
     if let Report::File(shown) = &mut outcome.report {
         // Whether all of it is there is told by the two sizes.
-        shown.size = (shown.size + clean.len() as u64).saturating_sub(shown.content.0.len() as u64);
+        shown.size = if is_cut { shown.size.max(clean.len() as u64 + 1) } else { clean.len() as u64 };
         shown.content = Blob(clean);
     }
     Some(Output::new(outcome))

@@ -12,7 +12,7 @@ use ignore::{
     gitignore::{Gitignore, GitignoreBuilder},
 };
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT},
     io::Errno,
     mount::MountAttrFlags,
 };
@@ -180,7 +180,9 @@ fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Found> {
     let mut seen = 0;
     let mut waiting = vec![(PathBuf::new(), false)];
     while let Some((path, is_hidden)) = waiting.pop() {
-        let directory = match open_directory(top.as_fd(), &path) {
+        // Another effect of the session may swap a directory for a link meanwhile.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = match tree::open_beneath(top.as_fd(), &path, flags) {
             Ok(directory) => directory,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
             Err(Errno::ACCESS) if !path.as_os_str().is_empty() => {
@@ -221,14 +223,6 @@ fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Found> {
         }
     }
     Ok(found)
-}
-
-/// Another effect of the session may swap a directory for a link meanwhile.
-fn open_directory(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat2(top, path, flags, Mode::empty(), resolve)
 }
 
 fn kind_at(directory: &OwnedFd, name: &std::ffi::CStr) -> io::Result<FileType> {

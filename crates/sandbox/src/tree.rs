@@ -13,8 +13,11 @@ use std::{
     ffi::OsStr,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    path::{Component, Path},
+    path::{Component, Path, PathBuf},
 };
+
+/// The longest part of a path that is opened at once, in bytes.
+const STEP_BYTES: usize = 2_048;
 
 /// A copy of the mounts at a path, attached nowhere yet. A last symbolic link is followed.
 ///
@@ -164,9 +167,33 @@ fn step(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> io::Result<OwnedFd> {
 /// # Errors
 /// Of openat2(2).
 pub(crate) fn beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    Ok(open_beneath(root, path, OFlags::PATH | OFlags::CLOEXEC)?)
+}
+
+/// The same, opened with these flags. A path may be longer than the kernel takes one (PATH_MAX): who goes down step by step makes such.
+///
+/// # Errors
+/// Of openat2(2).
+pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)?)
+    let open = |from: BorrowedFd<'_>, path: &Path, flags| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        rustix::fs::openat2(from, path, flags, Mode::empty(), resolve)
+    };
+    if path.as_os_str().len() < STEP_BYTES {
+        return open(root, path, flags);
+    }
+    let mut reached: Option<OwnedFd> = None;
+    let mut step = PathBuf::new();
+    for part in path.components() {
+        if step.as_os_str().len() + part.as_os_str().len() >= STEP_BYTES {
+            let from = reached.as_ref().map_or(root, AsFd::as_fd);
+            let next = open(from, &step, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+            (reached, step) = (Some(next), PathBuf::new());
+        }
+        step.push(part);
+    }
+    open(reached.as_ref().map_or(root, AsFd::as_fd), &step, flags)
 }
 
 /// Takes away what is attached on top at `path`, relative to `root`.

@@ -27,7 +27,7 @@ impl Typed for FsExists {
             name: "fs.exists".into(),
             aliases: vec!["file_exists".into()],
             summary: "Say whether a path exists and what it is.".into(),
-            description: "Answers file with its size, directory, symlink, or that nothing is there.".into(),
+            description: "Answers file with its size, directory, or that nothing is there; of a symlink, what it leads to.".into(),
             schema: json!({
                 "type": "object",
                 "properties": {"path": {"type": "string"}},

@@ -6,7 +6,7 @@ use crate::{
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, FileKind, Kind, ListReport, Listed, Report, ToolSpec};
+use bailey_protocol::{Action, FileKind, Kind, ListReport, Listed, Report, ToolSpec, quoted};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -72,10 +72,12 @@ fn show(list: &ListReport) -> Conclusion {
 }
 
 fn line(entry: &Listed) -> String {
+    // A name with a line feed is one entry.
+    let name = quoted(&entry.name);
     match entry.kind {
-        FileKind::File => format!("{}  {} bytes", entry.name, entry.size),
-        FileKind::Directory => format!("{}/", entry.name),
-        FileKind::Symlink => format!("{}@", entry.name),
-        FileKind::Other => format!("{}  (no regular file)", entry.name),
+        FileKind::File => format!("{name}  {} bytes", entry.size),
+        FileKind::Directory => format!("{name}/"),
+        FileKind::Symlink => format!("{name}@"),
+        FileKind::Other => format!("{name}  (no regular file)"),
     }
 }

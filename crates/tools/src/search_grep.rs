@@ -73,6 +73,13 @@ impl Typed for SearchGrep {
         if lines.is_empty() {
             lines.push("no matches".into());
         }
+        if !report.partly.is_empty() {
+            let files: Vec<String> = report.partly.iter().map(|path| name(path)).collect();
+            lines.push(format!(
+                "(not searched to the end, for they hold more than 16 MiB or a line of more than 4: {}; use command.run)",
+                files.join(", ")
+            ));
+        }
         if report.cut {
             lines.push("(there is more; narrow the pattern, the path or the glob)".into());
         }

@@ -13,7 +13,7 @@ pub(crate) fn conclude(url: &str, outcome: &Outcome, from: usize) -> Conclusion 
     let Report::Page(page) = &outcome.report else {
         return Conclusion { ok: false, summary, text: lines.concat() };
     };
-    lines.extend(page.location.as_deref().map(leads_on));
+    lines.extend(page.location.as_deref().map(|place| leads_on(url, place)));
     match &page.text {
         Some(text) => {
             let total = text.chars().count();
@@ -56,7 +56,7 @@ pub(crate) fn body<'a>(url: &str, outcome: &'a Outcome) -> Result<&'a [u8], Stri
     let not_saved = |why: &str| format!("{url}: {}; {why}nothing was saved", head(outcome));
     let Report::Page(page) = &outcome.report else { return Err(not_saved("")) };
     if !is_success(page) {
-        let leads = page.location.as_deref().map(leads_on).unwrap_or_default();
+        let leads = page.location.as_deref().map(|place| leads_on(url, place)).unwrap_or_default();
         return Err(format!("{}. {leads}", not_saved("")).trim_end().into());
     }
     let Some(body) = &page.body else {
@@ -69,7 +69,20 @@ fn is_success(page: &PageReport) -> bool {
     (200..300).contains(&page.status)
 }
 
-fn leads_on(place: &str) -> String {
+/// Where a redirect leads, as it can be fetched (RFC 3986, 5.2, as far as servers use it).
+fn leads_on(url: &str, place: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let place = match place {
+        whole if whole.contains("://") => whole.to_owned(),
+        host if host.starts_with("//") => format!("{scheme}:{host}"),
+        top if top.starts_with('/') => format!("{scheme}://{host}{top}"),
+        beside => {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            format!("{scheme}://{host}{folder}/{beside}")
+        }
+    };
     format!("It leads on to {place}: fetch that where you want it, it is judged by itself.")
 }
 
@@ -79,4 +92,23 @@ pub(crate) fn check(url: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("`{url}` is no absolute `https://` or `http://` URL"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leads_on;
+
+    #[test]
+    fn a_redirect_is_told_as_it_can_be_fetched() {
+        for (place, whole) in [
+            ("https://b.example/x", "https://b.example/x"),
+            ("//b.example/x", "http://b.example/x"),
+            ("/x?y", "http://a.example:8/x?y"),
+            ("x", "http://a.example:8/one/x"),
+        ] {
+            let told = leads_on("http://a.example:8/one/two?three/four", place);
+            assert!(told.starts_with(&format!("It leads on to {whole}: ")), "{told}");
+        }
+        assert!(leads_on("http://a.example", "x").starts_with("It leads on to http://a.example/x:"));
+    }
 }

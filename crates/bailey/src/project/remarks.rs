@@ -15,7 +15,7 @@ const NAMED_MAX: usize = 3;
 /// One sentence for each thing that a person should know of a project, with what to do. Only names and owners are looked at,
 /// of the project and of what lies directly in it; no link is followed.
 pub(crate) fn remarks(root: &Path) -> Vec<String> {
-    [repository_elsewhere(root), of_others(root)].into_iter().flatten().collect()
+    [repository_elsewhere(root), of_others(root), of_other_groups(root)].into_iter().flatten().collect()
 }
 
 /// A worktree or a submodule: git's own directory lies outside of the project, where no sandbox can see it.
@@ -57,6 +57,33 @@ fn of_others(root: &Path) -> Option<String> {
     Some(format!(
         "{}{more} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. Unless a program needs {them} \
          so, make {them} yours: sudo chown -R {me} {}",
+        named.join(", "),
+        words.join(" ")
+    ))
+}
+
+/// Files of the sandbox's user that belong to another group, as where a directory is shared: nobody inside is in it.
+fn of_other_groups(root: &Path) -> Option<String> {
+    let of_project = fs::symlink_metadata(root).ok()?;
+    let (me, group) = match rustix::process::geteuid() {
+        root_user if root_user.is_root() => (of_project.uid(), of_project.gid()),
+        user => (user.as_raw(), rustix::process::getegid().as_raw()),
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let paths = std::iter::once(root.to_path_buf()).chain(entries.take(NAMES_MAX));
+    let owned = paths.filter_map(|path| fs::symlink_metadata(&path).ok().map(|about| (path, about)));
+    let others: Vec<PathBuf> =
+        owned.filter(|(_, about)| about.uid() == me && about.gid() != group).map(|(path, _)| path).collect();
+    let named: Vec<String> = others.iter().take(NAMED_MAX).map(|path| name(root, path)).collect();
+    named.first()?;
+    let more = match others.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let words: Vec<String> = others.iter().take(NAMED_MAX).map(|path| word(path)).collect();
+    Some(format!(
+        "{}{more}: of another group than {group}, in which nobody inside the walls is, so that no command can change what belongs to \
+         it. Unless it is shared so: chgrp -R {group} {}",
         named.join(", "),
         words.join(" ")
     ))

@@ -96,13 +96,14 @@ impl ForwardProxy {
         {
             return Err("a key is put in for commands only".into());
         }
+        // What comes packed is of no use to who asks; and without a word of it a server may pack (RFC 9110, 12.5.3).
+        sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Such a server may show what a command sent it.
         let mask = inner.keys.mask_of(&origin);
         if mask.is_some() {
             for name in [header::RANGE, header::IF_RANGE, header::ACCEPT_CHARSET] {
                 sent.headers_mut().remove(name);
             }
-            sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let now = Instant::now();
         let used = inner.limits.of(&request.url, now)?;

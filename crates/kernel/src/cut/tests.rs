@@ -73,7 +73,11 @@ fn what_was_not_cut_stays_as_it_is() {
 }
 
 fn search(text: String) -> Report {
-    Report::Search(SearchReport { found: vec![Found { path: "a".into(), line: 1, text }], cut: false })
+    Report::Search(SearchReport {
+        found: vec![Found { path: "a".into(), line: 1, text }],
+        cut: false,
+        ..SearchReport::default()
+    })
 }
 
 #[test]

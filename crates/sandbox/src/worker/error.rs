@@ -43,6 +43,9 @@ pub(super) fn plain(errno: Errno) -> String {
         Errno::ACCESS => "permission denied".into(),
         Errno::XDEV => "something is mounted there, or the file system does not move it".into(),
         Errno::NAMETOOLONG => "its path is too long".into(),
+        Errno::OVERFLOW => {
+            "it, or its directory, belongs to a group that nobody inside the walls is in".into()
+        }
         other => other.to_string(),
     }
 }

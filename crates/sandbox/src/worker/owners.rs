@@ -21,6 +21,8 @@ const NAMED_MAX: usize = 3;
 pub(crate) fn of_others(project: &Path, covered: &[PathBuf]) -> Option<String> {
     let root = Root::open(project.to_str()?).ok()?;
     let me = rustix::process::geteuid().as_raw();
+    // What belongs to another group cannot be copied up with that one, and so not be changed.
+    let group = rustix::process::getegid().as_raw();
     // Whose project it is not has nothing to take over there.
     let own = root.dir("").ok().and_then(|top| rustix::fs::fstat(top).ok());
     own.filter(|own| own.st_uid == me)?;
@@ -37,7 +39,8 @@ pub(crate) fn of_others(project: &Path, covered: &[PathBuf]) -> Option<String> {
         for name in names {
             let Ok(Some(stat)) = look(&dir, &name) else { continue };
             let Some(child) = name.to_str().map(|name| join(&at, name)) else { continue };
-            if stat.st_uid == me {
+            let is_mine = stat.st_uid == me && stat.st_gid == group;
+            if is_mine {
                 pending.extend((type_of(&stat) == FileType::Directory).then_some(child));
             } else if !at.is_empty() && !covered.contains(&project.join(&child)) {
                 found.push(child);
@@ -60,7 +63,7 @@ fn said(project: &Path, found: &[String]) -> Option<String> {
     let (belong, them) = if found.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
     let words = words.join(" ");
     Some(format!(
-        "bailey: {named}{more} {belong} to another user: no command inside the walls can change {them}. Unless a program needs \
+        "bailey: {named}{more} {belong} to another user or group: no command inside the walls can change {them}. Unless a program needs \
          {them} so, make {them} yours, outside: sudo chown -R --reference={place} {words}\n"
     ))
 }

@@ -49,7 +49,8 @@ const BLOCKS: [&str; 34] = [
     "ul",
 ];
 /// Characters by name that pages use most (HTML, 13.5).
-const NAMED: [(&str, &str); 24] = [
+const NAMED: [(&str, &str); 19] = [
+    ("shy", ""),
     ("amp", "&"),
     ("lt", "<"),
     ("gt", ">"),
@@ -59,22 +60,24 @@ const NAMED: [(&str, &str); 24] = [
     ("ndash", "–"),
     ("mdash", "—"),
     ("hellip", "…"),
-    ("laquo", "«"),
-    ("raquo", "»"),
     ("lsquo", "‘"),
     ("rsquo", "’"),
     ("ldquo", "“"),
     ("rdquo", "”"),
     ("bull", "•"),
-    ("middot", "·"),
-    ("copy", "©"),
-    ("reg", "®"),
     ("trade", "™"),
-    ("times", "×"),
     ("rarr", "→"),
     ("larr", "←"),
     ("euro", "€"),
 ];
+
+/// The names of U+00A0 to U+00FF, in order (HTML, 13.5).
+const LATIN: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute \
+    micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring \
+    AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml \
+    times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil \
+    egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash \
+    ugrave uacute ucirc uuml yacute thorn yuml";
 
 /// What can be read of what a server sent.
 pub(super) fn read(body: &[u8], charset: Option<&str>, is_html: bool) -> Reply {
@@ -86,14 +89,27 @@ pub(super) fn read(body: &[u8], charset: Option<&str>, is_html: bool) -> Reply {
     Reply::Page { text: Some(text), cut }
 }
 
+/// Bytes of a tag that holds a picture.
+const PICTURE_BYTES_MAX: usize = 4 << 20;
+
 /// The text of a page, and whether there was more of it.
 fn text(html: &str) -> (String, bool) {
-    let mut page = Page::default();
+    let (mut page, mut is_closed) = (Page::default(), true);
     let mut rest = html;
     while !rest.is_empty() && page.text.len() < TEXT_BYTES_MAX {
         let at = rest.find('<').unwrap_or(rest.len());
         let (words, tail) = rest.split_at(at);
         page.words(words);
+        // A picture may stand in its tag, and be longer than any text. Where one tag has no end, nobody looks for others.
+        if is_closed && tail.get(1..2).is_some_and(|next| next.starts_with(|c: char| c.is_ascii_alphabetic()))
+        {
+            let end = quoted_end(tail);
+            is_closed = end.is_some();
+            if let Some(after) = end.filter(|end| *end > TAG_BYTES_MAX).and_then(|end| tail.get(end + 1..)) {
+                rest = after;
+                continue;
+            }
+        }
         rest = match Tag::read(tail) {
             Some((tag, after)) => page.tag(&tag, after),
             // A `<` that begins no tag is one; and where no tag ends for so long, none began.
@@ -180,6 +196,19 @@ impl<'a> Tag<'a> {
 }
 
 /// Where a tag ends: at a `>` outside of quotes.
+/// Where the first `>` outside of quotes stands, as far as a tag with a picture in it reaches.
+fn quoted_end(tag: &str) -> Option<usize> {
+    let mut quote = None;
+    tag.bytes().take(PICTURE_BYTES_MAX).position(|byte| {
+        match (quote, byte) {
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+        quote.is_none() && byte == b'>'
+    })
+}
+
 fn end_of(inner: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in inner.bytes().enumerate().take(TAG_BYTES_MAX) {
@@ -345,7 +374,9 @@ fn character(name: &str) -> Option<String> {
         };
         return char::from_u32(code).filter(|c| *c != '\0').map(String::from);
     }
-    NAMED.iter().find(|(known, _)| *known == name).map(|(_, character)| (*character).to_owned())
+    let named = NAMED.iter().find(|(known, _)| *known == name).map(|(_, character)| (*character).to_owned());
+    let latin = || (0xa0_u32..).zip(LATIN.split(' ')).find(|(_, known)| *known == name);
+    named.or_else(|| latin().and_then(|(code, _)| char::from_u32(code)).map(String::from))
 }
 
 #[cfg(test)]

@@ -101,8 +101,8 @@ fn not_opened(root: &Root, path: &WsPath, errno: Errno) -> Error {
         (Errno::ACCESS, Some(stat))
             if stat.st_mode & 0o777 == 0 || type_of(&stat) == FileType::CharacterDevice =>
         {
-            let how = "is masked because it looks like a secret; only the user can reveal it: with `--reveal PATH`, which \
-                       `bailey run`, `bailey chat` and `bailey sessions resume` take";
+            let how = "is masked because its name looks like a secret's, or is a file that nobody may read; only the user can reveal what \
+                       is masked: with `--reveal PATH`, which `bailey run`, `bailey chat` and `bailey sessions resume` take";
             Error::path(&path.0, how)
         }
         (Errno::NXIO | Errno::NODEV, Some(stat)) => {

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Hits reported.
 const HITS_MAX: usize = 1_000;
+/// Files that are named for not being searched to their end.
+const PARTLY_MAX: usize = 10;
 /// Directory entries looked at.
 const VISITS_MAX: usize = 200_000;
 /// Bytes of each file searched.
@@ -48,7 +50,7 @@ pub(super) fn search(
         searcher: searcher(),
         deadline: Instant::now() + TIME_MAX,
         visits: 0,
-        report: SearchReport { found: Vec::new(), cut: false },
+        report: SearchReport::default(),
     };
     let at = super::read::below(path)?;
     let stat = from.stat(at).map_err(Error::system("search", &path.0))?;
@@ -58,6 +60,10 @@ pub(super) fn search(
             let (parent, name) = at.rsplit_once('/').unwrap_or(("", at));
             search.top = format!("/{parent}");
             search.file(&Root::open(&search.top)?, name);
+            search.exhausted();
+            // It is what was named: nothing lies beneath it.
+            let SearchReport { found, partly, .. } = &mut search.report;
+            found.iter_mut().map(|found| &mut found.path).chain(partly).for_each(String::clear);
         }
         Some(_) => return Err(Error::path(&path.0, "is neither a file nor a directory")),
         None => return Err(Error::path(&path.0, "does not exist")),
@@ -134,12 +140,13 @@ impl Search<'_> {
         if self.unseen.contains(&join(&self.top, at)) {
             return;
         }
-        self.report.cut |= super::read::size(&stat) > FILE_MAX;
+        let is_large = super::read::size(&stat) > FILE_MAX;
         let reader = Timed { from: File::from(fd).take(FILE_MAX), deadline: self.deadline };
         let hits = Hits { at, report: &mut self.report };
         // Fails for a line longer than the buffer, or when time is over.
-        if self.searcher.search_reader(pattern, reader, hits).is_err() {
-            self.report.cut = true;
+        let is_whole = self.searcher.search_reader(pattern, reader, hits).is_ok() && !is_large;
+        if !is_whole && !self.exhausted() && self.report.partly.len() < PARTLY_MAX {
+            self.report.partly.push(at.into());
         }
     }
 }

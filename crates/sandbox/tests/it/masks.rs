@@ -61,6 +61,26 @@ async fn a_masked_file_cannot_be_read_written_or_taken_away() {
     }
 }
 
+/// Nothing ran any more in a session that had gone down so far, nor in a project that had it.
+#[tokio::test]
+async fn a_tree_that_is_deeper_than_a_path_is_masked_and_in_nobodys_way() {
+    const DOWN: &str =
+        "import os\nfor i in range(40): os.path.isdir('e'*150) or os.mkdir('e'*150); os.chdir('e'*150)\n";
+    for who in everyone() {
+        let house = house(who);
+        house.write("down.py", DOWN);
+        let make = house
+            .sh("python3 -c \"$(cat down.py)\nopen('.env', 'w').write('TOKEN=hidden-value')\"; echo made")
+            .await;
+        assert_eq!(make.ok(), "made", "{who:?}");
+        let look = "python3 -c \"$(cat down.py)\nprint(open('.env').read())\" 2>&1 | tail -n 1";
+        let seen = house.sh(look).await.ok();
+        assert!(seen.contains("Permission denied"), "{who:?}: {seen}");
+        let plain = house.sh(&look.replace(".env", "plain")).await.ok();
+        assert!(plain.contains("No such file"), "control: {who:?}: {plain}");
+    }
+}
+
 #[tokio::test]
 async fn git_sees_no_change_in_a_masked_file() {
     for who in everyone() {

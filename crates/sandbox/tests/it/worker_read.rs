@@ -98,7 +98,7 @@ fn a_masked_file_says_what_to_do() {
     .join()
     .unwrap();
     assert!(masked.unwrap_err().contains(
-        "is masked because it looks like a secret; only the user can reveal it: with `--reveal PATH`"
+        "is masked because its name looks like a secret's, or is a file that nobody may read; only the user can reveal what is masked: with `--reveal PATH`"
     ));
     assert_eq!(plain.unwrap().content.0, b"KEY=1");
 }

@@ -127,7 +127,11 @@ fn found(hits: &[(&str, u64, &str)], cut: bool) -> bailey_kernel::Output {
         line: *line,
         text: (*text).into(),
     };
-    done(Report::Search(SearchReport { found: hits.iter().map(hit).collect(), cut }))
+    done(Report::Search(SearchReport {
+        found: hits.iter().map(hit).collect(),
+        cut,
+        ..SearchReport::default()
+    }))
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn a_page_reads_as_a_person_reads_it() {
         "The title
 # A heading
 
-Some bold, linked (/there?a=1&b=2) & named <words> — A&eacute;.
+Some bold, linked (/there?a=1&b=2) & named <words> — Aé.
 
 - one
 - two
@@ -26,6 +26,17 @@ Some bold, linked (/there?a=1&b=2) & named <words> — A&eacute;.
 
 up no https://e.com"
     );
+}
+
+/// One picture filled the answer, and hid what followed it.
+#[test]
+fn a_picture_within_its_tag_is_no_text() {
+    let picture = format!("<img alt='x>y' src=\"data:image/png;base64,{}\">", "iVBOR".repeat(100_000));
+    let html = format!("<p>one</p>{picture}<p>gr&uuml;&szlig;e &deg;</p>{picture}<p>two</p>");
+    assert!(text(&html) == ("one\n\ngrüße °\n\ntwo".to_owned(), false));
+    // The control: where it does not end, it is text up to what is taken.
+    let open = format!("<p>one</p><img src=\"{}", "iVBOR".repeat(100_000));
+    assert!(text(&open).0.contains("iVBOR"), "control");
 }
 
 #[test]
