@@ -46,7 +46,7 @@ fn absolute(claims: &Claims, workspace: &str) -> Claims {
 }
 
 /// Joins to the workspace and takes `.` and `..` out, by the letter: symlinks are resolved later, inside the walls,
-/// and two names of one file then meet in the session's layer one after the other or not at all.
+/// and of two names of one file the second change then finds that the file is not what it starts from.
 pub(crate) fn clean(path: &WsPath, workspace: &str) -> WsPath {
     let joined = if path.0.starts_with('/') { path.0.clone() } else { format!("{workspace}/{}", path.0) };
     let mut parts: Vec<&str> = Vec::new();

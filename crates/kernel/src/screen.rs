@@ -107,10 +107,16 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(text);
         }
         Happening::End { error: Some(error), .. } | Happening::Failed { error, .. } => clean(error),
-        Happening::Diff { diff, files, red, reasons, commits, conflicts, stays, shown: _ } => {
+        Happening::Diff { diff, files, red, reasons, commits, conflicts, stays, ignored, shown: _ } => {
             clean(diff);
-            let lines =
-                files.iter_mut().chain(red).chain(reasons).chain(commits).chain(conflicts).chain(stays);
+            let lines = files
+                .iter_mut()
+                .chain(red)
+                .chain(reasons)
+                .chain(commits)
+                .chain(conflicts)
+                .chain(stays)
+                .chain(ignored);
             lines.for_each(clean);
         }
         Happening::Pinned { messages } => messages.iter_mut().for_each(|message| clean(&mut message.text)),

@@ -115,7 +115,7 @@ impl<'a> Resource<'a> {
             Action::Read { path } | Action::Stat { path } | Action::List { path } => {
                 [at(path, false, None)].into()
             }
-            Action::Search { root, .. } | Action::Diff { root } => [at(root, true, None)].into(),
+            Action::Search { root, .. } | Action::Diff { root, .. } => [at(root, true, None)].into(),
             Action::Change { files } => files
                 .iter()
                 .map(|file| at(&file.path, false, Some(file.new.as_ref().map_or(0, |new| new.0.len()))))

@@ -43,6 +43,9 @@ pub enum Action {
     Diff {
         /// The project.
         root: WsPath,
+        /// Paths that are compared although git ignores them, and what lies beneath them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        also: Vec<WsPath>,
     },
     /// Move a session's changes to the project, or back.
     Merge(Merge),
@@ -191,7 +194,7 @@ impl Action {
     pub fn paths(&self) -> Vec<&WsPath> {
         match self {
             Self::Read { path } | Self::Stat { path } | Self::List { path } => [path].into(),
-            Self::Search { root, .. } | Self::Diff { root } => [root].into(),
+            Self::Search { root, .. } | Self::Diff { root, .. } => [root].into(),
             Self::Change { files } => files.iter().map(|file| &file.path).collect(),
             Self::Merge(merge) => merge.files.iter().map(|file| &file.path).collect(),
             Self::Exec(command) => [&command.cwd].into(),
@@ -223,7 +226,8 @@ impl Action {
         };
         match &mut action {
             Self::Read { path } | Self::Stat { path } | Self::List { path } => whole(path),
-            Self::Search { root, .. } | Self::Diff { root } => whole(root),
+            Self::Search { root, .. } => whole(root),
+            Self::Diff { root, also } => [root].into_iter().chain(also).for_each(whole),
             Self::Change { files } => files.iter_mut().for_each(|file| whole(&mut file.path)),
             Self::Merge(merge) => merge.files.iter_mut().for_each(|file| whole(&mut file.path)),
             Self::Exec(command) => whole(&mut command.cwd),
@@ -244,7 +248,7 @@ impl Action {
                 alloc::format!("{what} in {root}")
             }
             Self::Change { files } => join(files.iter().map(|file| file.path.0.as_str())),
-            Self::Diff { root } => root.0.clone(),
+            Self::Diff { root, .. } => root.0.clone(),
             Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
             Self::Model { provider, model, .. } => alloc::format!("{provider}/{model}"),
             Self::Http(HttpRequest { method, url, .. })
@@ -374,13 +378,16 @@ pub struct Merge {
     /// References of the project's repository that move along.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tips: Vec<Tip>,
+    /// Paths that a person named, so that what git ignores of them leaves the layer, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<WsPath>,
 }
 
 impl Merge {
     /// A merge of files, with which no reference moves.
     #[must_use]
     pub fn of_files(direction: MergeKind, of: Option<EffectId>, files: Vec<MergeFile>) -> Self {
-        Self { direction, of, files, tips: Vec::new() }
+        Self { direction, of, files, tips: Vec::new(), also: Vec::new() }
     }
 }
 

@@ -383,6 +383,9 @@ pub enum Happening {
         /// Files that no apply takes along, each with the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stays: Vec<String>,
+        /// What git ignores of what the session changed, relative to the workspace: it stays in the session unless an apply names it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ignored: Vec<String>,
         /// What names all of this: an apply that names it moves nothing else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Digest>,

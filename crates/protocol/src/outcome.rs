@@ -243,12 +243,15 @@ pub struct Found {
 }
 
 /// The hits of a search.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SearchReport {
     /// Sorted by path and line, at most the reader's limit (1,000).
     pub found: Vec<Found>,
     /// Whether the limit of hits, files or time cut it.
     pub cut: bool,
+    /// Files that were not searched to their end, for they are too large or have too long a line: the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partly: Vec<String>,
 }
 
 /// One file that a change wrote.
@@ -275,6 +278,10 @@ pub struct DiffReport {
     /// Why no commit can leave the session, where it may have made some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
+    /// What the session made, changed or deleted and git ignores, which stays in the session: each as high in the tree as all of it is
+    /// ignored, and no more than a thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<WsPath>,
 }
 
 /// One path that differs between the project and the session's layer.

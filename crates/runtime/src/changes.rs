@@ -7,7 +7,7 @@ use crate::{Host, HostError, history, host::who, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
     Action, Branch, DiffReport, Digest, Happening, Merge, MergeFile, MergeKind, Op, Report, Status, Tip,
-    Touched, Verdict,
+    Touched, Verdict, WsPath,
 };
 use path::change;
 use std::collections::HashMap;
@@ -53,6 +53,8 @@ pub struct Changes {
     pub commits: Vec<String>,
     /// Commits that no apply takes along, each with the reason.
     pub stuck: Vec<String>,
+    /// What git ignores of what the session changed, relative to the workspace: it stays unless an apply names it.
+    pub ignored: Vec<String>,
     /// What was asked for: these paths and what lies below them; everything when there is none.
     pub(crate) only: Vec<String>,
     /// Whether somebody picked them out of all.
@@ -149,7 +151,7 @@ impl Host {
     /// As [`Host::changes`], and when nothing changed at one of the paths.
     pub async fn changes_at(&self, only: &[String]) -> Result<Changes, HostError> {
         let scope = self.registrar.owner(&self.connection);
-        let action = Action::Diff { root: self.workspace.clone() };
+        let action = Action::Diff { root: self.workspace.clone(), also: self.named(only) };
         let output = match self.kernel.act(&scope, action, &[]).await? {
             Acted::Done(output) => output,
             Acted::Denied(reasons) => {
@@ -176,10 +178,23 @@ impl Host {
             [] => (report.branches.clone(), report.bound.clone()),
             _ => (Vec::new(), None),
         };
+        let ignored =
+            report.ignored.iter().filter_map(|path| path.relative_to(root)).map(str::to_owned).collect();
         let (only, compared, commits, stuck) = (only.to_vec(), Some(output), Vec::new(), Vec::new());
         let is_picked = false;
-        let mut changes =
-            Changes { changes, red, reasons, is_denied, branches, commits, stuck, only, is_picked, compared };
+        let mut changes = Changes {
+            changes,
+            red,
+            reasons,
+            is_denied,
+            branches,
+            commits,
+            stuck,
+            ignored,
+            only,
+            is_picked,
+            compared,
+        };
         self.look_at_history(&scope, &mut changes).await?;
         changes.commits = history::before(&changes.branches, bound.as_ref(), self.session);
         changes.stuck = history::staying(&changes.branches, bound.as_ref());
@@ -191,10 +206,17 @@ impl Host {
             commits: changes.commits.clone(),
             conflicts: changes.conflicts(),
             stays: changes.stays(),
+            ignored: changes.ignored.clone(),
             shown: Some(changes.shown()),
         };
         self.kernel.tell(&scope, happening).await?;
         Ok(changes)
+    }
+
+    /// What is taken although git ignores it, for a person named it; the whole of the project is none.
+    fn named(&self, only: &[String]) -> Vec<WsPath> {
+        let named = only.iter().filter(|at| !at.is_empty());
+        named.map(|at| WsPath(format!("{}/{at}", self.workspace))).collect()
     }
 
     /// Whether an apply of this session was killed in the middle; the next one ends it first.
@@ -257,7 +279,7 @@ impl Host {
         let mut kept = Vec::new();
         while let Some(Applied { id, files, mut tips, is_tried }) = applies.pop() {
             tips.iter_mut().for_each(|tip| tip.aside = None);
-            let undo = Merge { direction: MergeKind::Undo, of: Some(id), files, tips };
+            let undo = Merge { tips, ..Merge::of_files(MergeKind::Undo, Some(id), files) };
             let mut merged = self.merge(undo, &Changes::default(), ops).await?;
             kept.append(&mut merged.conflicts);
             let is_kept = merged.files.is_empty() && merged.commits.is_empty();
@@ -286,7 +308,8 @@ impl Host {
         let files = files.map(|change| change.file.clone()).collect();
         let tips =
             if changes.is_picked { Vec::new() } else { history::tips(&changes.branches, self.session) };
-        self.merge(Merge { direction: MergeKind::Apply, of: None, files, tips }, changes, ops).await
+        let also = self.named(&changes.only);
+        self.merge(Merge { tips, also, ..Merge::of_files(MergeKind::Apply, None, files) }, changes, ops).await
     }
 
     /// Ends an apply that was killed in the middle: only the same merge knows what lies half-way in the project.
@@ -298,7 +321,7 @@ impl Host {
         match self.kernel.journal().unfinished_apply(self.session).await? {
             None => Ok(None),
             Some(Applied { id, files, tips, .. }) => {
-                let merge = Merge { direction: MergeKind::Apply, of: Some(id), files, tips };
+                let merge = Merge { tips, ..Merge::of_files(MergeKind::Apply, Some(id), files) };
                 self.merge(merge, changes, ops).await.map(Some)
             }
         }

@@ -55,6 +55,8 @@ pub struct Walls {
     settling: tokio::sync::Mutex<()>,
     /// Held while commits are made ready and handed over, in a folder that each session has one of.
     carrying: tokio::sync::Mutex<()>,
+    /// Held from a look at what files hold until they hold something else: two names, by way of links, may lead to one file.
+    changing: tokio::sync::Mutex<()>,
 }
 
 /// What of a command's way to the network its sandbox gets, the serving of it, and what ends that.
@@ -76,6 +78,7 @@ impl Walls {
             looking: tokio::sync::Mutex::default(),
             settling: tokio::sync::Mutex::default(),
             carrying: tokio::sync::Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -118,7 +121,7 @@ impl Walls {
                     report: Report::Diff(DiffReport::default()),
                 };
             }
-            Action::Diff { .. } => return self.diff(session, &isolation, &io).await,
+            Action::Diff { also, .. } => return self.diff(session, also, &isolation, &io).await,
             Action::Change { files } => return self.change(session, files, since, &isolation, io).await,
             action => Ok(Request::Perform { action }),
         };
@@ -156,7 +159,9 @@ impl Walls {
     ) -> Outcome {
         self.look(session, isolation).await;
         let request = Request::Perform { action: Action::Change { files } };
+        let alone = self.changing.lock().await;
         let mut outcome = self.work(session, Ok(request), isolation, &io, Instant::now()).await;
+        drop(alone);
         let scanned = self.scan(session, isolation, since).await;
         if let (Report::Changed { files }, Ok(_)) = (&mut outcome.report, scanned) {
             for file in files {

@@ -59,7 +59,7 @@ pub fn card(question: &Question<'_>) -> Card {
         }
         Action::Stat { path } => draft.path("Look at", &path.0),
         Action::List { path } => draft.path("List", &path.0),
-        Action::Diff { root } => draft.path("Compare the session's changes with", &root.0),
+        Action::Diff { root, .. } => draft.path("Compare the session's changes with", &root.0),
         Action::Search { root, pattern, glob } => {
             draft.field("path", &root.0);
             draft.optional("pattern", pattern.as_deref());

@@ -240,6 +240,17 @@ pub(super) fn tell_held(printer: &Printer, changes: &Changes) {
     }
 }
 
+/// Says what git ignores of a session's changes, and how it is applied all the same.
+pub(super) fn tell_ignored(printer: &Printer, changes: &Changes, session: &str) {
+    if let Some(first) = changes.ignored.first().filter(|_| !printer.is_json()) {
+        let paths = some_of(&changes.ignored);
+        let what = format!(
+            "stays in the session, for git ignores it: {paths} (bailey sessions apply {session} {first})"
+        );
+        say(printer, Style::Dim, 0, &what);
+    }
+}
+
 fn stays(change: &Change) -> Option<String> {
     change.refused.as_ref().map(|why| format!("{} stays in the session: {why}", change.path))
 }

@@ -194,9 +194,7 @@ enum What {
 
 async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
     let Found { config, keys, info, revealed, .. } = find(home, name, false, printer).await?;
-    if what != What::Discard {
-        project::still_there(&info.workspace)?;
-    }
+    project::still_there(&info.workspace)?;
     if !matches!(what, What::Diff { .. }) {
         home.spend(info.id)?;
     }
@@ -250,11 +248,13 @@ async fn act(
                     "{HALF_APPLIED}: `bailey sessions apply {name}` ends it, `undo` takes it back"
                 ));
             }
+            one_task::tell_ignored(printer, &changes, &name);
             if red && changes.changes.is_empty() {
                 printer.note("nothing of it is Red");
             } else if changes.changes.is_empty() && changes.commits.is_empty() {
                 printer.note(match is_direct {
                     true => "this session had no walls: what it did, it did in the project itself, and nothing of that can be compared",
+                    false if !changes.ignored.is_empty() => "this session changes nothing else",
                     false => "this session changes nothing",
                 });
             }
@@ -302,6 +302,7 @@ async fn act(
     };
     one_task::tell_merged(printer, word, &merged, &format!("{again} {name}"));
     one_task::tell_held(printer, &held);
+    one_task::tell_ignored(printer, &held, &name);
     Ok(ExitCode::from(if merged.conflicts.is_empty() { exit::DONE } else { exit::CONFLICT }))
 }
 

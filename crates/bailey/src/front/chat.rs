@@ -431,7 +431,7 @@ impl Front<'_> {
             Happening::GoingOn => (chat.doing, chat.is_taken) = (Doing::Turn, true),
             Happening::End { .. } => self.rested(),
             Happening::Diff { .. } if chat.doing == Doing::Op("apply") => {}
-            Happening::Diff { diff, commits, conflicts, stays, .. } => {
+            Happening::Diff { diff, commits, conflicts, stays, ignored, .. } => {
                 if chat.leaving.is_none() {
                     if !diff.is_empty() || commits.is_empty() {
                         self.show_diff(diff);
@@ -441,6 +441,10 @@ impl Front<'_> {
                         self.note(Style::Yellow, &format!("  stays in the session: {line}"))
                     });
                     commits.iter().for_each(|line| self.note(Style::Plain, &format!("  {line}")));
+                    if !ignored.is_empty() {
+                        let text = format!("  stays, for git ignores it: {}", some_of(ignored));
+                        self.note(Style::Dim, &text);
+                    }
                 }
                 self.rested();
             }

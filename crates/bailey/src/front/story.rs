@@ -4,7 +4,7 @@ use super::{
     card::one_line,
     draw::{duration, short},
     spent::Spent,
-    text::{self, Span, cut, span},
+    text::{self, Span, cut, some_of, span},
 };
 use crate::print::{Printer, Style};
 use bailey_protocol::{Happening, SessionId, quoted};
@@ -90,6 +90,8 @@ pub(crate) struct Story {
     /// What is in the session and not in the project.
     changed: Vec<Changed>,
     compared: Compared,
+    /// What git ignores of it.
+    ignored: Vec<String>,
     /// What is in the project now.
     applied: Vec<Changed>,
     /// Commits that the project lacked, a line for each branch: what would become of them, or what became of them.
@@ -115,6 +117,7 @@ impl Default for Story {
             refused: Vec::new(),
             changed: Vec::new(),
             compared: Compared::Now,
+            ignored: Vec::new(),
             applied: Vec::new(),
             commits: Vec::new(),
             is_committed: false,
@@ -173,8 +176,9 @@ impl Story {
             Happening::Session { session, .. } => self.session = Some(*session),
             Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
             Happening::Diff { .. } if self.compared == Compared::NoLayer => {}
-            Happening::Diff { diff, files, commits, .. } => {
+            Happening::Diff { diff, files, commits, ignored, .. } => {
                 (self.changed, self.compared) = (counted(diff, files), Compared::Now);
+                self.ignored.clone_from(ignored);
                 // The commits of a branch stand indented below it.
                 let branches = commits.iter().filter(|line| !line.starts_with(' '));
                 (self.commits, self.is_committed) = (branches.cloned().collect(), !commits.is_empty());
@@ -294,6 +298,9 @@ impl Story {
             }
             Compared::Now if lines.is_empty() => lines.push(page.plain("nothing")),
             Compared::Now => {}
+        }
+        if !self.ignored.is_empty() {
+            lines.push(page.dim(&format!("stays, for git ignores it: {}", some_of(&self.ignored))));
         }
         lines
     }

@@ -2,6 +2,7 @@
 
 mod closed;
 mod hunks;
+mod ignored;
 pub(crate) mod killed;
 mod kinds;
 mod masks;
@@ -160,7 +161,8 @@ fn nothing_reaches_the_project_before_an_apply_and_an_undo_restores_all_of_it() 
     }
     assert!(diff.stdout.contains("old mode 100644\n    new mode 100750\n"), "{}", diff.stdout);
     assert!(diff.stdout.contains("is not UTF-8"), "what cannot be applied is named: {}", diff.stdout);
-    assert!(!diff.stdout.contains("target/") && !diff.stdout.contains("host.log"), "{}", diff.stdout);
+    assert!(!diff.stdout.contains("target/") && !diff.stdout.contains("+++ b/host.log"), "{}", diff.stdout);
+    assert!(diff.stdout.contains("for git ignores it: "), "{}", diff.stdout);
 
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(0), "{applied:?}");
@@ -410,11 +412,11 @@ fn a_name_that_no_merge_may_carry_does_not_hold_up_the_rest() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let session = work(&stage, "echo b >> a.txt; echo x > \"$(printf 'bell\\007')\"; echo c > c.txt");
     let diff = sessions(&stage, "diff", &session);
-    assert!(diff.stdout.contains("bell\\x07 stays in the session: control"), "{diff:?}");
+    assert!(diff.stdout.contains("bell␇ stays in the session: control"), "{diff:?}");
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(0), "{applied:?}");
     assert!(applied.stdout.contains("applied: a.txt, c.txt"), "{applied:?}");
-    assert!(applied.stdout.contains("bell\\x07 stays in the session: control"), "{applied:?}");
+    assert!(applied.stdout.contains("bell␇ stays in the session: control"), "{applied:?}");
     let left = sessions(&stage, "diff", &session);
     assert!(
         left.stdout.contains("stays in the session: control") && !left.stdout.contains("Red:"),

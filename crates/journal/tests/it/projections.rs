@@ -70,7 +70,7 @@ async fn references_are_taken_back_from_where_they_were_moved_to() {
         tip("refs/heads/x", Some("refs/bailey/1/x")),
     ];
     let begin = async |direction, of, tips: &[Tip]| {
-        let merge = Merge { direction, of, files: Vec::new(), tips: tips.to_vec() };
+        let merge = Merge { tips: tips.to_vec(), ..Merge::of_files(direction, of, Vec::new()) };
         let sealed = effect(session, Action::Merge(merge));
         let id = sealed.effect().id;
         (id, desk.begin(sealed, 0).await.unwrap().1)

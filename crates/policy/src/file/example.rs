@@ -172,7 +172,7 @@ fn action(text: &str, network: bool) -> Result<Action, String> {
         "stat" => Action::Stat { path: one()? },
         "list" => Action::List { path: one()? },
         "search" => Action::Search { root: one()?, pattern: None, glob: None },
-        "diff" => Action::Diff { root: one()? },
+        "diff" => Action::Diff { root: one()?, also: Vec::new() },
         "change" => {
             let file =
                 |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob(Vec::new())) };

@@ -66,7 +66,11 @@ fn it_finds_the_rules_around_a_thing_and_no_others() {
     assert_eq!(found(read("/home/ann/p/src/a.rs")), [0, 6]);
     assert_eq!(found(read("/home/ann/p/src/deep/a.rs")), [0, 1, 6]);
     assert_eq!(found(read("/home/ann/p/src")), [0, 6]);
-    assert_eq!(found(Action::Diff { root: WsPath("/home/ann/p/src".into()) }), [0, 1, 6], "a tree");
+    assert_eq!(
+        found(Action::Diff { root: WsPath("/home/ann/p/src".into()), also: Vec::new() }),
+        [0, 1, 6],
+        "a tree"
+    );
     assert_eq!(found(read("/etc/passwd")), [2, 6]);
     assert_eq!(found(read("/home/ann/.cache/a")), [3, 6]);
     assert_eq!(found(read("/srv/a")), [6]);

@@ -28,12 +28,7 @@ fn content_is_limited_in_total() {
 fn paths_are_limited_in_number() {
     let merge = |count: usize| {
         let file = |i| MergeFile::whole(WsPath(format!("/a/{i}")), None, None);
-        check(&Action::Merge(Merge {
-            direction: MergeKind::Apply,
-            of: None,
-            files: (0..count).map(file).collect(),
-            tips: Vec::new(),
-        }))
+        check(&Action::Merge(Merge::of_files(MergeKind::Apply, None, (0..count).map(file).collect())))
     };
     assert_eq!(merge(PATHS_MAX), Ok(()));
     assert_eq!(merge(PATHS_MAX + 1), Err(format!("{} paths: at most {PATHS_MAX}", PATHS_MAX + 1)));
@@ -43,7 +38,7 @@ fn paths_are_limited_in_number() {
 fn only_branches_move_with_a_merge() {
     let tip = |name: &str, new: &str| Tip { name: name.into(), old: None, new: new.into(), aside: None };
     let merge = |tips: Vec<Tip>| {
-        check(&Action::Merge(Merge { direction: MergeKind::Apply, of: None, files: Vec::new(), tips }))
+        check(&Action::Merge(Merge { tips, ..Merge::of_files(MergeKind::Apply, None, Vec::new()) }))
     };
     let id = "a".repeat(40);
     assert_eq!(merge(vec![tip("refs/heads/main", &id)]), Ok(()), "the control");

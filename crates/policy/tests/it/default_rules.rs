@@ -17,7 +17,7 @@ fn stat(path: &str) -> Action {
 }
 
 fn diff(root: &str) -> Action {
-    Action::Diff { root: root.into() }
+    Action::Diff { root: root.into(), also: Vec::new() }
 }
 
 fn exec_in(cwd: &str) -> Action {

@@ -28,7 +28,7 @@ fn things(case: &Case) -> Vec<Thing<'_>> {
         Action::Read { path } | Action::Stat { path } | Action::List { path } => {
             vec![thing(Some(&path.0), false, None)]
         }
-        Action::Search { root, .. } | Action::Diff { root } => vec![thing(Some(&root.0), true, None)],
+        Action::Search { root, .. } | Action::Diff { root, .. } => vec![thing(Some(&root.0), true, None)],
         Action::Change { files } => {
             let size = |blob: &bailey_protocol::Blob| blob.0.len() as u64;
             files

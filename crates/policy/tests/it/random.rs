@@ -287,7 +287,7 @@ impl Draw {
             0 => read(self.pick(PATHS)),
             9 => Action::Stat { path: self.pick(PATHS).into() },
             10 => Action::List { path: self.pick(PATHS).into() },
-            11 => Action::Diff { root: self.pick(PATHS).into() },
+            11 => Action::Diff { root: self.pick(PATHS).into(), also: Vec::new() },
             1 => search(self.pick(PATHS)),
             2 => {
                 let size = self.below(4);

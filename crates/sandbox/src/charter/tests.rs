@@ -124,7 +124,7 @@ fn git_looks_at_commits_where_nothing_of_the_project_is_writable_and_there_is_no
     for (folder, is_own) in [("/home/u/.bailey/sessions/1/bases", true), ("/work/p", false)] {
         let bases = Some(Keep { folder: folder.into(), masks: Vec::new() });
         let (upper, project) = (upper.into(), "/work/p".into());
-        let task = Task::Work(Request::Diff { upper, project, is_copy: false, bases });
+        let task = Task::Work(Request::Diff { upper, project, is_copy: false, also: Vec::new(), bases });
         assert_eq!(is_granted(View::Layers, &job(task)), is_own, "{folder}");
     }
 }

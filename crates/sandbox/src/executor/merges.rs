@@ -4,7 +4,7 @@ use super::Walls;
 use crate::{commits::Commits, config::Shape, worker::Request};
 use bailey_kernel::Io;
 use bailey_protocol::{
-    Action, DiffReport, EffectId, Isolation, Merge, MergeKind, Outcome, Report, SessionId, Status,
+    Action, DiffReport, EffectId, Isolation, Merge, MergeKind, Outcome, Report, SessionId, Status, WsPath,
 };
 use std::time::Instant;
 
@@ -19,6 +19,7 @@ impl Walls {
     ) -> Outcome {
         let of_copy = self.of_copy(session);
         merge.files.iter_mut().for_each(|file| of_copy.name_inward(&mut file.path));
+        merge.also.iter_mut().for_each(|path| of_copy.name_inward(path));
         let (direction, paths) =
             (merge.direction, merge.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>());
         let begin = Instant::now();
@@ -58,12 +59,20 @@ impl Walls {
         outcome
     }
 
-    pub(super) async fn diff(&self, session: SessionId, isolation: &Isolation, io: &Io) -> Outcome {
+    pub(super) async fn diff(
+        &self,
+        session: SessionId,
+        also: Vec<WsPath>,
+        isolation: &Isolation,
+        io: &Io,
+    ) -> Outcome {
         let begin = Instant::now();
+        let also = self.of_copy(session).inward(also);
         let request = self.native.yard(session).map(|yard| Request::Diff {
             is_copy: self.native.shape(session) == Shape::Copied,
             upper: yard.upper().display().to_string(),
             project: yard.project.display().to_string(),
+            also,
             bases: self.native.bases(session, yard),
         });
         let mut outcome = self.work(session, request, isolation, io, begin).await;
@@ -71,7 +80,8 @@ impl Walls {
             let _alone = self.carrying.lock().await;
             Commits { native: &self.native, session, cancel: &io.cancel }.compare(report).await;
             let of_copy = self.of_copy(session);
-            report.files.iter_mut().for_each(|file| of_copy.name_outward(&mut file.path));
+            let paths = report.files.iter_mut().map(|file| &mut file.path).chain(&mut report.ignored);
+            paths.for_each(|path| of_copy.name_outward(path));
         }
         outcome
     }

@@ -28,7 +28,7 @@ pub fn may_hold_changes(folder: &Path, project: &Path) -> bool {
         return false;
     }
     let (Some(upper), Some(project)) = (upper.to_str(), project.to_str()) else { return true };
-    let survey = Layer::open(upper, project).map(|layer| layer.survey());
+    let survey = Layer::open(upper, project).map(|layer| layer.survey(&[]));
     survey.map_or(true, |survey| !survey.entries.is_empty() || !survey.held.is_empty() || survey.cut)
 }
 
@@ -47,7 +47,7 @@ pub(super) fn scan(
     let mut bases = bases.and_then(|keep| Bases::open(keep).ok());
     let known: BTreeSet<&str> = known.iter().map(|path| path.0.as_str()).collect();
     let mut touched = Vec::new();
-    let survey = layer.survey();
+    let survey = layer.survey(&[]);
     let is_holding = !survey.held.is_empty() || survey.commits;
     for (at, entry) in survey.entries {
         let path = layer.project.absolute(&at);
@@ -79,15 +79,18 @@ pub(super) fn scan(
 }
 
 /// Everything that the session changed, with contents as far as they fit, and everything that stays in the
-/// layer although nothing ignores it. `is_copy`: the layer's files are links to those of a copy.
+/// layer although nothing ignores it. `is_copy`: the layer's files are links to those of a copy. `also`: what is looked at although git
+/// ignores it.
 pub(super) fn diff(
     upper: &str,
     project: &str,
     is_copy: bool,
+    also: &[WsPath],
     bases: Option<&Keep>,
 ) -> Result<DiffReport, Error> {
     let layer = Layer::open(upper, project)?;
-    let survey = layer.survey();
+    let also: Vec<&str> = also.iter().filter_map(|path| path.relative_to(project)).collect();
+    let survey = layer.survey(&also);
     let bases = bases.and_then(|keep| Bases::open(keep).ok());
     let mut reporter = Reporter { layer: &layer, is_copy, bases, left: CONTENTS_MAX, files: Vec::new() };
     if survey.cut {
@@ -112,7 +115,8 @@ pub(super) fn diff(
         }
     }
     reporter.files.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(DiffReport { files: reporter.files, ..DiffReport::default() })
+    let ignored = survey.ignored.iter().map(|at| WsPath(layer.project.absolute(at))).collect();
+    Ok(DiffReport { files: reporter.files, ignored, ..DiffReport::default() })
 }
 
 fn touch(project: &Root, at: &str, path: WsPath, since: i128) -> Touched {

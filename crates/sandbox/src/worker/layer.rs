@@ -24,6 +24,8 @@ use std::rc::Rc;
 
 /// Entries looked at in one survey.
 const VISITS_MAX: usize = 200_000;
+/// Ignored paths that are named.
+const IGNORED_MAX: usize = 1_000;
 /// Names that the worker itself uses beside the files it writes.
 const OWN_NAMES: [&str; 2] = [".bailey-merge-", ".bailey-change-"];
 /// Of what stays of a repository so many are named.
@@ -102,6 +104,8 @@ pub(super) struct Survey {
     pub(super) commits: bool,
     /// Whether the limit of entries cut the survey.
     pub(super) cut: bool,
+    /// What git ignores of it, each as high in the tree as all of it is ignored: the first of them.
+    pub(super) ignored: Vec<String>,
 }
 
 /// A path that the layer created, changed or deleted.
@@ -120,18 +124,19 @@ impl Layer {
         Ok(Self { upper: Root::open(upper)?, project: Root::of_project(project)? })
     }
 
-    /// Walks the layer once.
-    pub(super) fn survey(&self) -> Survey {
+    /// Walks the layer once. What git ignores is passed over, but for what is `wanted` all the same: paths, with what lies beneath them.
+    pub(super) fn survey(&self, wanted: &[&str]) -> Survey {
         let mut survey = Survey::default();
         let rules = Ignores::of_repository(&self.project).unwrap_or_else(|Unusable(why)| {
             survey.held.push((".git/info/exclude".into(), format!("{why}{UNKNOWN}")));
             Ignores::of_anything()
         });
-        let root = Pending { at: String::new(), view: View::Merged, ignored: false, rules };
+        let root = Pending { at: String::new(), view: View::Merged, ignored: false, taken: false, rules };
         let mut walk = Walk {
             layer: self,
             tracked: Tracked::of(&self.project),
             survey,
+            wanted: wanted.iter().map(|at| (*at).to_owned()).collect(),
             kept: Vec::new(),
             visits: 0,
             pending: vec![root],
@@ -209,6 +214,8 @@ struct Pending {
     view: View,
     /// Whether it lies in an ignored directory.
     ignored: bool,
+    /// Whether all of it is taken although git ignores it.
+    taken: bool,
     rules: Rc<Ignores>,
 }
 
@@ -224,6 +231,8 @@ struct Walk<'a> {
     layer: &'a Layer,
     tracked: Tracked,
     survey: Survey,
+    /// Paths that are taken although git ignores them.
+    wanted: BTreeSet<String>,
     /// Paths of the project that stay although the layer removed a directory above them.
     kept: Vec<String>,
     visits: usize,
@@ -343,7 +352,11 @@ impl Walk<'_> {
             Node::Held(_) | Node::Leaf(_) => false,
         };
         let ignored = here.ignored || here.rules.ignored(at, is_dir);
-        if ignored && !self.is_tracked(at, is_dir, held) {
+        if ignored && !self.is_tracked(at, is_dir, held) && !self.is_wanted(here, at) {
+            let is_change = !(matches!(node, Node::Whiteout) && project.is_none());
+            if is_change && !here.ignored && self.survey.ignored.len() < IGNORED_MAX {
+                self.survey.ignored.push(at.into());
+            }
             return;
         }
         if mounted {
@@ -456,8 +469,16 @@ impl Walk<'_> {
         if is_dir { self.tracked.below(at, held) } else { self.tracked.file(at, held) }
     }
 
+    /// Whether an ignored path is taken all the same: it is wanted, or what it lies in is, or what lies in it.
+    fn is_wanted(&self, here: &Pending, at: &str) -> bool {
+        let below = format!("{at}/");
+        let first = || self.wanted.range(below.clone()..).next();
+        here.taken || self.wanted.contains(at) || first().is_some_and(|first| first.starts_with(&below))
+    }
+
     fn descend(&mut self, here: &Pending, at: &str, view: View, ignored: bool) {
-        self.pending.push(Pending { at: at.into(), view, ignored, rules: Rc::clone(&here.rules) });
+        let taken = ignored && (here.taken || self.wanted.contains(at));
+        self.pending.push(Pending { at: at.into(), view, ignored, taken, rules: Rc::clone(&here.rules) });
     }
 
     fn hold(&mut self, at: &str, why: impl Into<String>) {

@@ -106,6 +106,9 @@ pub enum Request {
         project: String,
         /// Whether each file of the layer is a link to one in a copy of the project, as `Settle` lays it out.
         is_copy: bool,
+        /// Paths that are compared although git ignores them.
+        #[serde(default)]
+        also: Vec<WsPath>,
         /// Where base texts are kept.
         #[serde(default)]
         bases: Option<Keep>,
@@ -279,8 +282,8 @@ fn run_but(request: Request, unseen: Unseen<'_>) -> Reply {
             diff::scan(&upper, &project, &known, since, bases.as_ref())
                 .and_then(|(touched, is_holding)| scanned(touched, is_holding, &project, outside))
         }
-        Request::Diff { upper, project, is_copy, bases } => {
-            diff::diff(&upper, &project, is_copy, bases.as_ref()).map(Reply::Diff)
+        Request::Diff { upper, project, is_copy, also, bases } => {
+            diff::diff(&upper, &project, is_copy, &also, bases.as_ref()).map(Reply::Diff)
         }
         Request::References { project, upper } => {
             references::of(&project, upper.as_deref()).map(Reply::References)

@@ -17,7 +17,7 @@ pub(super) fn resolve(mut action: Action, workspace: &str) -> Result<Action, Err
     let canonical = |path: &mut WsPath| canonical(&path.0, workspace).map(|found| *path = WsPath(found));
     match &mut action {
         Action::Read { path } | Action::Stat { path } | Action::List { path } => canonical(path)?,
-        Action::Search { root, .. } | Action::Diff { root } => canonical(root)?,
+        Action::Search { root, .. } | Action::Diff { root, .. } => canonical(root)?,
         Action::Change { files } => files.iter_mut().try_for_each(|file| canonical(&mut file.path))?,
         Action::Exec(command) => {
             canonical(&mut command.cwd)?;

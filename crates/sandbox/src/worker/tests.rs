@@ -41,9 +41,16 @@ fn what_was_not_looked_at_is_not_taken() {
         carried: None,
         bases: None,
     };
-    for other in
-        [merge, Request::Diff { upper: text("/u"), project: text("/p"), is_copy: false, bases: None }]
-    {
+    for other in [
+        merge,
+        Request::Diff {
+            upper: text("/u"),
+            project: text("/p"),
+            is_copy: false,
+            also: Vec::new(),
+            bases: None,
+        },
+    ] {
         let (done, replies) = served(names(), &lines(&[other]));
         assert_eq!((done.unwrap_err().kind(), replies), (io::ErrorKind::InvalidData, 1));
     }

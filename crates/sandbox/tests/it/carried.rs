@@ -84,7 +84,9 @@ impl Worked {
     async fn diff(&self) -> Vec<FileDiff> {
         let (upper, project) = (text(&self.house.folder.join("upper")), text(&self.house.project));
         let is_copy = self.shape == Shape::Copied;
-        match work(&self.house, Request::Diff { upper, project, is_copy, bases: None }).await {
+        match work(&self.house, Request::Diff { upper, project, is_copy, also: Vec::new(), bases: None })
+            .await
+        {
             Reply::Diff(DiffReport { files, .. }) => files,
             other => panic!("no diff: {other:?}"),
         }

@@ -432,7 +432,7 @@ impl Kept {
 
     async fn diff(&self) -> Vec<FileDiff> {
         let root = WsPath(self.house.project.display().to_string());
-        match self.act(Action::Diff { root }).await {
+        match self.act(Action::Diff { root, also: Vec::new() }).await {
             Report::Diff(report) => report.files,
             other => panic!("no diff: {other:?}"),
         }

@@ -55,6 +55,7 @@ impl House {
             is_copy: false,
             upper: upper.display().to_string(),
             project: project.display().to_string(),
+            also: Vec::new(),
             bases: None,
         };
         let Reply::Diff(diff) = self.work(request).await.unwrap() else { panic!("no diff") };

@@ -21,9 +21,13 @@ fn scan(ground: &Ground) {
 /// The differences with the kept text of each, as a diff tells them.
 fn bases(ground: &Ground) -> BTreeMap<String, Option<String>> {
     let (upper, project) = (ground.text("upper"), ground.text("project"));
-    let Reply::Diff(report) =
-        run(Request::Diff { upper, project: project.clone(), is_copy: false, bases: keep(ground) })
-    else {
+    let Reply::Diff(report) = run(Request::Diff {
+        upper,
+        project: project.clone(),
+        is_copy: false,
+        also: Vec::new(),
+        bases: keep(ground),
+    }) else {
         panic!()
     };
     let base = |file: &FileDiff| {

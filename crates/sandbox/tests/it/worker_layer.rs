@@ -11,6 +11,7 @@ fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
         is_copy: false,
         upper: ground.text("upper"),
         project: ground.text("project"),
+        also: Vec::new(),
         bases: None,
     }) {
         Reply::Diff(report) => report.files,

@@ -25,6 +25,7 @@ pub(super) fn all(ground: &Ground) -> Vec<MergeFile> {
         upper: ground.text("upper"),
         project: ground.text("project"),
         is_copy: false,
+        also: Vec::new(),
         bases: None,
     }) else {
         panic!()

@@ -58,7 +58,7 @@ impl Scene {
 
     fn diff(&self) -> Vec<FileDiff> {
         self.settle();
-        diff(&self.text("upper"), &self.text("project"), true, None).unwrap().files
+        diff(&self.text("upper"), &self.text("project"), true, &[], None).unwrap().files
     }
 
     /// What a diff tells: each path with `+`, `-` or `~`, and with `!` where it stays.

@@ -9,7 +9,7 @@ use crate::worker::beneath::Root;
 use crate::worker::error::{Error, errno};
 use crate::worker::layer::Layer;
 use crate::worker::state::{Seen, Unreadable, copy, open_file, seen};
-use bailey_protocol::{Blob, Digest, FileKind, MergeFile};
+use bailey_protocol::{Blob, Digest, FileKind, Merge, MergeFile};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -78,9 +78,10 @@ impl Backup {
         disk: &Disk,
         path: &str,
         layer: &Layer,
-        files: &[MergeFile],
+        merge: &Merge,
         paths: &[&str],
     ) -> Result<Self, Error> {
+        let files = merge.files.as_slice();
         make_folder(disk, path)?;
         let dir = Root::open(path)?.dir("").map_err(Error::system("open", path))?;
         let tag = tag(path);
@@ -90,7 +91,8 @@ impl Backup {
         }
         let project = &layer.project;
         // Whatever the request says, what must stay in the layer is not prepared.
-        let may_leave = layer.survey().entries;
+        let also: Vec<&str> = merge.also.iter().filter_map(|path| path.relative_to(project.path())).collect();
+        let may_leave = layer.survey(&also).entries;
         let named: BTreeSet<&str> = paths.iter().copied().collect();
         let mut there = HashSet::new();
         let mut records = BTreeMap::new();

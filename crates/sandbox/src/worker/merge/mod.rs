@@ -107,7 +107,7 @@ fn run(
         MergeKind::Discard => return discard::discard(disk, &Root::open(upper)?, &merge.files),
         MergeKind::Apply => {
             let layer = Layer { upper: Root::open(upper)?, project };
-            let backup = Backup::prepare(disk, backup, &layer, &merge.files, &paths)?;
+            let backup = Backup::prepare(disk, backup, &layer, merge, &paths)?;
             Applying { disk, layer, backup }.all(&merge.files, &paths)
         }
         MergeKind::Undo => match Backup::open(backup)? {

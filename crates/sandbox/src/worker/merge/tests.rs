@@ -80,7 +80,7 @@ impl Yard {
         fs::create_dir(dir.path().join("upper")).unwrap();
         before(&dir.path().join("project"));
         layer(&dir.path().join("upper"));
-        let report = diff::diff(&text(&dir, "upper"), &text(&dir, "project"), false, None).unwrap();
+        let report = diff::diff(&text(&dir, "upper"), &text(&dir, "project"), false, &[], None).unwrap();
         let files = report.files.iter().map(|file| {
             assert_eq!(file.refused, None, "{:?}", file.path);
             let state =
@@ -206,7 +206,8 @@ fn the_rest_of_a_file_is_left_to_another_apply() {
     let old = yard.snapshot();
     yard.whole(MergeKind::Apply);
     let left = |yard: &Yard| {
-        let report = diff::diff(&text(&yard.dir, "upper"), &text(&yard.dir, "project"), false, None).unwrap();
+        let report =
+            diff::diff(&text(&yard.dir, "upper"), &text(&yard.dir, "project"), false, &[], None).unwrap();
         report.files
     };
     let files = left(&yard);
