@@ -565,8 +565,10 @@ fn what_goes_out_after_an_early_answer_is_the_same_effects() {
             while reader.read_line(&mut line).unwrap() > 2 {
                 line.clear();
             }
-            (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
-            std::io::copy(&mut reader, &mut std::io::sink()).ok();
+            // The answer begins now, and ends when all has come: its command would end, and the rest with it.
+            (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n").unwrap();
+            std::io::copy(&mut (&mut reader).take(LENGTH as u64), &mut std::io::sink()).ok();
+            (&stream).write_all(b"ok").ok();
         }
     });
     let stage = stage(&[format!("http://{address}")], &allow(&address.to_string(), ""));
