@@ -47,18 +47,12 @@ fn of_others(root: &Path) -> Option<String> {
             word(root)
         ));
     }
-    let named: Vec<String> = others.iter().take(NAMED_MAX).map(|(path, _)| name(root, path)).collect();
-    let more = match others.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let (belong, them) = if others.len() == 1 { ("belongs", "it") } else { ("belong", "them") };
-    let words: Vec<String> = others.iter().take(NAMED_MAX).map(|(path, _)| word(path)).collect();
+    let paths: Vec<&Path> = others.iter().map(|(path, _)| path.as_path()).collect();
+    let (named, words) = (listed(root, &paths), words(&paths));
     Some(format!(
-        "{}{more} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. Unless a program needs {them} \
-         so, make {them} yours: sudo chown -R {me} {}",
-        named.join(", "),
-        words.join(" ")
+        "{named} {belong} to user {owner}, not {me}: no command inside the walls can change {them}. Unless a program needs {them} \
+         so, make {them} yours: sudo chown -R {me} {words}"
     ))
 }
 
@@ -74,19 +68,28 @@ fn of_other_groups(root: &Path) -> Option<String> {
     let owned = paths.filter_map(|path| fs::symlink_metadata(&path).ok().map(|about| (path, about)));
     let others: Vec<PathBuf> =
         owned.filter(|(_, about)| about.uid() == me && about.gid() != group).map(|(path, _)| path).collect();
-    let named: Vec<String> = others.iter().take(NAMED_MAX).map(|path| name(root, path)).collect();
-    named.first()?;
-    let more = match others.len().saturating_sub(NAMED_MAX) {
+    let paths: Vec<&Path> = others.iter().map(PathBuf::as_path).collect();
+    paths.first()?;
+    let (named, words) = (listed(root, &paths), words(&paths));
+    Some(format!(
+        "{named}: of another group than {group}, in which nobody inside the walls is, so that no command can change what belongs to \
+         it. Unless it is shared so: chgrp -R {group} {words}"
+    ))
+}
+
+/// The first of these by their names, and how many there are besides.
+fn listed(root: &Path, paths: &[&Path]) -> String {
+    let named: Vec<String> = paths.iter().take(NAMED_MAX).map(|path| name(root, path)).collect();
+    let more = match paths.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let words: Vec<String> = others.iter().take(NAMED_MAX).map(|path| word(path)).collect();
-    Some(format!(
-        "{}{more}: of another group than {group}, in which nobody inside the walls is, so that no command can change what belongs to \
-         it. Unless it is shared so: chgrp -R {group} {}",
-        named.join(", "),
-        words.join(" ")
-    ))
+    named.join(", ") + &more
+}
+
+/// The same ones as words of a shell.
+fn words(paths: &[&Path]) -> String {
+    paths.iter().take(NAMED_MAX).map(|path| word(path)).collect::<Vec<_>>().join(" ")
 }
 
 /// A path as one word of a shell: whoever made an archive named its directory, and the line is pasted, with `sudo`.

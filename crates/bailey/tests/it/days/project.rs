@@ -108,6 +108,24 @@ fn files_of_another_user_are_named_before_the_command_starts() {
 }
 
 #[test]
+fn files_of_another_group_are_named_with_what_mends_it() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        println!("SKIPPED: only root can give a file to any group");
+        return;
+    }
+    let stage = Stage::new(&[("a.txt", "one\n"), ("b.txt", "one\n")]);
+    let write = ["sandbox", "run", "--", "sh", "-c", "echo two >> a.txt && cat a.txt"];
+    chown(stage.project().join("a.txt"), None, Some(54_321)).unwrap();
+    let ended = stage.ran(&write);
+    assert!(ended.code != Some(0) && ended.stderr.contains("`a.txt`: of another group than 0"), "{ended:?}");
+    assert!(ended.stderr.replace('\n', " ").contains("chgrp -R 0 /"), "{ended:?}");
+    chown(stage.project().join("a.txt"), None, Some(0)).unwrap();
+    let mended = stage.ran(&write);
+    assert_eq!((mended.code, mended.stdout.as_str()), (Some(0), "one\ntwo\n"), "{mended:?}");
+    assert!(!mended.stderr.contains("chgrp"), "{mended:?}");
+}
+
+#[test]
 fn directories_of_others_stop_nothing_and_show_nothing() {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         println!("SKIPPED: only root can give a directory away");
