@@ -501,6 +501,24 @@ fn the_first_commit_of_a_repository_arrives_and_goes_again() {
 }
 
 #[test]
+fn commits_arrive_where_gits_index_is_split() {
+    let stage = Stage::new(&[("a.txt", "a\n"), ("gone.txt", "gone\n"), ("other.txt", "other\n")]);
+    stage.git(&["config", "core.splitIndex", "true"]);
+    stage.git(&["update-index", "--split-index"]);
+    let session = session(&stage, TWO);
+    stage.write("other.txt", "staged\n");
+    stage.git(&["add", "other.txt"]);
+    let (start, before) = (tip(&stage, "main"), status(&stage));
+    let applied = sessions(&stage, "apply", &session);
+    assert!(applied.code == Some(0) && applied.stdout.contains("applied: `main` is at "), "{applied:?}");
+    assert_eq!(status(&stage), before);
+    stage.git(&["fsck", "--strict"]);
+    let undone = sessions(&stage, "undo", &session);
+    assert!(undone.stdout.contains("`main` is back at"), "{undone:?}");
+    assert_eq!((tip(&stage, "main"), status(&stage)), (start, before));
+}
+
+#[test]
 fn what_git_tracks_no_longer_stays_and_its_branch_moves() {
     let stage = Stage::new(&[("a.txt", "a\n"), ("build/x.o", "object\n")]);
     let untrack =

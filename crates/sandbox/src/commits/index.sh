@@ -23,9 +23,13 @@ if [ "$5" = index ]; then
     if [ -f "$1/.git/index" ]; then
         cp -- "$1/.git/index" clean/base
         cp -- clean/base clean/next
+        # Of one that is split the most lies beside it (core.splitIndex). What is made of it is whole.
+        for shared in "$1"/.git/sharedindex.*; do
+            if [ -f "$shared" ]; then cp -- "$shared" clean/; fi
+        done
     fi
     # One that does not fit is none.
-    GIT_INDEX_FILE=clean/next own read-tree -i -m "$from" "$to"
+    GIT_INDEX_FILE=clean/next own -c core.splitIndex=false read-tree -i -m "$from" "$to"
     mv -- clean/next clean/index
 fi
 own diff-tree -r -z --raw --no-abbrev --no-renames "$from" "$to" >clean/paths
