@@ -42,7 +42,7 @@ fn touches(path: &WsPath, claims: &Claims) -> bool {
 
 fn absolute(claims: &Claims, workspace: &str) -> Claims {
     let clean = |paths: &[WsPath]| paths.iter().map(|path| clean(path, workspace)).collect();
-    Claims { reads: clean(&claims.reads), writes: clean(&claims.writes), everything: claims.everything }
+    Claims { reads: clean(&claims.reads), writes: clean(&claims.writes), ..*claims }
 }
 
 /// Joins to the workspace and takes `.` and `..` out, by the letter: symlinks are resolved later, inside the walls,

@@ -12,12 +12,16 @@ use crate::{
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{
-    Action, ApprovalId, Cost, EffectId, Enforced, Happening, Labels, Secrecy, Seq, Status, ToolCall,
+    Action, ApprovalId, Cost, Digest, EffectId, Enforced, FileChange, Happening, Labels, Report, Secrecy,
+    Seq, Status, ToolCall, WsPath,
 };
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::PoisonError};
 
 /// How often a tool may ask for something to read before it acts.
 const PLANS_MAX: usize = 8;
+
+/// Files of which is kept what conversations last saw of them; beyond them it is forgotten.
+const SHOWN_FILES_MAX: usize = 10_000;
 
 /// What a call came to.
 #[derive(Debug)]
@@ -95,6 +99,7 @@ impl Kernel {
                 self.plan(scope, &because, tool, call, seen, needed).await
             }
             Came::Finished(finished) => {
+                self.learn(scope, &action, &finished.output);
                 let labels = brought(&action, finished.seq).join(because.labels());
                 self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(Step::Done)
             }
@@ -188,9 +193,18 @@ impl Kernel {
         action: Action,
         seen: Vec<Output>,
     ) -> Result<Step, Refused> {
+        if tool::claims(tool, call).whole
+            && let Some(path) = self.changed_since(scope, &action)
+        {
+            let text = format!(
+                "`{path}` is not what you last saw of it: somebody changed it since. Read it again, and write what is to stand there"
+            );
+            return self.answer_call(scope, because, call, &text).await.map(Step::Done);
+        }
         let asked = asked(because, Purpose::Act, false, action.clone(), call);
         match self.effect(scope, asked, call, &seen).await? {
             Came::Finished(finished) => {
+                self.learn(scope, &action, &finished.output);
                 let labels = brought(&action, finished.seq).join(because.labels());
                 self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(Step::Done)
             }
@@ -202,6 +216,40 @@ impl Kernel {
                 Ok(Step::Waiting(id))
             }
         }
+    }
+
+    /// Keeps what a conversation was shown of a file, or made of it. A file that its command changed, it has not seen.
+    fn learn(&self, scope: &Scope, action: &Action, output: &Output) {
+        let mut shown = self.inner.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.len() > SHOWN_FILES_MAX {
+            shown.clear();
+        }
+        let mut keep = |path: &WsPath, digest: Option<Digest>| {
+            let key = (scope.conversation(), path.clone());
+            match digest {
+                Some(digest) => shown.insert(key, digest),
+                None => shown.remove(&key),
+            };
+        };
+        match (action, output.report()) {
+            (Action::Read { path }, Report::File(file)) => keep(path, file.digest),
+            (Action::Read { path }, _) => keep(path, None),
+            (Action::Change { files }, Report::Changed { files: changed }) => {
+                files.iter().zip(changed).for_each(|(file, changed)| keep(&file.path, changed.new));
+            }
+            _ => {}
+        }
+    }
+
+    /// The first file of a change that is not what the conversation last saw of it.
+    fn changed_since<'a>(&self, scope: &Scope, action: &'a Action) -> Option<&'a WsPath> {
+        let Action::Change { files } = action else { return None };
+        let shown = self.inner.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_another = |file: &&FileChange| {
+            let last = shown.get(&(scope.conversation(), file.path.clone()));
+            file.base.is_some() && last.is_some() && last != file.base.as_ref()
+        };
+        files.iter().find(is_another).map(|file| &file.path)
     }
 
     async fn effect(

@@ -94,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) hits: tokio::sync::Mutex<()>,
     /// The questions whose answer front ends know.
     pub(crate) told: Mutex<HashSet<ApprovalId>>,
+    /// What each conversation last saw or wrote of files, by the names that it used.
+    pub(crate) last_seen: Mutex<HashMap<(SessionId, WsPath), Digest>>,
 }
 
 impl fmt::Debug for Kernel {
@@ -128,6 +130,7 @@ impl Kernel {
             answered: Notify::new(),
             hits: tokio::sync::Mutex::default(),
             told: Mutex::default(),
+            last_seen: Mutex::default(),
         };
         let kernel = Self { inner: Arc::new(inner) };
         Ok((kernel.clone(), Registrar { kernel }))

@@ -15,6 +15,8 @@ pub struct Claims {
     pub writes: Vec<WsPath>,
     /// It may write anything: an undeclared command.
     pub everything: bool,
+    /// Whether what it writes stands in the place of all that is there, whatever that is.
+    pub whole: bool,
 }
 
 /// What a call comes to.

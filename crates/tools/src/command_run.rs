@@ -88,7 +88,7 @@ impl Typed for CommandRun {
         let paths = |paths: &[String]| paths.iter().map(|path| WsPath(path.clone())).collect();
         let Some(writes) = &args.writes else { return Claims { everything: true, ..Claims::default() } };
         let reads = args.reads.as_deref().map_or_else(|| vec![self.0.root()], paths);
-        Claims { reads, writes: paths(writes), everything: false }
+        Claims { reads, writes: paths(writes), ..Claims::default() }
     }
 
     fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {

@@ -31,8 +31,8 @@ impl Typed for FsWrite {
             aliases: vec!["write_file".into()],
             summary: "Create a file or replace its whole content.".into(),
             description:
-                "Missing directories are made. Prefer fs.edit for a part of a file. Like every change, it \
-                          stays in the session's own layer until the human applies it."
+                "Missing directories are made. Prefer fs.edit for a part of a file. What changed since you last read \
+                          it is not written over. Like every change, it stays in the session's own layer until the human applies it."
                     .into(),
             schema: json!({
                 "type": "object",
@@ -46,7 +46,7 @@ impl Typed for FsWrite {
     }
 
     fn claims(&self, args: &Args) -> Claims {
-        writes(&args.path)
+        Claims { whole: true, ..writes(&args.path) }
     }
 
     fn plan(&self, args: &Args, seen: &[Output]) -> Result<Plan, String> {

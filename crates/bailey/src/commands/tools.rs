@@ -74,7 +74,7 @@ fn show(toolbox: &Toolbox, spec: &ToolSpec, printer: &Printer) -> Result<()> {
 fn touches(toolbox: &Toolbox, spec: &ToolSpec) -> String {
     let arguments = sample(&spec.schema, "").to_string();
     let call = ToolCall { id: CallId("sample".into()), name: spec.name.clone(), arguments };
-    let Claims { reads, writes, everything } =
+    let Claims { reads, writes, everything, .. } =
         toolbox.find(&spec.name).map(|tool| tool.claims(&call)).unwrap_or_default();
     if everything {
         return "may write anything in the workspace's layer, so it runs alone".into();

@@ -136,7 +136,7 @@ fn claims_follow_the_paths() {
         (
             "command.run",
             json!({"command": "cp a b", "reads": ["a"], "writes": ["b"]}),
-            Claims { reads: vec!["a".into()], writes: vec!["b".into()], everything: false },
+            Claims { reads: vec!["a".into()], writes: vec!["b".into()], ..Claims::default() },
         ),
         ("git.run", json!({"args": ["status", "--short"]}), reads("/w")),
         ("git.run", json!({"args": ["log", "--oneline", "-3"]}), reads("/w")),

@@ -22,7 +22,7 @@ const EDIT: &str = "sed -i s/^3$/three/ a.txt";
 struct Running {
     stage: Stage,
     child: Child,
-    _model: ModelServer,
+    model: ModelServer,
 }
 
 impl Running {
@@ -31,7 +31,7 @@ impl Running {
         let model = stage.model(script);
         let task = ["--json", "run", "--model", "test/model", "--approve", "never", "do it"];
         let child = stage.bailey(&task).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Self { stage, child, _model: model }
+        Self { stage, child, model }
     }
 
     /// Where the session's commands see `/tmp`.
@@ -57,7 +57,7 @@ impl Running {
 
     /// The task ends; its change is of the old text, so it is named, and the user's line stays.
     fn keeps_what_the_user_wrote(self) {
-        let Self { stage, child, _model } = self;
+        let Self { stage, child, model: _model } = self;
         let ran = Ran::of(child.wait_with_output().unwrap());
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let session = newest(&stage);
@@ -119,4 +119,38 @@ fn a_command_that_begins_beside_another_does_not_undo_the_users_line() {
     running.edit();
     running.say("free");
     running.keeps_what_the_user_wrote();
+}
+
+/// A whole file that a model writes of what it read does not take the user's line away.
+#[test]
+fn a_whole_file_is_not_written_over_what_the_model_has_not_seen() {
+    let gate = Gate::default();
+    let write = |id, text: &str| (id, "fs_write", json!({ "path": "a.txt", "content": text }));
+    let read = |id| (id, "fs_read", json!({ "path": "a.txt" }));
+    let whole = "one\n2\nthree\n";
+    let running = Running::new(vec![
+        Reply::calls([read("c1")]),
+        Reply::Held(gate.clone(), Message::calls([write("c2", SESSION)])),
+        Reply::calls([read("c3")]),
+        Reply::calls([write("c4", whole)]),
+        // The control: what it wrote itself, it has seen.
+        Reply::calls([write("c5", &format!("{whole}four\n"))]),
+        Reply::text("done"),
+    ]);
+    running.model.wait_for(2);
+    running.edit();
+    gate.open();
+    let ran = Ran::of(running.child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests: Vec<String> =
+        running.model.requests().iter().map(|request| request.json().to_string()).collect();
+    let told = "is not what you last saw of it";
+    assert!(
+        requests[2].contains(told) && requests[3].contains(USER.lines().next().unwrap()),
+        "{requests:#?}"
+    );
+    assert_eq!(requests[5].matches(told).count(), 1, "{requests:#?}");
+    let session = newest(&running.stage);
+    assert_eq!(sessions(&running.stage, "apply", &session).code, Some(0));
+    assert_eq!(running.stage.read("a.txt"), format!("{whole}four\n"));
 }
