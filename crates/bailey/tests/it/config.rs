@@ -53,7 +53,7 @@ fn what_the_agent_is_told_is_shown_with_what_would_hide_in_it() {
     let shown = stage.ran(&["config", "show"]);
     let hidden = ['\u{202e}', '\u{200b}', '\u{2066}'];
     assert!(text.contains(hidden) && !shown.stdout.contains(hidden), "{shown:?}");
-    assert!(shown.stdout.contains(r"# \u{202e}gpj.exe\u{200b}"), "{shown:?}");
+    assert!(shown.stdout.contains("# ⟨U+202E⟩gpj.exe⟨U+200B⟩"), "{shown:?}");
     // The control: what is plain is shown as it is.
     assert!(shown.stdout.ends_with("\nstyle = \"plain\"\n"), "{shown:?}");
 }
