@@ -126,7 +126,7 @@ fn claims_follow_the_paths() {
         ("fs.list", json!({"path": "src"}), reads("src")),
         ("search.grep", json!({"pattern": "x"}), reads("/w")),
         ("search.glob", json!({"pattern": "x", "path": "src"}), reads("src")),
-        ("fs.write", json!({"path": "a", "content": ""}), writes("a")),
+        ("fs.write", json!({"path": "a", "content": ""}), Claims { whole: true, ..writes("a") }),
         ("fs.edit", json!({"path": "a", "old": "x", "new": "y"}), writes("a")),
         ("fs.patch", json!({"patch": "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n"}), writes("new")),
         ("fs.patch", json!({"patch": "nonsense"}), everything()),
