@@ -8,7 +8,7 @@
 //! | the number in `thread 'name' (12345) panicked` | `$THREAD` | every text |
 //! | what the compiler says: under `--- stderr ---`, up to the next line that starts with `--- `, each line but cargo's own steps (`Compiling`, `Finished`, `Running` …), results of tests, and panics with their messages | one `$DIAGNOSTICS` | results of a `cargo` command |
 //! | what Bailey tells the model of itself (`IDENTITY.md`), which is true of one machine and one moment | `$IDENTITY` | every text |
-//! | colours (SGR sequences, also where the screen made them visible as `\x1b[…m`) | nothing | every text |
+//! | colours (SGR sequences, also where the screen made them visible as `␛[…m`) | nothing | every text |
 //!
 //! Tool names, arguments, exit codes, test names with `ok` or `FAILED`, panic messages and file contents stay as
 //! they are. Replay compares both sides after the same table.
@@ -38,7 +38,7 @@ const IDENTITY: &str = r"(?s)\[`[^`\n]*/IDENTITY\.md`.*?\n-- end of IDENTITY\.md
 const RULES: &[Rule] = &[
     // ECMA-48 SGR (colours and weights) and the `ESC ( B` that terminfo puts behind them, as they came or as the
     // screen made them visible.
-    Rule { pattern: r"(?:\x1b|\\x1b)(?:\[[0-9;:]*m|\(B)", becomes: |_| String::new() },
+    Rule { pattern: r"[\x1b␛](?:\[[0-9;:]*m|\(B)", becomes: |_| String::new() },
     Rule { pattern: IDENTITY, becomes: |_| "$IDENTITY".into() },
     Rule { pattern: r"\b[0-9]+m [0-9]{2}s\b", becomes: |_| "$TIME".into() },
     Rule { pattern: r"\b[0-9]+\.[0-9]+s\b", becomes: |_| "$TIME".into() },

@@ -58,8 +58,8 @@ fn hashes() {
 #[test]
 fn colours_go() {
     check("\u{1b}[1m\u{1b}[38;5;9merror\u{1b}[0m: x", "error: x");
-    check("\\x1b[32mok\\x1b(B\\x1b[m", "ok");
-    check("println!(\"\\x1b[2J\")", "println!(\"\\x1b[2J\")");
+    check("␛[32mok␛(B␛[m", "ok");
+    check("println!(\"␛[2J\")", "println!(\"␛[2J\")");
 }
 
 /// What `cargo test` of Rust 1.95 wrote, wrapped as the command's result is.
