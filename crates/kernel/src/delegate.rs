@@ -11,7 +11,7 @@ use crate::{
 use crate::{kernel::random, tool::Conclusion};
 use bailey_journal::{Parent, Span};
 use bailey_policy::{Caveat, Condition, Glob, HostGlob, beneath};
-use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall};
+use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall, authority};
 use std::{sync::Arc, time::Duration};
 
 /// Which part of what the session may still use a sub-agent may, where nobody says.
@@ -192,14 +192,10 @@ fn glob(path: &str) -> Result<Glob, Refused> {
 /// Calls to these models.
 pub(crate) fn of_models(models: &[Arc<dyn Provider>]) -> Condition {
     let context = Context::new(Instruction::fixed(""));
-    let mut hosts: Vec<HostGlob> =
-        models.iter().filter_map(|model| host(&model.encode(&context, &[]).request.url)).collect();
+    let mut hosts: Vec<HostGlob> = models
+        .iter()
+        .filter_map(|model| HostGlob::new(authority(&model.encode(&context, &[]).request.url)).ok())
+        .collect();
     hosts.dedup();
     Condition { action: Some(vec![Kind::Model]), host: Some(hosts), ..Condition::default() }
-}
-
-/// The host of a URL, with its port where it names one.
-fn host(url: &str) -> Option<HostGlob> {
-    let rest = url.split_once("://")?.1;
-    HostGlob::new(rest.split(['/', '?', '#']).next()?).ok()
 }

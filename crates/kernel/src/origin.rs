@@ -330,13 +330,13 @@ fn is_bringing(kind: Kind) -> bool {
     }
 }
 
-/// What brought the text of an entry, where it is one that brings something in. A refused call brought nothing, and what
-/// a change brings back by itself is what was written.
 /// Whether a tool, however the model wrote its name, is one of these.
 fn is_one_of(names: &[&str], written: &str) -> bool {
     names.contains(&ToolSpec::plain_name(written).as_str())
 }
 
+/// What brought the text of an entry, where it is one that brings something in. A refused call brought nothing, and what
+/// a change brings back by itself is what was written.
 fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String)> {
     let (session, effect) = (recorded.entry.session, recorded.entry.effect);
     match &recorded.entry.fact {

@@ -155,8 +155,7 @@ impl Kernel {
     }
 
     /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used, each with the one that
-    /// was asked first. A yes for longer than once
-    /// does not say whether it was: who comes back to the session finds out.
+    /// was asked first. A yes for longer than once does not say whether it was: who comes back to the session finds out.
     ///
     /// # Errors
     /// When the journal cannot be read.

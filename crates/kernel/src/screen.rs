@@ -2,7 +2,7 @@
 //! characters made visible, size bounded.
 
 use crate::segment::Observation;
-use bailey_protocol::{Action, Card, CardPart, Happening, Labels, Seq, ToolCall};
+use bailey_protocol::{Action, Card, CardPart, Happening, Labels, Seq, ToolCall, authority};
 use bailey_secrets::{Redactor, marks, neutralise};
 use std::collections::BTreeSet;
 
@@ -12,9 +12,7 @@ pub(crate) const OBSERVATION_BYTES_MAX: usize = 48 * 1024;
 /// Whether the name of the server that a request goes to would be hidden from whoever is asked about it.
 pub(crate) fn hides_host(redactor: &Redactor, action: &Action) -> bool {
     let (Action::Http(request) | Action::Fetch { request, .. }) = action else { return false };
-    let rest = request.url.split_once("://").map_or(request.url.as_str(), |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    redactor.redact(authority).hits > 0
+    redactor.redact(authority(&request.url)).hits > 0
 }
 
 /// A screened text.

@@ -2,6 +2,7 @@
 //! one of the user's own that goes first, so that a price can be set right without a release.
 
 use bailey_kernel::Price;
+use bailey_protocol::authority;
 use serde::Deserialize;
 
 /// The shipped file.
@@ -102,15 +103,9 @@ impl Catalogue {
     }
 
     fn of(&self, base_url: &str, model: &str) -> impl Iterator<Item = &Entry> {
-        let host = host(base_url).to_ascii_lowercase();
+        let host = authority(base_url).to_ascii_lowercase();
         self.entries.iter().filter(move |entry| entry.host == host && is_version_of(model, &entry.name))
     }
-}
-
-/// Host and port of a URL, as they are written.
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', '?']).next().unwrap_or_default()
 }
 
 /// Whether a model is this one: `*` is any; a date or `latest` at the end makes no other model.

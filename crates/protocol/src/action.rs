@@ -470,6 +470,14 @@ pub struct HttpRequest {
     pub body: Blob,
 }
 
+/// Host and port of a URL as they are written, without a user.
+#[must_use]
+pub fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
 /// A request that a command inside the walls makes. Its headers and its body are the command's own: they pass by, and are
 /// not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use crate::{
 use bailey_kernel::{Output, Question, RED_FILES_MAX, Redactor};
 use bailey_protocol::{
     Action, Adaptation, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState,
-    HeaderValue, HttpRequest, Merge, MergeFile, MergeKind, ToolEffect, ToolUse, WsPath,
+    HeaderValue, HttpRequest, Merge, MergeFile, MergeKind, ToolEffect, ToolUse, WsPath, authority,
 };
 use std::collections::HashSet;
 
@@ -77,21 +77,21 @@ pub fn card(question: &Question<'_>) -> Card {
         }
         Action::Http(request) => {
             draft.http(request);
-            format!("{} {}", request.method, host(&request.url))
+            format!("{} {}", request.method, authority(&request.url))
         }
         Action::Fetch { request, .. } => {
             draft.http(request);
             format!(
                 "{} {}",
                 if request.body.0.is_empty() { "Fetch from" } else { "Send to" },
-                host(&request.url)
+                authority(&request.url)
             )
         }
         Action::Relay(relay) => {
             draft.line(&relay.method, &relay.url);
             draft.optional("key", relay.key.as_deref());
             draft.optional("body", relay.length.map(|length| format!("{length} bytes")).as_deref());
-            format!("Let a command's request pass: {} {}", relay.method, host(&relay.url))
+            format!("Let a command's request pass: {} {}", relay.method, authority(&relay.url))
         }
         Action::Line(way) => {
             draft.line("POST", &way.url);
@@ -378,7 +378,7 @@ impl Draft<'_> {
 
     fn line(&mut self, method: &str, url: &str) {
         self.field("method", method);
-        self.field("host", host(url));
+        self.field("host", authority(url));
         self.field("address", url);
     }
 
@@ -422,13 +422,6 @@ fn verb(before: bool, after: bool) -> &'static str {
         (true, false) => "Delete",
         (true, true) => "Change",
     }
-}
-
-/// The host and port of an absolute URL; user information in front of it is not shown as a host.
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
 /// What people see of an object's name.

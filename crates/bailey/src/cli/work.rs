@@ -157,8 +157,8 @@ pub(crate) enum Sessions {
     Apply {
         /// The session, or its last digits
         session: String,
-        /// Only these files and what lies below them; they count from the project's root, and something must have changed at
-        /// each
+        /// Only these files and what lies below them, also where git ignores what is named; they count from the project's root, and
+        /// something must have changed at each
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Ask about each hunk, and apply those that you pick

@@ -23,7 +23,7 @@ use std::{
 mod words;
 
 /// Words that are looked at; a command of more is not bound, and so not run on a yes.
-const WORDS_MAX: usize = 8_192;
+const WORDS_MAX: usize = 1 << 16;
 /// Directories in which words are looked for times words; beyond them likewise.
 const LOOKS_MAX: usize = 1 << 18;
 /// Bytes of all that is named; beyond them likewise.

@@ -195,7 +195,6 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Where a tag ends: at a `>` outside of quotes.
 /// Where the first `>` outside of quotes stands, as far as a tag with a picture in it reaches.
 fn quoted_end(tag: &str) -> Option<usize> {
     let mut quote = None;
@@ -209,6 +208,7 @@ fn quoted_end(tag: &str) -> Option<usize> {
     })
 }
 
+/// Where a tag ends: at a `>` outside of quotes.
 fn end_of(inner: &str) -> Option<usize> {
     let mut quote = None;
     for (at, byte) in inner.bytes().enumerate().take(TAG_BYTES_MAX) {

@@ -154,3 +154,39 @@ fn a_whole_file_is_not_written_over_what_the_model_has_not_seen() {
     assert_eq!(sessions(&running.stage, "apply", &session).code, Some(0));
     assert_eq!(running.stage.read("a.txt"), format!("{whole}four\n"));
 }
+
+/// Two names of one file, by way of links, are changed at once: what is said to be changed stands there.
+#[test]
+fn changes_of_one_file_by_many_names_lose_none() {
+    const ROUNDS: usize = 4;
+    let numbers = (0..ROUNDS).map(|round| round.to_string()).collect::<Vec<_>>().join(" ");
+    // So large that each takes its time between its look and its change.
+    let make = format!(
+        "for r in {numbers}; do for k in 0 1 2 3 4 5 6 7; do echo line$k >> g$r.txt; ln -s g$r.txt k$r-$k; done; \
+         yes filler | head -c 1000000 >> g$r.txt; done"
+    );
+    let edits = |round: usize| {
+        let ids: [&'static str; 8] = std::array::from_fn(|k| format!("e{round}-{k}").leak() as &str);
+        let mut calls = ids.into_iter().enumerate().map(|(k, id)| {
+            let (path, old, new) = (format!("k{round}-{k}"), format!("line{k}\n"), format!("edit{k}\n"));
+            (id, "fs_edit", json!({ "path": path, "old": old, "new": new }))
+        });
+        Reply::calls::<8>(std::array::from_fn(|_| calls.next().unwrap()))
+    };
+    let mut script = vec![Reply::calls([("c", "command_run", json!({ "command": make }))])];
+    script.extend((0..ROUNDS).map(edits));
+    script.push(Reply::text("done"));
+    let running = Running::new(script);
+    let ran = Ran::of(running.child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let upper = running.stage.home().join("sessions").join(newest(&running.stage)).join("upper");
+    let (mut done, mut lost) = (0, Vec::new());
+    for told in ran.lines().into_iter().filter(|event| event["type"] == "result" && event["ok"] == true) {
+        let id = told["call"].as_str().unwrap();
+        let Some((round, k)) = id.strip_prefix('e').and_then(|id| id.split_once('-')) else { continue };
+        done += 1;
+        let text = fs::read_to_string(upper.join(format!("g{round}.txt"))).unwrap();
+        lost.extend((!text.contains(&format!("edit{k}\n"))).then(|| id.to_owned()));
+    }
+    assert!(done >= ROUNDS && lost.is_empty(), "{done} done, lost: {lost:?}");
+}
