@@ -198,10 +198,10 @@ impl Group {
 ///
 /// # Errors
 /// When a door is closed by now.
-pub(crate) fn join(doors: &[OwnedFd], child: Option<Pid>) -> io::Result<()> {
+pub(crate) fn join(doors: &[OwnedFd], children: &[Pid]) -> io::Result<()> {
     for door in doors {
         rustix::io::write(door, b"0")?;
-        if let Some(child) = child {
+        for child in children {
             rustix::io::write(door, child.as_raw_pid().to_string().as_bytes())?;
         }
     }

@@ -21,7 +21,7 @@ use std::{
     collections::BTreeSet,
     io,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 use tokio::{
@@ -40,6 +40,8 @@ pub struct Native {
     /// Sessions that had a command.
     begun: Mutex<BTreeSet<SessionId>>,
     waiting: Waiting,
+    /// /dev/null, for the next that is given nothing to read: each its own, for what one makes of it is the next one's as well.
+    nothing: Mutex<Option<OwnedFd>>,
 }
 
 /// What comes with a command besides.
@@ -74,7 +76,7 @@ impl Native {
     /// Sandboxes from this warden.
     #[must_use]
     pub fn new(warden: Warden) -> Self {
-        Self { warden, begun: Mutex::default(), waiting: Waiting::default() }
+        Self { warden, begun: Mutex::default(), waiting: Waiting::default(), nothing: Mutex::default() }
     }
 
     /// Has made ready what the session's next effects need, while the caller does other things, such as asking a model.
@@ -83,7 +85,16 @@ impl Native {
     /// When the warden was not told of the session, or is gone.
     pub fn prepare(&self, session: SessionId) -> io::Result<()> {
         self.yard(session).map_err(io::Error::other)?;
-        self.warden.order(&Order::Prepare { session }, &[])
+        self.warden.order(&Order::Prepare { session }, &[])?;
+        let mut kept = self.nothing();
+        if kept.is_none() {
+            *kept = Some(nothing()?);
+        }
+        Ok(())
+    }
+
+    fn nothing(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+        self.nothing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives up what is kept ready for a session. What lives goes on.
@@ -323,7 +334,7 @@ impl Native {
         };
         let stdin = match stdin {
             Some(stdin) => stdin,
-            None => rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+            None => self.nothing().take().map_or_else(nothing, Ok)?,
         };
         let paper = Paper::write(job)?;
         let (stdout, stdout_end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -338,6 +349,10 @@ impl Native {
         self.warden.make(wish, &streams)?;
         Ok(running)
     }
+}
+
+fn nothing() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 pub(crate) fn outcome(

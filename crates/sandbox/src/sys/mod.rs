@@ -19,11 +19,14 @@ mod sibling;
 mod signal;
 
 pub use forbidden::Forbidden;
-pub(crate) use sibling::start_sibling;
+pub(crate) use sibling::{Lender, go_on_beside};
 pub(crate) use signal::{SignalFd, default_signals, process_signals};
 
 /// One instruction of the classic BPF machine (`struct sock_filter`).
 pub(crate) use libc::sock_filter as Instruction;
+
+/// How much of its stack a process uses for what it does while somebody waits.
+const TOUCHED_BYTES: usize = 16 << 10;
 
 static ONE_THREAD: AtomicBool = AtomicBool::new(false);
 
@@ -251,7 +254,7 @@ pub(crate) fn random_words() -> io::Result<Words> {
 /// Calls to no effect what is called when somebody waits, and has some memory ready: in a process that was forked, whatever is used
 /// first is a fault of a page.
 pub(crate) fn touch() {
-    std::hint::black_box((vec![1u8; 2 * sibling::STACK_BYTES], [1u8; sibling::STACK_BYTES]));
+    std::hint::black_box((vec![1u8; 2 * TOUCHED_BYTES], [1u8; TOUCHED_BYTES]));
     let myself = rustix::process::getpid();
     // SAFETY: nothing is asked for but what is; a process is no child of its own, and no signal of this number needs a handler.
     unsafe {

@@ -1,118 +1,129 @@
-//! A program in a process beside this one, that borrows its memory until then.
+//! A process beside this one, that borrows its memory until it becomes a program.
 
-use super::{exit, pointers};
+use super::exit;
 use std::{
-    ffi::{CString, c_char, c_int, c_void},
-    os::fd::{AsRawFd as _, BorrowedFd, RawFd},
+    convert::Infallible,
+    ffi::{c_int, c_void},
+    io, ptr,
+    sync::atomic::{AtomicI32, Ordering},
 };
 
-/// For a call of a C library's and the handful that follow.
-pub(super) const STACK_BYTES: usize = 16 << 10;
+/// As much as a process's first thread usually has; what is not used takes no memory.
+const STACK_BYTES: usize = 8 << 20;
+/// Below it, so that whoever needs more ends.
+const GUARD_BYTES: usize = 64 << 10;
 
-/// What the new process is to become.
-struct Errand {
-    /// The first that can be executed.
-    programs: Vec<*const c_char>,
-    argv: Vec<*const c_char>,
-    env: Vec<*const c_char>,
-    /// Where it says who it is.
-    socket: RawFd,
-    /// Whether none could.
-    has_failed: bool,
-    /// The process that stands still.
-    before: c_int,
-    /// Where that may run.
+/// The process whose memory this one borrows.
+pub(crate) struct Lender {
+    pid: c_int,
+    /// Where it may run.
     processors: libc::cpu_set_t,
 }
 
-/// Starts the first of some programs that can be executed, as a child of this process's own parent and, where its system calls
-/// allow that, leader of a session. It has this one's limits, streams and walls. Whether it came to that.
+impl Lender {
+    /// Sends it to another processor than this: once a program is executed here, it goes on and takes down its memory, for which the
+    /// program would wait. With one processor there is no other place, and where this is refused it is only slower.
+    pub(crate) fn make_way(mut self) {
+        // Asked of the kernel: what the C library knows is where the other one was.
+        let mut here: libc::c_uint = 0;
+        let nowhere = ptr::null_mut::<c_void>();
+        // SAFETY: a number to be filled in, a set that is one and its size; CPU_CLR checks its bounds.
+        unsafe {
+            if libc::syscall(libc::SYS_getcpu, &raw mut here, nowhere, nowhere) == 0 {
+                libc::CPU_CLR(here as usize, &mut self.processors);
+                libc::sched_setaffinity(self.pid, size_of::<libc::cpu_set_t>(), &raw const self.processors);
+            }
+        }
+    }
+}
+
+/// What the new process begins with.
+struct Errand<F> {
+    life: Option<F>,
+    lender: Option<Lender>,
+}
+
+/// Goes on as a child of this process's own parent, with this one's memory, walls and descriptors. This one stands still until that one
+/// executes a program or ends, and then ends. Returns what was not begun where there can be no such child.
 ///
-/// Its number goes to the socket before it is the program, which could keep this process from telling it; and where nothing could be
-/// executed, 0 behind that.
-///
-/// What executes a program itself first takes down all that it has in memory, while whoever ordered it waits. A process that only
-/// borrows its memory has nothing to take down: this one does that at its end, beside the program. Until the program runs, this one stands still (vfork(2)).
-pub(crate) fn start_sibling(
-    programs: &[CString],
-    argv: &[CString],
-    env: &[CString],
-    socket: BorrowedFd<'_>,
-) -> bool {
+/// What executes a program first takes down all that it has in memory, while whoever ordered it waits. A process that only
+/// borrows its memory has nothing to take down: the lender does that at its end, beside the program.
+pub(crate) fn go_on_beside<F: FnOnce(Option<Lender>) -> Infallible>(life: F) -> F {
     // SAFETY: all zeroes is a set without members.
     let mut processors = unsafe { std::mem::zeroed() };
-    // SAFETY: a set and its size. Where nothing comes of it, it stays without members, which nobody is given.
-    unsafe { libc::sched_getaffinity(0, size_of_val(&processors), &raw mut processors) };
-    let mut errand = Errand {
-        programs: pointers(programs),
-        argv: pointers(argv),
-        env: pointers(env),
-        socket: socket.as_raw_fd(),
-        has_failed: false,
-        // SAFETY: getpid has no preconditions.
-        before: unsafe { libc::getpid() },
-        processors,
-    };
-    // Not filled: what is touched first is a fault of a page.
-    let mut stack = Vec::<u128>::with_capacity(STACK_BYTES / size_of::<u128>());
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
-    // SAFETY: the stack grows down from its end, which is aligned, and is used by nobody else; it, the errand and the strings that it
-    // points to outlive the call, as this process stands still until the new one has left its memory. `become_it` neither
-    // returns into anything of this process's nor unwinds.
+    // SAFETY: a set and its size; getpid has no preconditions. Where nothing comes of it, the set stays without members, which the kernel
+    // gives nobody.
     let pid = unsafe {
-        libc::clone(
-            become_it,
-            stack.spare_capacity_mut().as_mut_ptr_range().end.cast(),
-            flags,
-            (&raw mut errand).cast(),
-        )
+        libc::sched_getaffinity(0, size_of_val(&processors), &raw mut processors);
+        libc::getpid()
     };
-    if errand.has_failed {
-        // This one may become the program yet, and that may run wherever it could.
-        // SAFETY: a set and its size.
-        unsafe { libc::sched_setaffinity(0, size_of_val(&processors), &raw const processors) };
+    let mut errand = Errand { life: Some(life), lender: Some(Lender { pid, processors }) };
+    // The kernel changes it to 0, and wakes who waits, when the other lets go of this memory (clone(2), CLONE_CHILD_CLEARTID).
+    let borrowed = AtomicI32::new(1);
+    if let Ok(top) = stack()
+        && begin(&mut errand, top, &borrowed)
+    {
+        while borrowed.load(Ordering::Acquire) != 0 {
+            // Not vfork(2): whoever waits in that counts as one that the machine is busy with.
+            // SAFETY: it outlives the call, and the kernel looks at no other argument.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    borrowed.as_ptr(),
+                    libc::FUTEX_WAIT,
+                    1,
+                    ptr::null::<libc::timespec>(),
+                );
+            }
+        }
+        exit(0)
     }
-    pid > 0 && !errand.has_failed
+    // Nobody took it.
+    errand.life.take().unwrap_or_else(|| exit(125))
 }
 
-/// The new process. It allocates nothing: what it left behind would stay with the process whose memory it is.
-extern "C" fn become_it(errand: *mut c_void) -> c_int {
-    // SAFETY: it is the errand of `start_sibling`, whose process stands still.
-    let errand = unsafe { &mut *errand.cast::<Errand>() };
-    // It leads nobody's group, so this fails only where its system calls are so few that it is none of them.
-    // SAFETY: setsid has no preconditions.
-    unsafe { libc::setsid() };
-    // The other goes on once the program runs, to take down its memory: not here, where the program would wait for that. With one
-    // processor there is no other place, and where this is refused it is only slower.
-    // Asked of the kernel: what the C library knows is where the other one was.
-    let mut here: libc::c_uint = 0;
-    let nowhere = std::ptr::null_mut::<c_void>();
-    // SAFETY: a number to be filled in, the set is one, and CPU_CLR checks its bounds.
+/// The upper end of a new stack.
+fn stack() -> io::Result<*mut c_void> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+    // SAFETY: a mapping of its own, where the kernel chooses; of it only the lowest part is closed.
     unsafe {
-        if libc::syscall(libc::SYS_getcpu, &raw mut here, nowhere, nowhere) == 0 {
-            libc::CPU_CLR(here as usize, &mut errand.processors);
-            libc::sched_setaffinity(
-                errand.before,
-                size_of::<libc::cpu_set_t>(),
-                &raw const errand.processors,
-            );
+        let lowest = libc::mmap(ptr::null_mut(), STACK_BYTES, protection, flags, -1, 0);
+        if lowest == libc::MAP_FAILED || libc::mprotect(lowest, GUARD_BYTES, libc::PROT_NONE) != 0 {
+            return Err(io::Error::last_os_error());
         }
+        Ok(lowest.byte_add(STACK_BYTES))
     }
-    // SAFETY: getpid has no preconditions.
-    if tell(errand.socket, unsafe { libc::getpid() }) {
-        for program in errand.programs.iter().filter(|program| !program.is_null()) {
-            // SAFETY: a string ended by NUL and two arrays of such, ended by a null pointer.
-            unsafe { libc::execve(*program, errand.argv.as_ptr(), errand.env.as_ptr()) };
-        }
-    }
-    errand.has_failed = true;
-    tell(errand.socket, 0);
-    exit(127)
 }
 
-fn tell(socket: RawFd, number: c_int) -> bool {
-    let bytes = number.to_ne_bytes();
-    // SAFETY: the bytes of a number, and how many these are.
-    let written = unsafe { libc::write(socket, bytes.as_ptr().cast(), bytes.len()) };
-    usize::try_from(written) == Ok(bytes.len())
+fn begin<F: FnOnce(Option<Lender>) -> Infallible>(
+    errand: &mut Errand<F>,
+    top: *mut c_void,
+    borrowed: &AtomicI32,
+) -> bool {
+    let flags = libc::CLONE_VM | libc::CLONE_PARENT | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
+    // SAFETY: the stack grows down from its end, which is aligned, and nobody else uses it. The errand and the number outlive the new
+    // process, as this one only waits from here on, on its own stack, and touches nothing else while that one has its memory: no
+    // handler of a signal is installed in either.
+    unsafe {
+        libc::clone(
+            live::<F>,
+            top,
+            flags,
+            ptr::from_mut(errand).cast(),
+            ptr::null_mut::<c_void>(),
+            ptr::null_mut::<c_void>(),
+            borrowed.as_ptr(),
+        ) > 0
+    }
+}
+
+extern "C" fn live<F: FnOnce(Option<Lender>) -> Infallible>(errand: *mut c_void) -> c_int {
+    // SAFETY: it is the errand of `begin`, whose process looks at it no more.
+    let errand = unsafe { &mut *errand.cast::<Errand<F>>() };
+    let lender = errand.lender.take();
+    match errand.life.take().map(|life| life(lender)) {
+        Some(never) => match never {},
+        None => exit(125),
+    }
 }

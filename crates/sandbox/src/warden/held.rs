@@ -131,6 +131,8 @@ pub(super) struct Ready {
     pub(super) socket: OwnedFd,
     /// What the size of its /dev/shm follows.
     pub(super) memory_bytes: u64,
+    /// See [`Living::over`].
+    pub(super) over: OwnedFd,
 }
 
 impl Ready {

@@ -146,7 +146,7 @@ fn prepare(
     if wire::receive::<Go>(socket.as_fd()).map_err(text)?.is_none() {
         return Err("the warden is gone".into());
     }
-    cgroup::join(&doors, None).map_err(|error| format!("the control group: {error}"))?;
+    cgroup::join(&doors, &[]).map_err(|error| format!("the control group: {error}"))?;
     drop(doors);
     let map = |error: io::Error| format!("the user namespace cannot be set up: {error}");
     match (lacks(Wall::UserNamespace), is_root) {

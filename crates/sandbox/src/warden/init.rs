@@ -66,6 +66,8 @@ pub(super) struct Birth<'a> {
 struct Ready {
     signals: SignalFd,
     no_routes: NoRoutes,
+    /// The process that was made for the payload, or lends it its memory.
+    first: Pid,
     payload: Pid,
     /// Where the payload's process waits.
     socket: OwnedFd,
@@ -96,10 +98,11 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     }
     let order = wire::receive_with::<Grant>(socket.as_fd());
     let Ok(Some((grant, tail, mut rest))) = order else { sys::exit(0) };
+    // Nobody waits for this any more. Before anything goes to the payload's process: a socket that closes while others are on their way
+    // has the kernel look for circles of them, where the payload is about to run.
+    drop(socket);
     let Some(streams) = Streams::take(tail, &mut rest) else { sys::exit(125) };
     let ran = ready.and_then(|ready| run(ground, header, has_root, ready, &grant, &streams, rest));
-    // Nobody waits for this any more.
-    drop(socket);
     call(INIT);
     let reason = match ran {
         Ok((mut watch, over)) => {
@@ -165,13 +168,16 @@ fn ready(
     }
     let signals = SignalFd::block(&[Signal::CHILD, ABOVE_DISK, UNMEASURED]).map_err(text)?;
     let (ours, theirs) = wire::pair().map_err(text)?;
-    let payload = sys::fork(sys::Namespaces::default())
+    let first = sys::fork(sys::Namespaces::default())
         .map_err(|error| format!("a process for the payload: {error}"))?;
-    let Some(payload) = payload else { payload::main(ground, header, theirs, is_ahead) };
+    let Some(first) = first else { payload::main(ground, header, theirs, is_ahead) };
     if is_ahead {
         payload::rehearse(ground, header);
     }
-    Ok(Ready { signals, no_routes: NoRoutes::open(), payload, socket: ours })
+    let no_routes = NoRoutes::open();
+    drop(theirs);
+    let payload = who(&ours).ok_or("the payload's process has ended")?;
+    Ok(Ready { signals, no_routes, first, payload, socket: ours })
 }
 
 /// Finishes the sandbox for what is to be done, gives up what init may and hands that over to the payload's process.
@@ -184,7 +190,7 @@ fn run(
     streams: &Streams,
     mut rest: VecDeque<OwnedFd>,
 ) -> Result<(Watch, OwnedFd), String> {
-    let Ready { signals, no_routes, payload, socket } = ready;
+    let Ready { signals, no_routes, first, payload, socket } = ready;
     let unread = |error: io::Error| format!("the job cannot be read: {error}");
     if !ground.is_trusting() {
         // The payload's process reads it again, and must find what was checked here.
@@ -198,7 +204,7 @@ fn run(
     let doors: Vec<OwnedFd> = rest.drain(..grant.doors.min(rest.len())).collect();
     let over = rest.pop_front().ok_or("an order without descriptors")?;
     let events = rest.pop_front().filter(|_| grant.has_events);
-    cgroup::join(&doors, Some(payload)).map_err(|error| format!("the control group: {error}"))?;
+    cgroup::join(&doors, &[first, payload]).map_err(|error| format!("the control group: {error}"))?;
     let covered = if has_root { cover(ground, header, &job)? } else { Vec::new() };
     // The payload's process gave up its own long ago, and has done nothing but wait since.
     if !ground.lacks(header.session, Wall::NoCapabilities) {
@@ -226,8 +232,17 @@ fn run(
     let is_alone = !ground.lacks(header.session, Wall::NetNamespace);
     let no_routes = is_alone.then_some(no_routes);
     let disk_bytes = job.limits.disk_bytes;
-    let payload = Payload { pid: payload, socket };
-    let watch = Watch { signals, payload, memory_bytes, disk_bytes, events, wall, is_bare, no_routes };
+    let watch = Watch {
+        signals,
+        payload,
+        _socket: socket,
+        memory_bytes,
+        disk_bytes,
+        events,
+        wall,
+        is_bare,
+        no_routes,
+    };
     Ok((watch, over))
 }
 
@@ -300,7 +315,9 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
 /// What init waits for.
 struct Watch {
     signals: SignalFd,
-    payload: Payload,
+    payload: Pid,
+    /// To its process, which may not have heard of its order yet; see where the other one closes.
+    _socket: OwnedFd,
     /// Where memory is watched: how much there may be.
     memory_bytes: Option<u64>,
     /// How much there may be in files that have lost their names: the others the holder looks at.
@@ -396,7 +413,7 @@ impl Watch {
     fn reap(&mut self) -> Option<WaitStatus> {
         let mut found = None;
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            found = self.payload.take(pid, status).or(found);
+            found = (pid == self.payload).then_some(status).or(found);
         }
         found
     }
@@ -437,7 +454,7 @@ impl Watch {
     fn signal_all(&self, signal: Signal) {
         // Nobody left to signal is what we want.
         if sys::process_signals(signal).is_err() {
-            let _ = kill_process_group(self.payload.pid, signal);
+            let _ = kill_process_group(self.payload, signal);
             self.signal_children(signal);
         }
     }
@@ -461,7 +478,7 @@ impl Watch {
         self.signal_all(Signal::KILL);
         loop {
             match wait(WaitOptions::empty()) {
-                Ok(Some((pid, ended))) => status = self.payload.take(pid, ended).or(status),
+                Ok(Some((pid, ended))) => status = (pid == self.payload).then_some(ended).or(status),
                 Ok(None) | Err(Errno::INTR) => {}
                 Err(_) => return status,
             }
@@ -471,32 +488,12 @@ impl Watch {
     }
 }
 
-/// The process that an order's program runs in.
-struct Payload {
-    pid: Pid,
-    /// Where the one that is about to become the program tells so, beside the first: that lives on for a moment, and the program may
-    /// do to it what it likes.
-    socket: OwnedFd,
-}
-
-impl Payload {
-    /// Takes a child's end; gives the program's status once that has ended.
-    fn take(&mut self, pid: Pid, status: WaitStatus) -> Option<WaitStatus> {
-        self.pid = told(&self.socket).unwrap_or(self.pid);
-        (pid == self.pid).then_some(status)
-    }
-}
-
-/// The process that was told of last, if one was; 0 says that none could become the program.
-fn told(socket: &OwnedFd) -> Option<Pid> {
+/// Who waits for what is to be done, which it says first.
+fn who(socket: &OwnedFd) -> Option<Pid> {
     let mut number = [0; size_of::<i32>()];
-    let mut told = None;
-    while let Ok((read, _)) = rustix::net::recv(socket, &mut number, RecvFlags::DONTWAIT)
-        && read == number.len()
-    {
-        told = Pid::from_raw(i32::from_ne_bytes(number));
-    }
-    told
+    let (read, _) =
+        rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut number, RecvFlags::empty())).ok()?;
+    (read == number.len()).then(|| Pid::from_raw(i32::from_ne_bytes(number)))?
 }
 
 enum Event {
@@ -505,41 +502,4 @@ enum Event {
     Gone,
     /// What the holder said of the folder.
     Disk(&'static str),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rustix::process::waitpid;
-
-    #[expect(clippy::zombie_processes, reason = "it is waited for by its number")]
-    fn child() -> (Pid, WaitStatus) {
-        let child = std::process::Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
-        let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
-        (pid, waitpid(Some(pid), WaitOptions::empty()).unwrap().unwrap().1)
-    }
-
-    /// The first lives on beside the program for a moment: stopped by it for ever, or killed before it told anybody anything.
-    #[test]
-    fn a_program_s_end_is_its_own_whatever_becomes_of_its_neighbour() {
-        let ((first, of_first), (program, of_program)) = (child(), child());
-        let payload = |told: &[i32]| {
-            let (socket, theirs) = wire::pair().unwrap();
-            for number in told {
-                rustix::io::write(&theirs, &number.to_ne_bytes()).unwrap();
-            }
-            Payload { pid: first, socket }
-        };
-        let number = program.as_raw_pid();
-        let is_end = |payload: &mut Payload, pid, status| payload.take(pid, status).is_some();
-        let mut only = payload(&[number]);
-        assert!(is_end(&mut only, program, of_program), "the first one stands still");
-        let mut both = payload(&[number]);
-        assert!(!is_end(&mut both, first, of_first), "the first one is killed");
-        assert!(is_end(&mut both, program, of_program));
-        // Where nothing could be executed beside it, the first is what the order was for.
-        let mut neither = payload(&[number, 0]);
-        assert!(!is_end(&mut neither, program, of_program));
-        assert!(is_end(&mut neither, first, of_first));
-    }
 }

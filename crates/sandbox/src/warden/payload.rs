@@ -12,7 +12,8 @@ use crate::{
     config::Shape,
     facts::{self, Known, Namespaces, Status},
     plan::USER,
-    ruleset, seccomp, sys,
+    ruleset, seccomp,
+    sys::{self, Lender},
     wire::{self, Grant, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
     worker::{self, Unseen},
 };
@@ -28,6 +29,7 @@ use rustix::{
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
     ffi::{CString, OsStr, OsString},
     fs::File,
     os::{
@@ -51,8 +53,8 @@ struct Start<'a> {
     control: BorrowedFd<'a>,
     /// Where the network door listens, for a command that has a way to it.
     door: Option<u16>,
-    /// To init.
-    socket: OwnedFd,
+    /// The process whose memory this one borrows.
+    lender: Option<Lender>,
 }
 
 /// Waits for something to do and becomes that; tells the runtime when it is refused.
@@ -61,11 +63,39 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
         sys::exit(125);
     }
     let mut known = ahead(ground, header);
-    let mut bound = None;
+    let bound =
+        if is_ahead { known.as_mut().ok().and_then(|known| bind(ground, header, known)) } else { None };
+    // Elsewhere nothing would end the two with their init.
+    let is_held =
+        ground.shape(header.session) == Shape::Walled && !ground.lacks(header.session, Wall::PidNamespace);
+    let life = |lender| wait(ground, header, Waiting { known, bound, socket, is_ahead, lender });
+    let life = if is_held { sys::go_on_beside(life) } else { life };
+    match life(None) {}
+}
+
+/// What a payload's process has by the time that it waits.
+struct Waiting {
+    known: Result<Known, String>,
+    bound: Option<Bound>,
+    /// To init.
+    socket: OwnedFd,
+    is_ahead: bool,
+    lender: Option<Lender>,
+}
+
+/// Waits for something to do and becomes that.
+fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
+    let Waiting { mut known, bound, socket, is_ahead, lender } = waiting;
+    if lender.is_some()
+        && let Err(errno) = rustix::process::setsid()
+    {
+        known = Err(format!("a new session: {errno}"));
+    }
     if is_ahead {
         rehearse(ground, header);
-        bound = known.as_mut().ok().and_then(|known| bind(ground, header, known));
     }
+    // Where it is gone, so is this process.
+    let _ = rustix::io::write(&socket, &rustix::process::getpid().as_raw_pid().to_ne_bytes());
     // It ends with its init.
     let order = wire::receive_with::<Handover>(socket.as_fd());
     let Ok(Some((handover, tail, mut fds))) = order else { sys::exit(0) };
@@ -90,7 +120,7 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
             streams: [stdin, stdout, stderr],
             control: control.as_fd(),
             door,
-            socket,
+            lender,
         })
     };
     let Err(reason) = become_it();
@@ -108,6 +138,9 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     }
     first_where_memory_ends()?;
+    // A limit of 0 would not keep a dump from a program that the host's core_pattern pipes it to; 1 does (core(5)), and is too small
+    // for a file.
+    limit([(Resource::Core, 1), (Resource::Nofile, 4096)])?;
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if !lacks(Wall::NoCapabilities) {
         known.has_own_bounds = ground.keeps_bounds(shape);
@@ -172,6 +205,9 @@ fn first_where_memory_ends() -> Result<(), String> {
     dumpable(DumpableBehavior::NotDumpable)
 }
 
+/// As long as most orders are, or longer.
+const REHEARSED_BYTES: usize = 2 << 10;
+
 /// Goes through what an order takes, while nobody waits: in a process that was just forked, whatever is touched first is a fault
 /// of a page. What comes of it is thrown away.
 pub(super) fn rehearse(ground: &Ground, header: &Header) {
@@ -186,6 +222,7 @@ pub(super) fn rehearse(ground: &Ground, header: &Header) {
         background: false,
     };
     let env = environment(ground, header, &command, None);
+    let words = Words::of(&command, &env);
     let isolation = Isolation::default();
     let started = Message::Started(facts::look(&isolation, Known::default()));
     let task = Task::Run(command, None);
@@ -198,7 +235,22 @@ pub(super) fn rehearse(ground: &Ground, header: &Header) {
     };
     let handover =
         Handover { limits: grant.limits.clone(), watched: BTreeSet::new(), absent: Vec::new(), door: None };
-    std::hint::black_box((env, again(&started), again(&job), again(&grant), again(&handover)));
+    let checked = charter::lease(&ground.config, header.session)
+        .and_then(|lease| charter::check(&ground.config.calls, lease, header.view, &job));
+    let came = (come(&grant, &job), come(&handover, &job));
+    std::hint::black_box((words.is_ok(), again(&started), checked.is_ok(), came));
+}
+
+/// Whether a packet with something to do arrives, with as many descriptors as one has.
+fn come<T: Serialize + DeserializeOwned>(value: &T, job: &Job) -> Option<bool> {
+    let (ours, theirs) = wire::pair().ok()?;
+    let mut tail = serde_json::to_vec(job).ok()?;
+    tail.resize(tail.len().max(REHEARSED_BYTES), b' ');
+    // No socket: on its way the kernel looks for circles of them.
+    let stderr = std::io::stderr();
+    wire::send_with(ours.as_fd(), value, &tail, &[stderr.as_fd(); 5]).ok()?;
+    let (_, tail, mut fds) = wire::receive_with::<T>(theirs.as_fd()).ok()??;
+    Some(Streams::take(tail, &mut fds)?.paper.read().is_ok())
 }
 
 /// Whether something can be written down and read again.
@@ -213,8 +265,8 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
     }
 }
 
-fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> {
-    let Start { ground, header, mut job, mut known, bound, covered, streams, control, door, socket } = start;
+fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
+    let Start { ground, header, mut job, mut known, bound, covered, streams, control, door, lender } = start;
     let lacks = |wall| ground.lacks(header.session, wall);
     let shape = ground.shape(header.session);
     if let Task::Run(command, _) | Task::Git(command) = &job.task {
@@ -222,7 +274,7 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         std::env::set_current_dir(cwd)
             .map_err(|error| format!("the directory `{cwd}` cannot be entered: {error}"))?;
     }
-    limit(&job.limits, lacks(Wall::PidsLimit), &mut known)?;
+    limit(limits(&job.limits, lacks(Wall::PidsLimit), &mut known))?;
     if let Task::Run(command, Some(named)) = &job.task {
         look_at_files(command, named)?;
     }
@@ -266,15 +318,13 @@ fn become_payload(start: Start<'_>) -> Result<std::convert::Infallible, String> 
         warn(&job, header, &covered, &streams);
     }
     tell(control, &Message::Started(enforced));
-    // Elsewhere nothing would end it with its init.
-    let is_held = shape == Shape::Walled && !lacks(Wall::PidNamespace);
     match job.task {
         Task::Run(command, _) => {
             let way = door.zip(job.way.as_ref());
             let env = environment(ground, header, &command, way);
-            execute(&command, &env, streams, is_held.then_some(socket))
+            execute(&command, &env, streams, lender)
         }
-        Task::Git(command) => execute(&command, &of_git(ground, header), streams, is_held.then_some(socket)),
+        Task::Git(command) => execute(&command, &of_git(ground, header), streams, lender),
         Task::Work(mut request) => {
             if let worker::Request::Settle { masks, .. } = &mut request {
                 masks.clone_from(&ground.config.masks);
@@ -323,20 +373,19 @@ fn program<'a>(ground: &'a Ground, header: &Header, job: &Job) -> &'a [sys::Inst
     }
 }
 
-fn limit(limits: &Limits, without_pids: bool, known: &mut Known) -> Result<(), String> {
-    let mut rows = vec![
-        // A limit of 0 would not keep a dump from a program that the host's core_pattern pipes it to; 1 does (core(5)),
-        // and is too small for a file.
-        (Resource::Core, 1),
-        (Resource::Nofile, 4096),
-        (Resource::Fsize, limits.disk_bytes),
-    ];
+/// The limits of a job that its process has.
+fn limits(limits: &Limits, without_pids: bool, known: &mut Known) -> Vec<(Resource, u64)> {
+    let mut rows = vec![(Resource::Fsize, limits.disk_bytes)];
     // A control group counts this command's alone.
     if !without_pids && !known.limits.contains(&Wall::PidsLimit) {
         // It counts all processes of the session's user namespace: its holder and each sandbox's init too, and what else lives.
         rows.push((Resource::Nproc, u64::from(limits.pids) + 2));
         known.limits.insert(Wall::PidsLimit);
     }
+    rows
+}
+
+fn limit(rows: impl IntoIterator<Item = (Resource, u64)>) -> Result<(), String> {
     for (resource, most) in rows {
         // Without walls a command of root's keeps its capabilities, and with them nothing may become more than it was.
         let hard = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
@@ -444,33 +493,48 @@ fn work(request: worker::Request, unseen: Unseen<'_>, streams: [OwnedFd; 3]) -> 
     sys::exit(i32::from(served.is_err()))
 }
 
-/// Becomes the program; with a socket to init, has a process beside this one become it, which tells init so.
+/// What execve(2) takes.
+struct Words {
+    /// What the program may be; the first that there is counts.
+    candidates: Vec<CString>,
+    argv: Vec<CString>,
+    env: Vec<CString>,
+}
+
+impl Words {
+    fn of(command: &Command, env: &BTreeMap<String, String>) -> Result<Self, String> {
+        let text = |bytes: &[u8]| {
+            CString::new(bytes).map_err(|_| "an argument or variable holds a NUL byte".to_owned())
+        };
+        let name = command.argv.first().ok_or("a command needs a program")?;
+        let path = env.get("PATH").map_or("", String::as_str);
+        Ok(Self {
+            candidates: candidates(name, path)
+                .iter()
+                .map(|path| text(path.as_os_str().as_bytes()))
+                .collect::<Result<_, _>>()?,
+            argv: command.argv.iter().map(|word| text(word.as_bytes())).collect::<Result<_, _>>()?,
+            env: env
+                .iter()
+                .map(|(key, value)| text(format!("{key}={value}").as_bytes()))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Becomes the program.
 fn execute(
     command: &Command,
     env: &BTreeMap<String, String>,
     streams: [OwnedFd; 3],
-    socket: Option<OwnedFd>,
-) -> Result<std::convert::Infallible, String> {
-    let text =
-        |bytes: &[u8]| CString::new(bytes).map_err(|_| "an argument or variable holds a NUL byte".to_owned());
-    let path = env.get("PATH").cloned().unwrap_or_default();
-    let name = command.argv.first().ok_or("a command needs a program")?;
-    let argv = command.argv.iter().map(|word| text(word.as_bytes())).collect::<Result<Vec<_>, _>>()?;
-    let env = env
-        .iter()
-        .map(|(key, value)| text(format!("{key}={value}").as_bytes()))
-        .collect::<Result<Vec<_>, _>>()?;
-    let candidates: Vec<CString> = candidates(name, &path)
-        .iter()
-        .map(|path| text(path.as_os_str().as_bytes()))
-        .collect::<Result<_, _>>()?;
-
+    lender: Option<Lender>,
+) -> Result<Infallible, String> {
+    let Words { candidates, argv, env: variables } = Words::of(command, env)?;
     let failed = |error: std::io::Error| format!("standard streams: {error}");
     // The warden has no standard input, so one of these may bear the number of another's place.
     let apart = |fd: OwnedFd| {
         if fd.as_raw_fd() > 2 { Ok(fd) } else { rustix::io::fcntl_dupfd_cloexec(&fd, 3) }
     };
-    let socket = socket.map(apart).transpose().map_err(|error| failed(error.into()))?;
     let streams = streams.map(apart);
     for (number, stream) in (0..).zip(streams) {
         let stream = stream.map_err(|error| failed(error.into()))?;
@@ -478,20 +542,18 @@ fn execute(
     }
     sys::close_on_exec_from(3).map_err(failed)?;
     sys::default_signals().map_err(failed)?;
-    if let Some(socket) = &socket
-        && sys::start_sibling(&candidates, &argv, &env, socket.as_fd())
-    {
-        sys::exit(0)
-    }
+    lender.into_iter().for_each(Lender::make_way);
     let mut worst = std::io::Error::from(Errno::NOENT);
     for candidate in &candidates {
-        let error = sys::execve(candidate, &argv, &env);
+        let error = sys::execve(candidate, &argv, &variables);
         if error.kind() != std::io::ErrorKind::NotFound {
             worst = error;
         }
     }
+    let name = command.argv.first().map_or("", |name| name);
     Err(match worst.kind() {
         std::io::ErrorKind::NotFound => {
+            let path = env.get("PATH").map_or("", String::as_str);
             format!("the program `{name}` was not found in the sandbox (its PATH is {path})")
         }
         _ => format!("the program `{name}` cannot be executed: {worst}"),

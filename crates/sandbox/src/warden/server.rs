@@ -21,6 +21,7 @@ use crate::{
 use bailey_protocol::{Blob, Level, Limits, SessionId, Wall};
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
+    io::Errno,
     process::{Pid, Signal, WaitOptions, kill_process, waitpid},
 };
 use std::{
@@ -135,8 +136,12 @@ impl Server {
                 let ended = match wire::receive::<Notice>(holder.socket.as_fd()) {
                     Ok(Some((Notice::Ready { number, memory_bytes }, mut fds))) => {
                         // One for an order that has come meanwhile has that, or will be gone with what that does.
-                        let ready = fds.pop_front().filter(|_| number == holder.asked);
-                        holder.ready = ready.map(|socket| Ready { socket, memory_bytes });
+                        let socket = fds.pop_front().filter(|_| number == holder.asked);
+                        holder.ready = socket.zip(counter().ok()).map(|(socket, over)| Ready {
+                            socket,
+                            memory_bytes,
+                            over,
+                        });
                         continue;
                     }
                     Ok(Some((Notice::Ended(number), _))) => number,
@@ -300,15 +305,18 @@ impl Server {
         let cpu_percent = self.ground.config.cpu_percent;
         let limits = group.as_mut().map(|group| group.limit(&header.limits, cpu_percent)).unwrap_or_default();
         let events = group.and_then(|group| group.memory_events());
-        let over = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| error.to_string())?;
+        // Whatever it waited for, that was this one.
+        let ready = holder.ready.take().filter(|ready| ready.fits(&header) && !is_beside);
+        let (ready, over) = match ready {
+            Some(Ready { socket, over, .. }) => (Some(socket), over),
+            None => (None, counter().map_err(|error| error.to_string())?),
+        };
         let number = holder.asked;
         let absent = self.cgroups.absent.clone();
         let grant = Grant { limits, absent, doors: doors.len(), has_events: events.is_some() };
         let (tail, mut fds) = streams.borrow();
         fds.extend(extra.iter().chain(&doors).map(AsFd::as_fd).chain([over.as_fd()]).chain(events));
-        // Whatever it waited for, that was this one.
-        let ready = holder.ready.take().filter(|ready| ready.fits(&header) && !is_beside);
-        if ready.is_some_and(|ready| wire::send_with(ready.socket.as_fd(), &grant, tail, &fds).is_ok()) {
+        if ready.is_some_and(|ready| wire::send_with(ready.as_fd(), &grant, tail, &fds).is_ok()) {
             // First that one, for which somebody waits.
             std::thread::yield_now();
             let began = Word::Began { number, limits: header.limits };
@@ -531,6 +539,11 @@ impl own::Asker for Listener<'_> {
 
     #[cfg(not(feature = "controls"))]
     fn reached(&self, _: own::Step) {}
+}
+
+/// To which a sandbox's init adds when nothing else of it is left.
+fn counter() -> Result<OwnedFd, Errno> {
+    eventfd(0, EventfdFlags::CLOEXEC)
 }
 
 /// A workspace that contains the home (or the session's folder) would show what the walls are there to hide.

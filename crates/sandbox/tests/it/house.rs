@@ -200,7 +200,7 @@ impl House {
         }
     }
 
-    /// The processes of sandboxes that wait for something to do: an init and a payload's process each.
+    /// The processes of sandboxes that wait for something to do, [`SPARE`] of each.
     pub(crate) fn spares(&self) -> Vec<u32> {
         self.processes().into_iter().filter(is_spare).collect()
     }
@@ -212,7 +212,7 @@ impl House {
         loop {
             let spares = self.spares();
             let is_bare = fs::read_dir(self.folder.join("upper")).is_ok_and(|mut it| it.next().is_none());
-            if spares.len() >= if is_bare { 2 } else { 4 } {
+            if spares.len() >= if is_bare { SPARE } else { 2 * SPARE } {
                 return spares;
             }
             assert!(begin.elapsed() < Duration::from_secs(20), "nothing is made ready: {spares:?}");
@@ -230,6 +230,9 @@ impl House {
         descendants(self.native.warden().id())
     }
 }
+
+/// Processes of a sandbox that waits: its init, the payload's, and the one that lends that its memory.
+pub(crate) const SPARE: usize = 3;
 
 fn is_spare(pid: &u32) -> bool {
     called(*pid).is_some_and(|name| name == "bailey-spare")

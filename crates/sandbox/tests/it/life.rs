@@ -28,7 +28,7 @@ async fn exit_codes_and_signals_come_back() {
     }
 }
 
-/// A program has a process of its own beside the one that waited for the order, which is not in anybody's way afterwards.
+/// A program's process borrows the memory of one that waits beside it, which is not in anybody's way afterwards.
 #[tokio::test]
 async fn a_program_leads_a_session_as_the_first_child() {
     for who in everyone() {
@@ -40,14 +40,32 @@ async fn a_program_leads_a_session_as_the_first_child() {
         command.argv = ["bash", "-c", look].map(String::from).into();
         let text = house.run(&command, &Isolation::default()).await.ok();
         assert_eq!(text.trim_end(), "3 1 3 3\nbailey-init bash", "{who:?}");
-        // Where there may be no process more, the one that waited becomes it.
+        // Where there may be no process more, no other one waits beside it.
         command.argv = ["cat", "/proc/self/stat"].map(String::from).into();
         command.limits.pids = 1;
-        let text = house.run(&command, &Isolation::default()).await.ok();
-        let fields: Vec<&str> = text.split(' ').collect();
-        let of_two = fields.first().zip(fields.get(5));
-        assert_eq!(of_two, Some((&"2", &"2")), "{who:?}: {text}");
-        assert_eq!(fields.get(3), Some(&"1"), "{who:?}: {text}");
+        for _ in 0..3 {
+            let text = house.run(&command, &Isolation::default()).await.ok();
+            let fields: Vec<&str> = text.split(' ').collect();
+            let own = *fields.first().unwrap();
+            assert!(["2", "3"].contains(&own), "{who:?}: {text}");
+            assert_eq!((fields.get(3), fields.get(5)), (Some(&"1"), Some(&own)), "{who:?}: {text}");
+        }
+    }
+}
+
+/// It may be there yet when the program begins: stopped by that for ever, or killed before anything else.
+#[tokio::test]
+async fn a_program_s_end_is_its_own_whatever_becomes_of_its_neighbour() {
+    for who in everyone() {
+        let house = House::new(who);
+        for signal in ["STOP", "KILL"] {
+            for _ in 0..10 {
+                house.ready().await;
+                let ran = house.sh(&format!("kill -{signal} 2 2>/dev/null; echo here; exit 7")).await;
+                let report = ran.report();
+                assert_eq!((report.exit, report.signal), (Some(7), None), "{who:?} {signal}");
+            }
+        }
     }
 }
 

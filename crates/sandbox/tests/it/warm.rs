@@ -1,6 +1,6 @@
 //! What is kept ready for a session: it shows the host as it is, and does not grow.
 
-use crate::house::{House, descendants, everyone};
+use crate::house::{House, SPARE, descendants, everyone};
 use bailey_protocol::{Isolation, Profile, Status, Wall};
 use bailey_sandbox::{Calls, Lease};
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,10 +17,10 @@ async fn a_layer_that_holds_nothing_has_nobody_who_looks_through_it() {
         let house = House::new(who);
         house.write("there", "one");
         assert_eq!(house.sh("cat there").await.ok(), "one");
-        assert_eq!(house.ready().await.len(), 2, "{who:?}: one for the next command");
+        assert_eq!(house.ready().await.len(), SPARE, "{who:?}: one for the next command");
         // The control: where it holds something, if only that something is gone, there are two.
         assert_eq!(house.sh("rm there").await.ok(), "");
-        assert_eq!(house.ready().await.len(), 4, "{who:?}");
+        assert_eq!(house.ready().await.len(), 2 * SPARE, "{who:?}");
     }
 }
 
@@ -115,12 +115,12 @@ async fn what_waits_is_bound_to_its_system_calls_already() {
                 house.spares().iter().filter_map(of).map(|status| filters(&status) - outside).sum::<usize>()
             };
             house.ready().await;
-            // Soon, for what is there may not be ready yet: what becomes the command, and not its init.
+            // Soon, for what is there may not be ready yet: what becomes the command and what lends it its memory, and not its init.
             let begin = Instant::now();
-            while bound() < waits && begin.elapsed() < Duration::from_secs(20) {
+            while bound() < 2 * waits && begin.elapsed() < Duration::from_secs(20) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
-            assert_eq!(bound(), waits, "{who:?} {calls:?}");
+            assert_eq!(bound(), 2 * waits, "{who:?} {calls:?}");
             // Those of the one that waits stay behind those that are fewer; a list of one's own has none that are.
             let fewer = (waits == 1).then_some((Profile::Strict, 2));
             for (profile, count) in
@@ -181,18 +181,18 @@ async fn a_command_may_be_of_any_length() {
 
 /// Where memory runs out the kernel takes what waits first.
 #[tokio::test]
-async fn one_of_two_that_wait_takes_the_other_along() {
+async fn one_of_those_that_wait_takes_the_others_along() {
     for who in everyone() {
         let house = House::new(who);
         house.sh(":").await.ok();
-        for of_both in 0..2 {
+        for of_all in 0..3 {
             let spares = house.ready().await;
-            // The init is the older one, and the payload's process its child.
-            let killed = *spares.get(of_both).unwrap();
+            // An init and its two children.
+            let killed = *spares.get(of_all).unwrap();
             kill_process(Pid::from_raw(killed.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
             let begin = Instant::now();
             while spares.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
-                assert!(begin.elapsed() < Duration::from_secs(20), "{who:?}: the other one waits on");
+                assert!(begin.elapsed() < Duration::from_secs(20), "{who:?}: the others wait on");
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             assert_eq!(house.sh("echo here").await.ok(), "here", "{who:?}");
