@@ -90,8 +90,8 @@ pub(crate) struct Grant {
     pub(crate) has_events: bool,
 }
 
-/// What a payload's process gets of its init when there is something to do. With it come the descriptors of the request, and
-/// where something is masked, a memfd with the absolute paths.
+/// What a payload's process gets of its init when that has looked at what is to be done, which it got before, with the descriptors
+/// of the request. Where something is masked, a memfd with the absolute paths comes with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Handover {
     /// Limits that the kernel holds.
@@ -471,11 +471,18 @@ pub(crate) fn unseal_short<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
     unseal_within(fd, SHORT_BLOB_BYTES)
 }
 
-/// Reads what is to be read once more by somebody else.
+/// Reads what somebody else may be reading: the place where a read begins is theirs, too.
 fn unseal_shared<T: DeserializeOwned>(fd: &OwnedFd) -> io::Result<T> {
-    let value = unseal_within(fd.try_clone()?, BLOB_BYTES);
-    rustix::fs::seek(fd, rustix::fs::SeekFrom::Start(0))?;
-    value
+    let size = u64::try_from(rustix::fs::fstat(fd)?.st_size).unwrap_or(0).min(BLOB_BYTES);
+    let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::retry_on_intr(|| rustix::io::pread(fd, &mut *rest, filled as u64))? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => filled += read,
+        }
+    }
+    parse(&bytes)
 }
 
 /// Whether nobody can change any more what is to be read; zeroes that somebody adds make it none of our documents.

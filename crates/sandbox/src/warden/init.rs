@@ -27,7 +27,7 @@ use std::{
     ffi::{CStr, OsStr},
     io,
     net::{Ipv4Addr, SocketAddrV4},
-    os::fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -93,8 +93,7 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     let ready = ready(ground, header, has_root, &extra, is_ahead);
     drop(extra);
     if ready.as_ref().is_ok_and(|ready| !is_ordered(&ready.signals, &socket)) {
-        // The payload's process is gone, such as where memory ran out: without this one, whoever orders hears so, and has another made.
-        sys::exit(0)
+        end_alone()
     }
     let order = wire::receive_with::<Grant>(socket.as_fd());
     let Ok(Some((grant, tail, mut rest))) = order else { sys::exit(0) };
@@ -121,6 +120,11 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     // When nobody listens any more there is nobody to tell.
     drop(wire::tell(streams.control.as_fd(), &Message::Refused(ground.explained(reason))));
     sys::exit(125)
+}
+
+/// Ends where the payload's process is gone, such as where memory ran out: whoever orders hears so, and has another made.
+fn end_alone() -> ! {
+    sys::exit(0)
 }
 
 /// Waits for an order, or for nothing more where a child has ended before there was one.
@@ -176,7 +180,7 @@ fn ready(
     }
     let no_routes = NoRoutes::open();
     drop(theirs);
-    let payload = who(&ours).ok_or("the payload's process has ended")?;
+    let Some(payload) = who(&ours) else { end_alone() };
     Ok(Ready { signals, no_routes, first, payload, socket: ours })
 }
 
@@ -191,9 +195,13 @@ fn run(
     mut rest: VecDeque<OwnedFd>,
 ) -> Result<(Watch, OwnedFd), String> {
     let Ready { signals, no_routes, first, payload, socket } = ready;
+    let silent = |error| format!("the payload's process does not answer: {error}");
     let unread = |error: io::Error| format!("the job cannot be read: {error}");
+    // It gets ready what is looked at here, and does none of it before it hears the rest.
+    let (tail, fds) = streams.borrow();
+    wire::send_with(socket.as_fd(), &(), tail, &fds).map_err(silent)?;
     if !ground.is_trusting() {
-        // The payload's process reads it again, and must find what was checked here.
+        // The payload's process reads it, too, and must find what is checked here.
         streams.paper.check().map_err(unread)?;
     }
     let job = streams.paper.read().map_err(unread)?;
@@ -224,10 +232,8 @@ fn run(
     }
     let memory_bytes = handover.watched.contains(&Wall::MemoryLimit).then_some(job.limits.memory_bytes);
     let masked = if covered.is_empty() { None } else { Some(sealed(&covered)?) };
-    let (tail, mut fds) = streams.borrow();
-    fds.extend(masked.iter().map(AsFd::as_fd));
-    wire::send_with(socket.as_fd(), &handover, tail, &fds)
-        .map_err(|error| format!("the payload's process does not answer: {error}"))?;
+    let masked: Vec<BorrowedFd<'_>> = masked.iter().map(AsFd::as_fd).collect();
+    wire::send(socket.as_fd(), &handover, &masked).map_err(silent)?;
     let wall = Duration::from_millis(job.limits.wall_ms);
     let is_alone = !ground.lacks(header.session, Wall::NetNamespace);
     let no_routes = is_alone.then_some(no_routes);

@@ -44,6 +44,8 @@ struct Start<'a> {
     ground: &'a Ground,
     header: &'a Header,
     job: Job,
+    /// What it executes, where it executes something.
+    words: Result<Words, String>,
     known: Known,
     bound: Option<Bound>,
     /// What of the workspace is masked.
@@ -51,8 +53,6 @@ struct Start<'a> {
     /// Standard input, output and error.
     streams: [OwnedFd; 3],
     control: BorrowedFd<'a>,
-    /// Where the network door listens, for a command that has a way to it.
-    door: Option<u16>,
     /// The process whose memory this one borrows.
     lender: Option<Lender>,
 }
@@ -96,30 +96,36 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
     }
     // Where it is gone, so is this process.
     let _ = rustix::io::write(&socket, &rustix::process::getpid().as_raw_pid().to_ne_bytes());
-    // It ends with its init.
-    let order = wire::receive_with::<Handover>(socket.as_fd());
-    let Ok(Some((handover, tail, mut fds))) = order else { sys::exit(0) };
+    // It ends with its init, which looks at the same while this process gets it ready.
+    let order = wire::receive_with::<()>(socket.as_fd());
+    let Ok(Some(((), tail, mut fds))) = order else { sys::exit(0) };
     init::call(init::PAYLOAD);
     let Some(Streams { paper, stdin, stdout, stderr, control }) = Streams::take(tail, &mut fds) else {
         sys::exit(125)
     };
+    let read = |error: std::io::Error| format!("the job cannot be read: {error}");
+    let job = paper.read().map_err(read);
+    let ahead =
+        job.as_ref().ok().filter(|job| job.way.is_none()).map(|job| Words::of(ground, header, job, None));
+    // Whatever was refused there ends here.
+    let checked = wire::receive::<Handover>(socket.as_fd());
+    let Ok(Some((handover, mut fds))) = checked else { sys::exit(0) };
     let become_it = || {
         let Handover { limits, watched, mut absent, door } = handover;
-        let mut known = known?;
+        let (mut known, job) = (known?, job?);
         absent.append(&mut known.absent);
-        let read = |error: std::io::Error| format!("the job cannot be read: {error}");
         let covered: Vec<OsString> =
             fds.pop_front().map(wire::unseal).transpose().map_err(read)?.unwrap_or_default();
         become_payload(Start {
             ground,
             header,
-            job: paper.read().map_err(read)?,
+            words: ahead.unwrap_or_else(|| Words::of(ground, header, &job, door)),
+            job,
             known: Known { limits, watched, absent, ..known },
             bound,
             covered: covered.into_iter().map(PathBuf::from).collect(),
             streams: [stdin, stdout, stderr],
             control: control.as_fd(),
-            door,
             lender,
         })
     };
@@ -221,8 +227,6 @@ pub(super) fn rehearse(ground: &Ground, header: &Header) {
         limits: header.limits.clone(),
         background: false,
     };
-    let env = environment(ground, header, &command, None);
-    let words = Words::of(&command, &env);
     let isolation = Isolation::default();
     let started = Message::Started(facts::look(&isolation, Known::default()));
     let task = Task::Run(command, None);
@@ -235,21 +239,27 @@ pub(super) fn rehearse(ground: &Ground, header: &Header) {
     };
     let handover =
         Handover { limits: grant.limits.clone(), watched: BTreeSet::new(), absent: Vec::new(), door: None };
+    let words = Words::of(ground, header, &job, None);
     let checked = charter::lease(&ground.config, header.session)
         .and_then(|lease| charter::check(&ground.config.calls, lease, header.view, &job));
-    let came = (come(&grant, &job), come(&handover, &job));
-    std::hint::black_box((words.is_ok(), again(&started), checked.is_ok(), came));
+    std::hint::black_box((
+        words.is_ok(),
+        again(&started),
+        again(&handover),
+        checked.is_ok(),
+        come(&grant, &job),
+    ));
 }
 
 /// Whether a packet with something to do arrives, with as many descriptors as one has.
-fn come<T: Serialize + DeserializeOwned>(value: &T, job: &Job) -> Option<bool> {
+fn come(grant: &Grant, job: &Job) -> Option<bool> {
     let (ours, theirs) = wire::pair().ok()?;
     let mut tail = serde_json::to_vec(job).ok()?;
     tail.resize(tail.len().max(REHEARSED_BYTES), b' ');
     // No socket: on its way the kernel looks for circles of them.
     let stderr = std::io::stderr();
-    wire::send_with(ours.as_fd(), value, &tail, &[stderr.as_fd(); 5]).ok()?;
-    let (_, tail, mut fds) = wire::receive_with::<T>(theirs.as_fd()).ok()??;
+    wire::send_with(ours.as_fd(), grant, &tail, &[stderr.as_fd(); 5]).ok()?;
+    let (_, tail, mut fds) = wire::receive_with::<Grant>(theirs.as_fd()).ok()??;
     Some(Streams::take(tail, &mut fds)?.paper.read().is_ok())
 }
 
@@ -266,7 +276,7 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
-    let Start { ground, header, mut job, mut known, bound, covered, streams, control, door, lender } = start;
+    let Start { ground, header, mut job, words, mut known, bound, covered, streams, control, lender } = start;
     let lacks = |wall| ground.lacks(header.session, wall);
     let shape = ground.shape(header.session);
     if let Task::Run(command, _) | Task::Git(command) = &job.task {
@@ -319,12 +329,7 @@ fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
     }
     tell(control, &Message::Started(enforced));
     match job.task {
-        Task::Run(command, _) => {
-            let way = door.zip(job.way.as_ref());
-            let env = environment(ground, header, &command, way);
-            execute(&command, &env, streams, lender)
-        }
-        Task::Git(command) => execute(&command, &of_git(ground, header), streams, lender),
+        Task::Run(..) | Task::Git(_) => execute(words?, streams, lender),
         Task::Work(mut request) => {
             if let worker::Request::Settle { masks, .. } = &mut request {
                 masks.clone_from(&ground.config.masks);
@@ -494,22 +499,33 @@ fn work(request: worker::Request, unseen: Unseen<'_>, streams: [OwnedFd; 3]) -> 
 }
 
 /// What execve(2) takes.
+#[derive(Default)]
 struct Words {
     /// What the program may be; the first that there is counts.
     candidates: Vec<CString>,
     argv: Vec<CString>,
     env: Vec<CString>,
+    /// Where it was looked for.
+    path: String,
 }
 
 impl Words {
-    fn of(command: &Command, env: &BTreeMap<String, String>) -> Result<Self, String> {
+    /// Those of a job; none where our own worker does it. The network door listens at this port, where it has a way to that.
+    fn of(ground: &Ground, header: &Header, job: &Job, door: Option<u16>) -> Result<Self, String> {
+        let (command, env) = match &job.task {
+            Task::Run(command, _) => {
+                (command, environment(ground, header, command, door.zip(job.way.as_ref())))
+            }
+            Task::Git(command) => (command, of_git(ground, header)),
+            Task::Work(_) => return Ok(Self::default()),
+        };
         let text = |bytes: &[u8]| {
             CString::new(bytes).map_err(|_| "an argument or variable holds a NUL byte".to_owned())
         };
         let name = command.argv.first().ok_or("a command needs a program")?;
-        let path = env.get("PATH").map_or("", String::as_str);
+        let path = env.get("PATH").cloned().unwrap_or_default();
         Ok(Self {
-            candidates: candidates(name, path)
+            candidates: candidates(name, &path)
                 .iter()
                 .map(|path| text(path.as_os_str().as_bytes()))
                 .collect::<Result<_, _>>()?,
@@ -518,18 +534,13 @@ impl Words {
                 .iter()
                 .map(|(key, value)| text(format!("{key}={value}").as_bytes()))
                 .collect::<Result<_, _>>()?,
+            path,
         })
     }
 }
 
 /// Becomes the program.
-fn execute(
-    command: &Command,
-    env: &BTreeMap<String, String>,
-    streams: [OwnedFd; 3],
-    lender: Option<Lender>,
-) -> Result<Infallible, String> {
-    let Words { candidates, argv, env: variables } = Words::of(command, env)?;
+fn execute(words: Words, streams: [OwnedFd; 3], lender: Option<Lender>) -> Result<Infallible, String> {
     let failed = |error: std::io::Error| format!("standard streams: {error}");
     // The warden has no standard input, so one of these may bear the number of another's place.
     let apart = |fd: OwnedFd| {
@@ -543,17 +554,17 @@ fn execute(
     sys::close_on_exec_from(3).map_err(failed)?;
     sys::default_signals().map_err(failed)?;
     lender.into_iter().for_each(Lender::make_way);
+    let Words { candidates, argv, env, path } = words;
     let mut worst = std::io::Error::from(Errno::NOENT);
     for candidate in &candidates {
-        let error = sys::execve(candidate, &argv, &variables);
+        let error = sys::execve(candidate, &argv, &env);
         if error.kind() != std::io::ErrorKind::NotFound {
             worst = error;
         }
     }
-    let name = command.argv.first().map_or("", |name| name);
+    let name = argv.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     Err(match worst.kind() {
         std::io::ErrorKind::NotFound => {
-            let path = env.get("PATH").map_or("", String::as_str);
             format!("the program `{name}` was not found in the sandbox (its PATH is {path})")
         }
         _ => format!("the program `{name}` cannot be executed: {worst}"),
