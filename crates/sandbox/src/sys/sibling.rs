@@ -29,11 +29,19 @@ impl Lender {
         let nowhere = ptr::null_mut::<c_void>();
         // SAFETY: a number to be filled in, a set that is one and its size; CPU_CLR checks its bounds.
         unsafe {
-            if libc::syscall(libc::SYS_getcpu, &raw mut here, nowhere, nowhere) == 0 {
+            if libc::syscall(libc::SYS_getcpu, &raw mut here, nowhere, nowhere) == 0
+                && here < libc::CPU_SETSIZE as libc::c_uint
+            {
                 libc::CPU_CLR(here as usize, &mut self.processors);
                 libc::sched_setaffinity(self.pid, size_of::<libc::cpu_set_t>(), &raw const self.processors);
             }
         }
+    }
+
+    /// Ends it: it comes back to nothing more. What this process has in memory is its own then.
+    pub(crate) fn end(self) {
+        // SAFETY: kill has no preconditions. Where it is gone already, its number is nobody else's so soon.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
     }
 }
 
@@ -63,6 +71,9 @@ pub(crate) fn go_on_beside<F: FnOnce(Option<Lender>) -> Infallible>(life: F) -> 
     if let Ok(top) = stack()
         && begin(&mut errand, top, &borrowed)
     {
+        // What the other one has is its own by now, and this one needs none.
+        // SAFETY: nothing here uses a descriptor any more; on success, which a kernel before 5.9 alone denies, no error is noted in memory.
+        unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
         while borrowed.load(Ordering::Acquire) != 0 {
             // Not vfork(2): whoever waits in that counts as one that the machine is busy with.
             // SAFETY: it outlives the call, and the kernel looks at no other argument.
@@ -92,6 +103,8 @@ fn stack() -> io::Result<*mut c_void> {
         if lowest == libc::MAP_FAILED || libc::mprotect(lowest, GUARD_BYTES, libc::PROT_NONE) != 0 {
             return Err(io::Error::last_os_error());
         }
+        // For what it takes is a few pages, and a large one is filled first. Where the kernel knows none, it has none.
+        libc::madvise(lowest, STACK_BYTES, libc::MADV_NOHUGEPAGE);
         Ok(lowest.byte_add(STACK_BYTES))
     }
 }
@@ -103,8 +116,8 @@ fn begin<F: FnOnce(Option<Lender>) -> Infallible>(
 ) -> bool {
     let flags = libc::CLONE_VM | libc::CLONE_PARENT | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
     // SAFETY: the stack grows down from its end, which is aligned, and nobody else uses it. The errand and the number outlive the new
-    // process, as this one only waits from here on, on its own stack, and touches nothing else while that one has its memory: no
-    // handler of a signal is installed in either.
+    // process, as this one only waits from here on, on its own stack, and touches nothing else while that one has its memory: the
+    // only handlers of signals are those that tell of a broken stack, which ends either.
     unsafe {
         libc::clone(
             live::<F>,

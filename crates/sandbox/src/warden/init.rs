@@ -73,7 +73,10 @@ struct Ready {
     socket: OwnedFd,
 }
 
-/// How a holder is called, both processes of a sandbox that waits, and what these are called afterwards.
+/// Such as where memory ran out.
+const GONE: &str = "the payload's process has ended";
+
+/// How a holder is called, the processes of a sandbox that waits, and what these are called afterwards.
 pub(super) const HOLDER: &CStr = c"bailey-holder";
 const SPARE: &CStr = c"bailey-spare";
 const INIT: &CStr = c"bailey-init";
@@ -90,10 +93,14 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
         sys::exit(125);
     }
     call(SPARE);
-    let ready = ready(ground, header, has_root, &extra, is_ahead);
+    let mut ready = ready(ground, header, has_root, &extra, is_ahead);
     drop(extra);
     if ready.as_ref().is_ok_and(|ready| !is_ordered(&ready.signals, &socket)) {
-        end_alone()
+        ready = Err(GONE.into());
+    }
+    if ready.as_ref().is_err_and(|reason| reason == GONE) && !watch::has_input(socket.as_fd()) {
+        // Without this one, whoever orders next hears so, and has another made.
+        sys::exit(0)
     }
     let order = wire::receive_with::<Grant>(socket.as_fd());
     let Ok(Some((grant, tail, mut rest))) = order else { sys::exit(0) };
@@ -120,11 +127,6 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     // When nobody listens any more there is nobody to tell.
     drop(wire::tell(streams.control.as_fd(), &Message::Refused(ground.explained(reason))));
     sys::exit(125)
-}
-
-/// Ends where the payload's process is gone, such as where memory ran out: whoever orders hears so, and has another made.
-fn end_alone() -> ! {
-    sys::exit(0)
 }
 
 /// Waits for an order, or for nothing more where a child has ended before there was one.
@@ -180,7 +182,7 @@ fn ready(
     }
     let no_routes = NoRoutes::open();
     drop(theirs);
-    let Some(payload) = who(&ours) else { end_alone() };
+    let payload = who(&ours).ok_or(GONE)?;
     Ok(Ready { signals, no_routes, first, payload, socket: ours })
 }
 
@@ -197,13 +199,13 @@ fn run(
     let Ready { signals, no_routes, first, payload, socket } = ready;
     let silent = |error| format!("the payload's process does not answer: {error}");
     let unread = |error: io::Error| format!("the job cannot be read: {error}");
+    if !ground.is_trusting() {
+        // The payload's process reads it, too, and must find what is looked at here: so nobody may be able to change it by then.
+        streams.paper.check().map_err(unread)?;
+    }
     // It gets ready what is looked at here, and does none of it before it hears the rest.
     let (tail, fds) = streams.borrow();
     wire::send_with(socket.as_fd(), &(), tail, &fds).map_err(silent)?;
-    if !ground.is_trusting() {
-        // The payload's process reads it, too, and must find what is checked here.
-        streams.paper.check().map_err(unread)?;
-    }
     let job = streams.paper.read().map_err(unread)?;
     if !ground.is_trusting() {
         let lease = charter::lease(&ground.config, header.session)?;

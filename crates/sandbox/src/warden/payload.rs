@@ -63,13 +63,11 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
         sys::exit(125);
     }
     let mut known = ahead(ground, header);
-    let bound =
-        if is_ahead { known.as_mut().ok().and_then(|known| bind(ground, header, known)) } else { None };
-    // Elsewhere nothing would end the two with their init.
-    let is_held =
-        ground.shape(header.session) == Shape::Walled && !ground.lacks(header.session, Wall::PidNamespace);
+    let bound = known.as_mut().ok().and_then(|known| bind(ground, header, known));
+    // A lender is as bound as what becomes of its memory. Where no namespace holds them, nothing would end the two with their init.
+    let lends = bound.is_some() && !ground.lacks(header.session, Wall::PidNamespace);
     let life = |lender| wait(ground, header, Waiting { known, bound, socket, is_ahead, lender });
-    let life = if is_held { sys::go_on_beside(life) } else { life };
+    let life = if lends { sys::go_on_beside(life) } else { life };
     match life(None) {}
 }
 
@@ -276,9 +274,14 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
-    let Start { ground, header, mut job, words, mut known, bound, covered, streams, control, lender } = start;
+    let Start { ground, header, mut job, words, mut known, bound, covered, streams, control, mut lender } =
+        start;
     let lacks = |wall| ground.lacks(header.session, wall);
     let shape = ground.shape(header.session);
+    if matches!(job.task, Task::Work(_)) {
+        // A worker has fewer system calls and descriptors than its lender, and never lets go of its memory.
+        lender.take().into_iter().for_each(Lender::end);
+    }
     if let Task::Run(command, _) | Task::Git(command) = &job.task {
         let cwd = &command.cwd.0;
         std::env::set_current_dir(cwd)

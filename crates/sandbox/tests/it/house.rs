@@ -1,7 +1,7 @@
 //! A house for one test: a project, a session, and sandboxes made by a warden that is root or an ordinary user.
 
 use bailey_protocol::{
-    Command, Enforced, ExecReport, Isolation, Limits, Outcome, Report, SessionId, Status, WsPath,
+    Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status, WsPath,
 };
 use bailey_sandbox::{Config, Native, Warden, Yard};
 use std::{
@@ -47,6 +47,9 @@ pub(crate) struct House {
     pub(crate) home: PathBuf,
     pub(crate) session: SessionId,
     pub(crate) who: As,
+    /// Processes of a sandbox that waits for a command: its init, the payload's, and the one that lends that its memory, where both have
+    /// their system calls already.
+    pub(crate) spare: usize,
     probe: PathBuf,
     // Last, so that the warden is gone before its folders are.
     _dir: tempfile::TempDir,
@@ -109,7 +112,9 @@ impl House {
             exe = script;
         }
         let native = Arc::new(Native::new(start(&exe, &config)));
-        Self { native, project, folder, home: config.user_home, session, who, probe: exe, _dir: dir }
+        let has_calls = matches!(config.calls.profile(), Profile::Standard | Profile::StandardNet);
+        let (home, spare) = (config.user_home, if has_calls { 3 } else { 2 });
+        Self { native, project, folder, home, session, who, spare, probe: exe, _dir: dir }
     }
 
     /// Writes a file of the project as its owner would.
@@ -200,7 +205,21 @@ impl House {
         }
     }
 
-    /// The processes of sandboxes that wait for something to do, [`SPARE`] of each.
+    /// What is called a payload's process, with what else has the same parent.
+    pub(crate) fn payloads(&self) -> Vec<(u32, Vec<u32>)> {
+        let parent = |pid: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+        };
+        let all = self.processes();
+        let payloads = all.iter().filter(|pid| called(**pid).is_some_and(|name| name == "bailey-payload"));
+        let beside = |pid: &u32| {
+            all.iter().filter(|other| *other != pid && parent(other) == parent(pid)).copied().collect()
+        };
+        payloads.map(|pid| (*pid, beside(pid))).collect()
+    }
+
+    /// The processes of sandboxes that wait for something to do.
     pub(crate) fn spares(&self) -> Vec<u32> {
         self.processes().into_iter().filter(is_spare).collect()
     }
@@ -212,7 +231,7 @@ impl House {
         loop {
             let spares = self.spares();
             let is_bare = fs::read_dir(self.folder.join("upper")).is_ok_and(|mut it| it.next().is_none());
-            if spares.len() >= if is_bare { SPARE } else { 2 * SPARE } {
+            if spares.len() >= if is_bare { self.spare } else { self.spare + LOOKS } {
                 return spares;
             }
             assert!(begin.elapsed() < Duration::from_secs(20), "nothing is made ready: {spares:?}");
@@ -231,8 +250,8 @@ impl House {
     }
 }
 
-/// Processes of a sandbox that waits: its init, the payload's, and the one that lends that its memory.
-pub(crate) const SPARE: usize = 3;
+/// Processes of a sandbox that waits to look through a layer: its init, and the worker's.
+pub(crate) const LOOKS: usize = 2;
 
 fn is_spare(pid: &u32) -> bool {
     called(*pid).is_some_and(|name| name == "bailey-spare")

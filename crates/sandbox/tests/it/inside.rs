@@ -211,6 +211,31 @@ async fn a_worker_that_saw_names_only_waits_a_moment_for_the_next_request() {
     }
 }
 
+/// What lends a program its memory until it begins has more than a worker may, and would share it for as long as that lives.
+#[tokio::test]
+async fn a_worker_shares_its_memory_with_nobody() {
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("a.txt", "one");
+        house.sh("cat a.txt").await.ok();
+        assert_eq!(house.ready().await.len(), house.spare, "the control: there is one that lends");
+        let resolve = || Request::Resolve {
+            action: Action::Read { path: "a.txt".into() },
+            workspace: house.project.display().to_string(),
+        };
+        // It waits for a moment, in which its init has to take notice of the other one's end.
+        let mut seen = Vec::new();
+        for _ in 0..100 {
+            house.work(resolve()).await.unwrap();
+            seen = house.payloads();
+            if matches!(seen.as_slice(), [(_, beside)] if beside.is_empty()) {
+                break;
+            }
+        }
+        assert!(matches!(seen.as_slice(), [(_, beside)] if beside.is_empty()), "{who:?}: {seen:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_worker_is_refused_without_its_walls() {
     let house = House::with(As::User, |config| config.without.extend([Wall::Seccomp]));

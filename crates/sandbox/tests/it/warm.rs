@@ -1,6 +1,6 @@
 //! What is kept ready for a session: it shows the host as it is, and does not grow.
 
-use crate::house::{House, SPARE, descendants, everyone};
+use crate::house::{House, LOOKS, descendants, everyone};
 use bailey_protocol::{Isolation, Profile, Status, Wall};
 use bailey_sandbox::{Calls, Lease};
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,10 +17,10 @@ async fn a_layer_that_holds_nothing_has_nobody_who_looks_through_it() {
         let house = House::new(who);
         house.write("there", "one");
         assert_eq!(house.sh("cat there").await.ok(), "one");
-        assert_eq!(house.ready().await.len(), SPARE, "{who:?}: one for the next command");
+        assert_eq!(house.ready().await.len(), house.spare, "{who:?}: one for the next command");
         // The control: where it holds something, if only that something is gone, there are two.
         assert_eq!(house.sh("rm there").await.ok(), "");
-        assert_eq!(house.ready().await.len(), 2 * SPARE, "{who:?}");
+        assert_eq!(house.ready().await.len(), house.spare + LOOKS, "{who:?}");
     }
 }
 
