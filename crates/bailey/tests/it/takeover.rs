@@ -8,7 +8,7 @@ mod forge;
 pub(crate) mod inject;
 
 use crate::{attacks::actor::controls, stage::Stage};
-use bailey_protocol::{Action, Blob, FileChange, Isolation, WsPath};
+use bailey_protocol::{Action, Blob, FileChange, Isolation, Profile, WsPath};
 use bailey_sandbox::worker::Request;
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use inject::Taken;
@@ -137,6 +137,12 @@ impl Scene {
 
     fn user(&self) -> PathBuf {
         fs::canonicalize(self.stage.folder()).unwrap().join("user")
+    }
+
+    /// The folder of its only session.
+    fn session(&self) -> PathBuf {
+        let mut sessions = fs::read_dir(self.stage.home().join("sessions")).unwrap();
+        fs::canonicalize(sessions.next().unwrap().unwrap().path()).unwrap()
     }
 
     /// Lets the model answer, and the run end as if nothing had been.
@@ -305,11 +311,23 @@ fn the_keeper_of_a_conversation_hears_of_nobody() {
     scene.end();
 }
 
+/// A worker's change of a file of the project.
+fn change(project: &Path) -> Request {
+    Request::Perform {
+        action: Action::Change {
+            files: vec![FileChange {
+                path: WsPath(project.join("a.txt").display().to_string()),
+                base: Some(bailey_protocol::Digest::of(b"of the workspace\n")),
+                new: Some(Blob::from("of the attacker\n")),
+            }],
+        },
+    }
+}
+
 /// What the warden does for whoever holds its socket: a name, and what came of it (its refusal, or what it let out).
 fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
     let warden = forge::Warden::of(scene.process);
-    let session = fs::read_dir(scene.stage.home().join("sessions")).unwrap().next().unwrap().unwrap();
-    let session = session.file_name().into_string().unwrap();
+    let session = scene.session().file_name().unwrap().to_str().unwrap().to_owned();
     let project = scene.stage.project();
     let key = scene.user().join(".ssh/id");
     let cat = |path: &Path| forge::command(&project, &["cat", path.to_str().unwrap()]);
@@ -318,15 +336,7 @@ fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
         revealed: vec![WsPath(project.join(".env").display().to_string())],
         ..Isolation::default()
     };
-    let change = Request::Perform {
-        action: Action::Change {
-            files: vec![FileChange {
-                path: WsPath(project.join("a.txt").display().to_string()),
-                base: Some(bailey_protocol::Digest::of(b"of the workspace\n")),
-                new: Some(Blob::from("of the attacker\n")),
-            }],
-        },
-    };
+    let change = change(&project);
     let plain = Isolation::default();
     vec![
         ("show the user's key", warden.ask(&session, "Workspace", &reads(&key), &cat(&key), &plain)),
@@ -398,6 +408,31 @@ fn the_warden_waits_for_no_descriptor_of_a_forged_order() {
     let scene = Scene::new(What::Run, Some("BAILEY_CONTROL_TRUSTING"));
     let said = forge::Warden::of(scene.process).swap_by_pipe("name = 'x'");
     assert_eq!(said, "\"Done\"", "the control: believed, it reads what may never end");
+    scene.end();
+}
+
+/// Two processes read an order. What one of them looked at is what the other one does, also where it changes in between.
+#[test]
+fn what_is_done_is_what_was_looked_at() {
+    let scene = Scene::new(What::Run, None);
+    let warden = forge::Warden::of(scene.process);
+    let (project, folder) = (scene.stage.project(), scene.session());
+    let session = folder.file_name().unwrap().to_str().unwrap();
+    let beyond = Isolation { profile: Profile::StandardNet, ..Isolation::default() };
+    let refused =
+        warden.ask(session, "Workspace", &[], &forge::command(&project, &["echo", "forged"]), &beyond);
+    assert!(refused.contains("this one asks for `standard-net`"), "{refused}");
+    let jobs = [("forged", beyond), ("looked at", Isolation::default())];
+    let jobs = jobs.map(|(word, isolation)| (forge::command(&project, &["echo", word]), isolation));
+    let asked = (0..400).map(|round| {
+        // One that waits for it is quicker to read it.
+        thread::sleep(Duration::from_millis(10));
+        warden.ask_then(session, "Workspace", &jobs, Duration::from_micros(round % 40 * 20))
+    });
+    let (refused, done): (Vec<_>, Vec<_>) = asked.partition(|came| came.contains("is not sealed"));
+    assert!(done.iter().all(|came| came == "looked at\n"), "{done:?}");
+    // The control: some were sealed before that was looked at, and some after.
+    assert!(!refused.is_empty() && !done.is_empty(), "{refused:?} {done:?}");
     scene.end();
 }
 

@@ -15,7 +15,9 @@ use std::{
     fs::{self, File},
     io::{IoSlice, Read as _, Write as _},
     mem::MaybeUninit,
+    os::unix::fs::FileExt as _,
     path::Path,
+    time::{Duration, Instant},
 };
 
 /// The main process's end of its warden.
@@ -35,6 +37,19 @@ pub(super) fn command(project: &Path, argv: &[&str]) -> Value {
         limits: Limits::default(),
     };
     json!({ "Run": [command, null] })
+}
+
+fn job(task: &Value, isolation: &Isolation) -> String {
+    let limits = Limits::default();
+    json!({ "task": task, "isolation": isolation, "limits": limits, "is_first": false }).to_string()
+}
+
+fn in_memory(text: &str) -> File {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut memory = File::from(rustix::fs::memfd_create("job", flags).unwrap());
+    memory.write_all(text.as_bytes()).unwrap();
+    std::io::Seek::rewind(&mut memory).unwrap();
+    memory
 }
 
 impl Warden {
@@ -76,22 +91,52 @@ impl Warden {
         task: &Value,
         isolation: &Isolation,
     ) -> String {
+        let sealed = in_memory(&job(task, isolation));
+        rustix::fs::fcntl_add_seals(&sealed, seals).unwrap();
+        self.ask_for(&sealed, session, view, reads, || ())
+    }
+
+    /// Asks for one task in memory that holds another, and is sealed, after this time.
+    pub(super) fn ask_then(
+        &self,
+        session: &str,
+        view: &str,
+        jobs: &[(Value, Isolation); 2],
+        after: Duration,
+    ) -> String {
+        let [first, then] = jobs.each_ref().map(|(task, isolation)| job(task, isolation));
+        // Of one length, as memory that shrinks has been somebody else's.
+        let length = first.len().max(then.len());
+        let memory = in_memory(&format!("{first:length$}"));
+        self.ask_for(&memory, session, view, &[], || {
+            let begin = Instant::now();
+            while begin.elapsed() < after {
+                std::hint::spin_loop();
+            }
+            memory.write_all_at(format!("{then:length$}").as_bytes(), 0).unwrap();
+            rustix::fs::fcntl_add_seals(&memory, SealFlags::WRITE | SealFlags::SHRINK).unwrap();
+        })
+    }
+
+    fn ask_for(
+        &self,
+        job: &File,
+        session: &str,
+        view: &str,
+        reads: &[String],
+        meanwhile: impl FnOnce(),
+    ) -> String {
         let limits = Limits::default();
         let order =
             json!({ "Start": { "session": session, "view": view, "extra_reads": reads, "limits": limits } });
-        let job = json!({ "task": task, "isolation": isolation, "limits": limits, "is_first": false });
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let mut sealed = File::from(rustix::fs::memfd_create("job", flags).unwrap());
-        sealed.write_all(job.to_string().as_bytes()).unwrap();
-        std::io::Seek::rewind(&mut sealed).unwrap();
-        rustix::fs::fcntl_add_seals(&sealed, seals).unwrap();
         let null = File::open("/dev/null").unwrap();
         let (output, output_end) = rustix::pipe::pipe().unwrap();
         let (control, control_end) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
-        let fds = [sealed.as_fd(), null.as_fd(), output_end.as_fd(), output_end.as_fd(), control_end.as_fd()];
+        let fds = [job.as_fd(), null.as_fd(), output_end.as_fd(), output_end.as_fd(), control_end.as_fd()];
         self.send(&order, &fds);
+        meanwhile();
         drop((output_end, control_end));
         let mut printed = String::new();
         File::from(output).read_to_string(&mut printed).unwrap();
