@@ -401,7 +401,7 @@ const EVERYWHERE: &[Row] = table! {
     Standard, SYS_socketpair, SOCKETPAIR, "pipes that go both ways: Node.js, Python";
     Standard, SYS_mknodat, MKNODAT, "mkfifo; no devices";
     Standard, SYS_personality, PERSONALITY, "asking, and switching off one's own address randomisation: debuggers, sanitizers";
-    StandardNet, SYS_socket, SOCKET_NET, "the same, and which interfaces and routes there are: ip, Node.js, Go, psutil";
+    StandardNet, SYS_socket, SOCKET_NET, "the same, and which interfaces and routes there are: Node.js, Go, psutil";
     Custom, SYS_io_setup, ALWAYS, "asynchronous files: databases";
     Custom, SYS_io_destroy, ALWAYS, "asynchronous files: databases";
     Custom, SYS_io_submit, ALWAYS, "asynchronous files: databases";
