@@ -20,7 +20,10 @@ use std::{
     fs::File,
     io::{self, IoSlice, IoSliceMut, Read as _, Seek as _, Write as _},
     mem::MaybeUninit,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::FileExt as _,
+    },
 };
 
 /// The longest packet.
@@ -475,13 +478,7 @@ pub(crate) fn unseal_short<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
 fn unseal_shared<T: DeserializeOwned>(fd: &OwnedFd) -> io::Result<T> {
     let size = u64::try_from(rustix::fs::fstat(fd)?.st_size).unwrap_or(0).min(BLOB_BYTES);
     let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match rustix::io::retry_on_intr(|| rustix::io::pread(fd, &mut *rest, filled as u64))? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => filled += read,
-        }
-    }
+    File::from(fd.try_clone()?).read_exact_at(&mut bytes, 0)?;
     parse(&bytes)
 }
 

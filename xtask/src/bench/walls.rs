@@ -81,7 +81,7 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
 /// As the aims of these figures were measured: with real-time priority, which what is started here inherits, so that nothing else of the
 /// machine comes between, and with a short pause, after which no processor sleeps deeply.
 fn undisturbed(bailey: &Path, root: &Path, yard: &Yard, runtime: &Runtime) -> Result<()> {
-    if !schedule(&["--fifo", "--pid", "1"])? {
+    if !schedule(&["--fifo", "--pid", "1"]) {
         println!(
             "SKIPPED the walls with real-time priority (chrt could not set it): it takes root or CAP_SYS_NICE"
         );
@@ -111,15 +111,15 @@ fn undisturbed(bailey: &Path, root: &Path, yard: &Yard, runtime: &Runtime) -> Re
     ];
     compare_after(SHORT, "the same, while the main process holds 512 MiB", ROUNDS, 1, cases)?;
     drop(held);
-    schedule(&["--other", "--pid", "0"])?;
+    ensure!(schedule(&["--other", "--pid", "0"]), "the priority cannot be given back");
     Ok(())
 }
 
 /// Sets how this thread is scheduled (chrt(1)); whether that was let.
-fn schedule(options: &[&str]) -> Result<bool> {
+fn schedule(options: &[&str]) -> bool {
     let own = std::process::id().to_string();
     let output = Command::new("chrt").args(options).arg(own).output();
-    Ok(output.is_ok_and(|output| output.status.success()))
+    output.is_ok_and(|output| output.status.success())
 }
 
 pub(super) fn session(number: u8) -> SessionId {

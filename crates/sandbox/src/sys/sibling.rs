@@ -72,7 +72,7 @@ pub(crate) fn go_on_beside<F: FnOnce(Option<Lender>) -> Infallible>(life: F) -> 
         && begin(&mut errand, top, &borrowed)
     {
         // What the other one has is its own by now, and this one needs none.
-        // SAFETY: nothing here uses a descriptor any more; on success, which a kernel before 5.9 alone denies, no error is noted in memory.
+        // SAFETY: nothing here uses a descriptor any more. It succeeds, as it did when this process began, so no error is noted in memory.
         unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
         while borrowed.load(Ordering::Acquire) != 0 {
             // Not vfork(2): whoever waits in that counts as one that the machine is busy with.

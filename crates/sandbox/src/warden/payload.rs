@@ -2,8 +2,8 @@
 //!
 //! First what does not depend on the payload, while nobody waits for it: capabilities, as long as they may be given up, then
 //! no_new_privs, which Landlock and seccomp need, then Landlock, whose rules are opened files. None of it can be taken
-//! back. Then, where most of what comes has the same system calls, seccomp, which forbids most of the above. Then this process waits, and
-//! has seen nothing yet that anybody else wrote. With what is to be done come the limits, which can be lowered behind all of that, and
+//! back. Then, where most of what comes has the same system calls, seccomp, which forbids most of the above. Then this process waits, or one that
+//! borrows its memory, and has seen nothing yet that anybody else wrote. With what is to be done come the limits, which can be lowered behind all of that, and
 //! seccomp, where that is to have fewer calls, or nobody could say which.
 
 use super::{Ground, init, way};

@@ -173,10 +173,6 @@ impl House {
     /// How many processes of sandboxes live, without the warden, its holders and what waits for something to do.
     pub(crate) fn processes_of_sandboxes(&self) -> usize {
         let warden = self.native.warden().id();
-        let parent = |pid: &u32| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
-        };
         descendants(warden)
             .iter()
             .filter(|pid| **pid != warden && parent(pid).is_some_and(|parent| parent != warden))
@@ -207,10 +203,6 @@ impl House {
 
     /// What is called a payload's process, with what else has the same parent.
     pub(crate) fn payloads(&self) -> Vec<(u32, Vec<u32>)> {
-        let parent = |pid: &u32| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
-        };
         let all = self.processes();
         let payloads = all.iter().filter(|pid| called(**pid).is_some_and(|name| name == "bailey-payload"));
         let beside = |pid: &u32| {
@@ -255,6 +247,11 @@ pub(crate) const LOOKS: usize = 2;
 
 fn is_spare(pid: &u32) -> bool {
     called(*pid).is_some_and(|name| name == "bailey-spare")
+}
+
+fn parent(pid: &u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// What a process is called; nothing once it has gone.
