@@ -407,10 +407,10 @@ impl Config {
             let message = "with no tool call at all each turn would pause at once: it must be 1 or more";
             return Err(document.mistake("limits.tool_calls", message));
         }
-        for url in &network.private {
+        for (place, url) in network.private.iter().enumerate() {
             if let Err(why) = models::is_place(url) {
                 let message = format!("`{url}` is no place such as `http://127.0.0.1:8080`: {why}");
-                return Err(document.mistake("network.private", message));
+                return Err(document.mistake_in("network.private", place, message));
             }
         }
         self.network.keys = keys::bound(document, &network.key, &network.private)?;

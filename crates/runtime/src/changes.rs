@@ -6,8 +6,8 @@ mod together;
 use crate::{Host, HostError, history, host::who, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, Branch, DiffReport, Digest, Happening, Merge, MergeFile, MergeKind, Op, Report, Status, Tip,
-    Touched, Verdict, WsPath,
+    Action, Branch, DiffReport, Digest, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report,
+    Status, Tip, Touched, Verdict, WsPath,
 };
 use path::change;
 use std::collections::HashMap;
@@ -24,12 +24,18 @@ pub struct Change {
     pub refused: Option<String>,
     /// What is to be known before it is applied.
     pub remarks: Vec<String>,
-    /// Why an apply would keep the project's: you changed it since; none where it would not.
+    /// Why an apply keeps the project's, such as that you changed it since; none where it does not.
     pub conflict: Option<String>,
     pub(crate) file: MergeFile,
 }
 
 impl Change {
+    /// What is said before an apply that would keep the project's.
+    #[must_use]
+    pub fn would_keep(&self) -> Option<String> {
+        self.conflict.as_ref().map(|why| format!("{why}: it would be kept as it is"))
+    }
+
     /// Whether an apply leaves the project's as it is.
     fn stays(&self) -> bool {
         self.refused.is_some() || self.conflict.is_some()
@@ -84,13 +90,13 @@ impl Changes {
     /// The paths that an apply would keep as they are, each with the reason.
     #[must_use]
     pub fn conflicts(&self) -> Vec<String> {
-        self.told(|change| change.conflict.as_ref())
+        self.told(Change::would_keep)
     }
 
     /// The paths that no apply takes along, each with the reason.
     #[must_use]
     pub fn stays(&self) -> Vec<String> {
-        self.told(|change| change.refused.as_ref())
+        self.told(|change| change.refused.clone())
     }
 
     /// What names them: the states that an apply of them starts from and ends with, of files and of branches.
@@ -110,7 +116,7 @@ impl Changes {
         Digest::of_parts(&[&files.0, &branches.0])
     }
 
-    fn told<'a>(&'a self, why: impl Fn(&'a Change) -> Option<&'a String>) -> Vec<String> {
+    fn told<'a>(&'a self, why: impl Fn(&'a Change) -> Option<String>) -> Vec<String> {
         let told =
             self.changes.iter().filter_map(|change| Some(format!("{}: {}", change.path, why(change)?)));
         told.collect()
@@ -363,7 +369,7 @@ impl Host {
         };
         let stuck = if changes.is_picked { &[] } else { changes.stuck.as_slice() };
         let stays = [changes.stays().as_slice(), stuck].concat();
-        let merged = Merged { stays, ..self.merged(direction, &tips, &output)? };
+        let merged = Merged { stays, ..self.merged(direction, &tips, &output, changes)? };
         let name = match direction {
             MergeKind::Apply => "apply",
             MergeKind::Undo => "undo",
@@ -472,16 +478,32 @@ impl Host {
         Ok(self.kernel.preview(scope, Action::Merge(merge)).await?)
     }
 
-    fn merged(&self, direction: MergeKind, asked: &[Tip], output: &Output) -> Result<Merged, HostError> {
+    fn merged(
+        &self,
+        direction: MergeKind,
+        asked: &[Tip],
+        output: &Output,
+        changes: &Changes,
+    ) -> Result<Merged, HostError> {
         let Report::Merged { files, tips } = output.report() else { return Err(failure(output)) };
         let (commits, conflicts) = history::after(direction, asked, tips);
         let mut merged = Merged { commits, conflicts, ..Merged::default() };
+        // Whoever merges sees digests; who compared saw lines.
+        let known = changes
+            .changes
+            .iter()
+            .filter_map(|change| Some((change.path.as_str(), change.conflict.as_ref()?)));
+        let known: HashMap<&str, &String> = known.collect();
         for result in files {
             let path = result.path.relative_to(&self.workspace.0).unwrap_or(&result.path.0).to_owned();
-            match result.state.kept() {
-                None => merged.files.push(path),
-                Some(reason) => merged.conflicts.push(format!("{path}: {reason}")),
-            }
+            let Some(reason) = result.state.kept() else {
+                merged.files.push(path);
+                continue;
+            };
+            let is_conflict = matches!(result.state, MergeState::Conflict { .. });
+            let seen = known.get(path.as_str()).filter(|_| is_conflict);
+            let reason = seen.map_or(reason, |seen| seen.as_str());
+            merged.conflicts.push(format!("{path}: {reason}"));
         }
         Ok(merged)
     }

@@ -164,7 +164,7 @@ fn in_pieces(change: &Change, file: &FileDiff) -> FileHunks {
     let is_merged = change.file.part.is_some();
     let hunks = if is_base && !is_merged { pieces_of_file(&change.path, file) } else { None };
     let mut remarks = change.remarks.clone();
-    remarks.extend(change.conflict.clone());
+    remarks.extend(change.would_keep());
     let whole = || vec![Hunk { diff: change.diff.clone(), smaller: Vec::new(), piece: Piece::Whole }];
     FileHunks { path: change.path.clone(), shown, hunks: hunks.unwrap_or_else(whole), remarks }
 }

@@ -1,7 +1,7 @@
 //! Commands: what no command may be, and what the model is told when one has ended. The text holds no
 //! duration, process id or other thing that differs from run to run: recorded conversations depend on it.
 
-use crate::{limit, missing, typed::unexpected};
+use crate::{limit, missing, typed::unexpected, unreached::Unreached};
 use bailey_kernel::{Conclusion, Plan};
 use bailey_protocol::{Action, Command, ExecReport, Outcome, Outside, Report, Status, Stream};
 
@@ -100,10 +100,17 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
             "(something that the project depends on is not here: {way}ask the human to run `{fetch}` in the project, outside)"
         ));
         summary.push_str(&format!("; open a way to what is missing, or fetch it with `{fetch}`"));
-    } else if outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0) {
-        lines.push(
-            "(the sandbox has no network but what `network` asks for; a connection was refused)".into(),
-        );
+    } else if let Some(unreached) = Unreached::of(command, outcome, report) {
+        let why = match unreached {
+            Unreached::NoWay => {
+                "(the sandbox has no network but what `network` asks for; a connection was refused)"
+            }
+            Unreached::NotTheDoor => {
+                "(the network is reached through the door alone, which finds the names, too: a program has to use the proxy that \
+                 `HTTPS_PROXY` names)"
+            }
+        };
+        lines.push(why.into());
     }
     if !ok && printed(report).contains(NO_IDENTITY) {
         lines.push(

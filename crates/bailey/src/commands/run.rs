@@ -83,6 +83,9 @@ pub(super) async fn turn(
         }
     };
     // Before the changes are compared: it may change files as long as it lives.
+    for (number, line) in kernel.processes(host.session()) {
+        printer.note(&format!("process {number} in the background ends with this run: {}", one_line(&line)));
+    }
     front.during(host.quiet()).await;
     let code = finish(&mut front, &host, (options, config), ended, Part::All, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
@@ -211,7 +214,7 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
         crate::front::diff_lines(printer, &change.diff, printer.cells())
             .iter()
             .for_each(|line| printer.line(line));
-        for remark in change.remarks.iter().chain(&change.conflict) {
+        for remark in change.remarks.iter().cloned().chain(change.would_keep()) {
             say(printer, Style::Yellow, 4, &format!("{} {remark}", change.path));
         }
         if let Some(why) = stays(change) {

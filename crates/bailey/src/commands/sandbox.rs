@@ -14,8 +14,10 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_kernel::{Acted, Output};
-use bailey_protocol::{Action, Command, ExecReport, Limits, Report, SessionId, Status, WsPath};
+use bailey_policy::file::Texts;
+use bailey_protocol::{Action, Command, ExecReport, Report, SessionId, Status, WsPath};
 use bailey_runtime::{Host, HostError, Opening};
+use bailey_tools::Unreached;
 use serde_json::Value;
 use std::{collections::BTreeMap, process::ExitCode};
 use tokio::sync::mpsc;
@@ -65,26 +67,27 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     // Of what is not kept nothing can be lost; that less stands around it, which comes first, is to be known all the same.
     let told = if keep { remarks.len() } else { usize::from(is_copied) };
     remarks.iter().take(told).for_each(|remark| printer.warn(remark));
+    let shown = command.clone();
     let (acted, unread) = act(&host, Action::Exec(command), config.command.output_bytes, printer).await;
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     let kept = keep.then(|| host.session());
     let code = match acted? {
-        Acted::Done(_) if unread.is_some() => ExitCode::from(unread.unwrap_or(exit::UNREAD)),
-        Acted::Done(output) => report(&output, kept, &config.command, printer)?,
+        Acted::Done(_) if unread.is_some() => Ok(ExitCode::from(unread.unwrap_or(exit::UNREAD))),
+        Acted::Done(output) => report(&output, kept, &shown, printer),
         Acted::Denied(reasons) => {
             let error = format!("denied: {}", reasons.join("; "));
             if printer.is_json() {
                 printer.json_error(&error);
             }
             printer.note(&error);
-            ExitCode::from(exit::DENIED)
+            Ok(ExitCode::from(exit::DENIED))
         }
         Acted::Waiting(question) => {
             kernel.withdraw(&host.owner(), question, "nobody waits for an answer").await?;
             // Nobody said yes, which is a no.
-            return Err(exit::Failure { error: asked(network), code: exit::DENIED }.into());
+            return Err(exit::Failure { error: asked(home, network)?, code: exit::DENIED }.into());
         }
     };
     // Last, so that it hides nothing of what the command came to.
@@ -93,23 +96,27 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         let name = short(&session);
         printer.note(&format!("kept as session {name}: bailey sessions diff|apply|discard {name}"));
     }
-    Ok(code)
+    code
 }
 
 /// What to do where the rules ask, and nobody is there to be asked.
-fn asked(network: bool) -> String {
+fn asked(home: &Home, network: bool) -> Result<String> {
     let told = "the rules ask for a human before this command, and nobody is asked here";
     let explain = "bailey policy explain --role owner";
-    match network {
+    let has_rules = Texts::of_dir(&home.policy())?.names().next().is_some();
+    // A first file of one's own takes the place of the default rules, unless they lie beside it.
+    let first =
+        if has_rules { "" } else { "`bailey init`, which writes the default rules down beside it, and " };
+    Ok(match network {
         false => format!(
             "{told}: `{explain} exec -- COMMAND` says which rule does, and one of yours can let it run (docs/policy.md)"
         ),
         true => format!(
             "{told}: `{explain} --network exec -- COMMAND` says which rule does. This one lets commands of your own ask for a way \
-             to the network, and each request is judged by itself still (docs/network.md); put it into a file, then `bailey \
-             policy update FILE`:\n{MAY_ASK}"
+             to the network, and each request is judged by itself still (docs/network.md); put it into a file, then {first}\
+             `bailey policy update FILE`:\n{MAY_ASK}"
         ),
-    }
+    })
 }
 
 /// A rule by which the owner's own commands get a way to the network.
@@ -136,10 +143,11 @@ async fn act(
 }
 
 /// What scripts read: the outcome, and beside it the session that is kept.
-fn document(output: &Output, kept: Option<SessionId>, limits: &Limits) -> serde_json::Result<Value> {
+fn document(output: &Output, kept: Option<SessionId>, command: &Command) -> serde_json::Result<Value> {
     let mut document = serde_json::to_value(output.outcome())?;
     let advice = match output.report() {
-        Report::Exec(report) => bailey_tools::raise(report, limits),
+        Report::Exec(report) => bailey_tools::raise(report, &command.limits)
+            .or_else(|| unreached(command, output, report).map(str::to_owned)),
         _ => None,
     };
     if let Value::Object(fields) = &mut document {
@@ -149,9 +157,15 @@ fn document(output: &Output, kept: Option<SessionId>, limits: &Limits) -> serde_
     Ok(document)
 }
 
-fn report(output: &Output, kept: Option<SessionId>, limits: &Limits, printer: &Printer) -> Result<ExitCode> {
+fn report(
+    output: &Output,
+    kept: Option<SessionId>,
+    command: &Command,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let limits = &command.limits;
     if printer.is_json() {
-        printer.json(&document(output, kept, limits)?);
+        printer.json(&document(output, kept, command)?);
     }
     let Report::Exec(report) = output.report() else {
         let Status::Failed { reason } = &output.outcome().status else { bail!("the command did not end") };
@@ -172,8 +186,25 @@ fn report(output: &Output, kept: Option<SessionId>, limits: &Limits, printer: &P
         for failed in &report.not_passed {
             printer.warn(&format!("the network door could not pass on {failed}"));
         }
+        if let Some(why) = unreached(command, output, report) {
+            printer.warn(why);
+        }
     }
     Ok(ExitCode::from(code(report)))
+}
+
+/// What is missing to reach what the command tried to.
+fn unreached(command: &Command, output: &Output, report: &ExecReport) -> Option<&'static str> {
+    let why = Unreached::of(command, output.outcome(), report)?;
+    Some(match why {
+        Unreached::NoWay => {
+            "nothing is reached from here: `--network` asks for a way through the network door (docs/network.md)"
+        }
+        Unreached::NotTheDoor => {
+            "the network is reached through the door alone, which finds the names, too: the program has to use the proxy that \
+             `HTTPS_PROXY` names (docs/network.md)"
+        }
+    })
 }
 
 /// The command's own code, or 128 and the signal, as a shell says it.

@@ -40,8 +40,10 @@ pub(super) fn shapes(document: &Document, patterns: &[Pattern]) -> Result<Vec<Ow
         let message = format!("there are {} patterns, and {PATTERNS_MAX} at most", patterns.len());
         return Err(document.mistake(KEY, message));
     }
-    let mistake = |error: OwnShapeError| document.mistake(KEY, error.to_string());
-    patterns.iter().map(|pattern| pattern.shape().map_err(mistake)).collect()
+    let shape = |(place, pattern): (usize, &Pattern)| {
+        pattern.shape().map_err(|error| document.mistake_in(KEY, place, error.to_string()))
+    };
+    patterns.iter().enumerate().map(shape).collect()
 }
 
 impl Pattern {

@@ -21,6 +21,8 @@ pub(crate) struct Document {
     text: String,
     /// The first byte of each key, by its dotted name; tables are keys too.
     places: BTreeMap<String, usize>,
+    /// The first byte of each value of a list, tables of `[[…]]` too, by the list's dotted name.
+    members: BTreeMap<String, Vec<usize>>,
 }
 
 impl Document {
@@ -46,12 +48,12 @@ impl Document {
     /// # Errors
     /// When it is no TOML.
     pub(crate) fn parse(path: &Path, text: String) -> Result<Self, ConfigError> {
-        let mut places = BTreeMap::new();
+        let (mut places, mut members) = (BTreeMap::new(), BTreeMap::new());
         match DeTable::parse(&text) {
-            Ok(table) => gather(table.get_ref(), "", &mut places),
+            Ok(table) => gather(table.get_ref(), "", &mut places, &mut members),
             Err(error) => return Err(mistake(path, &text, &error).into()),
         }
-        Ok(Self { path: path.into(), text, places })
+        Ok(Self { path: path.into(), text, places, members })
     }
 
     /// The file that it was read from.
@@ -70,6 +72,14 @@ impl Document {
     /// A mistake at a key.
     pub(crate) fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {
         self.mistake_at(self.places.get(key).copied().unwrap_or_default(), message)
+    }
+
+    /// A mistake in one of a list, counted from 0.
+    pub(super) fn mistake_in(&self, list: &str, place: usize, message: impl Into<String>) -> ConfigError {
+        match self.members.get(list).and_then(|members| members.get(place)) {
+            Some(byte) => self.mistake_at(*byte, message),
+            None => self.mistake(list, message),
+        }
     }
 
     /// The first table below `above` that lacks this key.
@@ -137,12 +147,21 @@ fn in_words(message: &str) -> String {
     format!("{before}expected a whole number from 0 to {most}")
 }
 
-fn gather(table: &DeTable<'_>, above: &str, places: &mut BTreeMap<String, usize>) {
+fn gather(
+    table: &DeTable<'_>,
+    above: &str,
+    places: &mut BTreeMap<String, usize>,
+    members: &mut BTreeMap<String, Vec<usize>>,
+) {
     for (name, value) in table.iter() {
         let key =
             if above.is_empty() { bare(name.get_ref()) } else { format!("{above}.{}", bare(name.get_ref())) };
-        if let DeValue::Table(inner) = value.get_ref() {
-            gather(inner, &key, places);
+        match value.get_ref() {
+            DeValue::Table(inner) => gather(inner, &key, places, members),
+            DeValue::Array(list) => {
+                members.insert(key.clone(), list.iter().map(|value| value.span().start).collect());
+            }
+            _ => {}
         }
         places.insert(key, name.span().start);
     }

@@ -80,11 +80,12 @@ fn within() -> u64 {
 
 /// Looks at what was declared.
 pub(super) fn check(document: &Document, declared: &[Declared]) -> Result<(), ConfigError> {
-    let mistake = |message: String| Err(document.mistake(KEY, message));
     if declared.len() > EXTENSIONS_MAX {
-        return mistake(format!("there are {} extensions, and {EXTENSIONS_MAX} at most", declared.len()));
+        let message = format!("there are {} extensions, and {EXTENSIONS_MAX} at most", declared.len());
+        return Err(document.mistake(KEY, message));
     }
     for (place, one) in declared.iter().enumerate() {
+        let mistake = |message: String| Err(document.mistake_in(KEY, place, message));
         let name = &one.name;
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {

@@ -39,10 +39,10 @@ pub(super) fn bound(
         let message = format!("there are {} keys, and {KEYS_MAX} at most", keys.len());
         return Err(document.mistake(KEY, message));
     }
-    let mistake = |key: &Key, why| document.mistake(KEY, format!("`{}`: {why}", key.secret));
     let mut bound: Vec<BoundKey> = Vec::new();
-    for key in keys {
-        let next = key.bound(private).map_err(|why| mistake(key, why))?;
+    for (place, key) in keys.iter().enumerate() {
+        let mistake = |why| document.mistake_in(KEY, place, format!("`{}`: {why}", key.secret));
+        let next = key.bound(private).map_err(mistake)?;
         // A variable holds one thing: the stand-in of the other would be nowhere.
         if let Some(other) = bound.iter().find(|it| it.variable == next.variable && it.secret != next.secret)
         {
@@ -50,7 +50,7 @@ pub(super) fn bound(
                 "the variable `{}` holds the stand-in of `{}` already: write another `variable`",
                 other.variable, other.secret
             );
-            return Err(mistake(key, why));
+            return Err(mistake(why));
         }
         bound.push(next);
     }

@@ -28,7 +28,9 @@ pub(super) fn limits(document: &Document, limits: &[Limit]) -> Result<Vec<HostLi
         let message = format!("there are {} limits, and {LIMITS_MAX} at most", limits.len());
         return Err(document.mistake(LIMIT, message));
     }
-    limits.iter().map(|limit| limit.read().map_err(|why| document.mistake(LIMIT, why))).collect()
+    let read =
+        |(place, limit): (usize, &Limit)| limit.read().map_err(|why| document.mistake_in(LIMIT, place, why));
+    limits.iter().enumerate().map(read).collect()
 }
 
 /// A tunnel is a server over TLS, or of some protocol of its own, and no key is bound there.
@@ -37,8 +39,8 @@ pub(super) fn check_tunnels(
     tunnels: &[String],
     keys: &[BoundKey],
 ) -> Result<(), ConfigError> {
-    for url in tunnels {
-        let mistake = |why: String| Err(document.mistake(TUNNELS, why));
+    for (place, url) in tunnels.iter().enumerate() {
+        let mistake = |why: String| Err(document.mistake_in(TUNNELS, place, why));
         if let Err(why) = models::is_place(url) {
             return mistake(format!("`{url}` is no place such as `https://db.example.com:5432`: {why}"));
         }

@@ -368,6 +368,17 @@ fn the_rules_decide_a_process_in_the_background_as_any_command() {
     assert!(results[2].contains("as process 1") || results[2].contains("process 1 has ended"), "{results:?}");
 }
 
+/// What the agent left running ends with the run, which says so. The control is a run that left nothing.
+#[test]
+fn what_ends_with_its_run_is_told() {
+    let stage = Stage::new(&[]);
+    let told = "process 1 in the background ends with this run: exec sleep 600";
+    let (ran, _) = stage.task(script(&[begin("exec sleep 600")]), &[]);
+    assert!(ran.code == Some(0) && ran.stderr.contains(told), "{ran:?}");
+    let (ran, _) = stage.task(script(&[run("true")]), &[]);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("ends with this run"), "{ran:?}");
+}
+
 #[test]
 fn a_sub_agent_begins_nothing_in_the_background() {
     let stage = Stage::new(&[]);

@@ -114,8 +114,8 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
             "config.toml:4:1",
             "is no header",
         ),
-        ("[network]\nprivate = [\"http://h:81/path\"]\n", "config.toml:2:1", "without a path"),
-        ("[network]\ntunnels = [\"https://h:81?q\"]\n", "config.toml:2:1", "without a path"),
+        ("[network]\nprivate = [\"http://h:81/path\"]\n", "config.toml:2:12", "without a path"),
+        ("[network]\ntunnels = [\"https://h:81?q\"]\n", "config.toml:2:12", "without a path"),
         (
             "[[network.key]]\nsecret = \"A_KEY\"\nat = \"https://h/api\"\n",
             "config.toml:1:",
@@ -123,8 +123,18 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         ),
         (
             "[[network.key]]\nsecret = \"A_KEY\"\nat = \"https://h\"\n[[network.key]]\nsecret = \"B_KEY\"\nvariable = \"A_KEY\"\nat = \"https://h\"\n",
-            "config.toml:",
+            "config.toml:4:",
             "write another `variable`",
+        ),
+        (
+            "[[network.limit]]\nhost = \"a\"\nsent = \"1 MiB\"\n[[network.limit]]\nhost = \"b\"\n",
+            "config.toml:4:",
+            "write `sent`",
+        ),
+        (
+            "[network]\nprivate = [\n  \"http://h:81\",\n  \"http://h:82/path\",\n]\n",
+            "config.toml:4:",
+            "without a path",
         ),
     ] {
         let stage = configured(config);

@@ -167,6 +167,10 @@ fn a_command_that_is_kept_names_its_session() {
         json.lines()[0]["status"]["status"] == "done" && json.lines()[0].get("session").is_none(),
         "{json:?}"
     );
+    // A program that is not there leaves a session, too.
+    let none = stage.ran(&["sandbox", "run", "--keep", "--", "no-such-program"]);
+    assert!(none.code == Some(1) && none.stderr.contains("no-such-program"), "{none:?}");
+    assert!(none.stderr.contains("kept as session "), "{none:?}");
     // A file that would become too large ends a command by a signal, and by no limit that is counted.
     fs::write(stage.home().join("config.toml"), "[limits]\ncommand_disk_mib = 16\n").unwrap();
     let large =
@@ -183,6 +187,25 @@ fn a_command_that_nobody_is_asked_about_is_denied() {
     let stage = Stage::new(&[]);
     let ran = stage.ran(&["sandbox", "run", "--network", "--", "true"]);
     assert!(ran.code == Some(3) && ran.stderr.contains("the rules ask for a human"), "{ran:?}");
+    // A first file of one's own takes the place of the default rules: they are to lie beside it.
+    assert!(ran.stderr.contains("`bailey init`"), "{ran:?}");
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    let ran = stage.ran(&["sandbox", "run", "--network", "--", "true"]);
+    assert!(ran.code == Some(3) && !ran.stderr.contains("bailey init"), "the control: {ran:?}");
+}
+
+/// A command that finds no name is told how it gets a way out. The control is one that fails otherwise.
+#[test]
+fn a_command_that_reaches_nothing_is_told_of_the_door() {
+    let stage = Stage::new(&[]);
+    let failing = |words: &str| {
+        let line = format!("echo '{words}' >&2; exit 6");
+        let ran = stage.ran(&["sandbox", "run", "--", "sh", "-c", &line]);
+        assert_eq!(ran.code, Some(6), "{ran:?}");
+        ran.stderr.contains("`--network` asks for a way")
+    };
+    assert!(failing("curl: (6) Could not resolve host: example.com"));
+    assert!(!failing("curl: (6) no such file"));
 }
 
 /// A script that asks for JSON is told by JSON that a rule said no, as it is told that nobody was asked.

@@ -43,9 +43,7 @@ pub(super) fn change(
         }
         Both::Same => return None,
         Both::Overlapping(line) => {
-            conflict = Some(format!(
-                "has lines that you changed since, too (at line {line}): it would be kept as it is"
-            ));
+            conflict = Some(format!("has lines that you changed since, too (at line {line})"));
             (file.new.clone(), None)
         }
         Both::Unknown => {
@@ -59,7 +57,7 @@ pub(super) fn change(
     Some(Change { diff, refused, remarks, conflict, file, path })
 }
 
-/// Why an apply would keep what the project has; none where that is what the session began with.
+/// Why an apply keeps what the project has; none where that is what the session began with.
 fn kept(base: Option<Digest>, now: Option<Digest>) -> Option<String> {
     let what = match (base, now) {
         (base, now) if base == now => return None,
@@ -67,5 +65,5 @@ fn kept(base: Option<Digest>, now: Option<Digest>) -> Option<String> {
         (None, _) => "was made in the project since, too",
         (Some(_), Some(_)) => "is not what the session began with, for you changed it since",
     };
-    Some(format!("{what}: it would be kept as it is"))
+    Some(what.into())
 }

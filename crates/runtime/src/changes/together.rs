@@ -39,7 +39,7 @@ pub(super) fn hold(files: &[FileDiff], changes: &mut [Change]) {
         let Some((turn, inner)) = turn(change).zip(filled.get(&change.path)) else { continue };
         match turn {
             Turn::Gone => {
-                change.conflict = Some(format!("holds `{inner}`, which stays: it would be kept as it is"));
+                change.conflict = Some(format!("holds `{inner}`, which stays"));
             }
             Turn::Replaced => {
                 change.refused = Some(format!("replaces a directory that holds `{inner}`, which stays"));

@@ -166,7 +166,7 @@ fn what_has_no_lines_goes_as_a_whole() {
 fn a_file_that_is_not_what_the_session_began_with_has_no_hunks() {
     let mut changes = twelve();
     changes.changes[0].file.base = Some(Digest::of(b"before"));
-    changes.changes[0].conflict = Some("it would be kept as it is".into());
+    changes.changes[0].conflict = Some("is gone".into());
     let FileHunks { hunks, remarks, .. } = changes.hunks().remove(0);
     assert!(matches!(hunks.as_slice(), [hunk] if hunk.piece == Piece::Whole));
     assert!(remarks[0].contains("would be kept"));

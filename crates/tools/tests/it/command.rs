@@ -246,6 +246,23 @@ fn a_refused_connection_is_explained() {
     assert!(!text(0).contains("no network"));
 }
 
+/// A name that is not found is no packet without a route: the door finds names, for programs that ask it.
+#[test]
+fn a_name_that_is_not_found_is_explained() {
+    let text = |words: &str, exit, network| {
+        let report = ExecReport { exit: Some(exit), stderr: stream(words), ..ExecReport::default() };
+        let output = exec_without_routes(report, 0);
+        conclude("command.run", json!({ "command": "x", "network": network }), &[], &output).text
+    };
+    let words = "curl: (6) Could not resolve host: example.com\n";
+    assert!(text(words, 6, false).contains("no network but what `network` asks for"));
+    assert!(text(words, 6, true).ends_with("has to use the proxy that `HTTPS_PROXY` names)"));
+    assert!(text("java.net.UnknownHostException: h\n", 1, true).contains("`HTTPS_PROXY`"));
+    for (words, exit) in [(words, 0), ("no such file\n", 1)] {
+        assert_eq!(text(words, exit, false), text(words, exit, true), "the control: {words}");
+    }
+}
+
 #[test]
 fn a_missing_dependency_is_told_in_one_sentence() {
     let told = |stderr: &str, exit| {

@@ -90,6 +90,9 @@ fn lines_that_both_sides_changed_alike_or_otherwise_are_named_and_kept() {
     assert!(!diff.stdout.contains("merged with") && !diff.stdout.contains("same.txt"), "{diff:?}");
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(6), "{applied:?}");
+    let told = "kept as it is: a.txt: has lines that you changed since, too (at line 5)
+";
+    assert!(applied.stdout.contains(told), "{applied:?}");
     for kept in ["a.txt", "mode.sh", "gone.txt", "bytes"] {
         assert!(applied.stdout.contains(&format!("kept as it is: {kept}: ")), "{kept}: {applied:?}");
     }
