@@ -4,7 +4,7 @@ mod folder;
 pub(crate) mod reserve;
 pub(crate) mod swap;
 
-pub(crate) use folder::{Folder, Holds, file_system, places};
+pub(crate) use folder::{Folder, Holds, SCRATCH, file_system, places};
 
 use crate::{agents, exit::Mistyped};
 use anyhow::{Context as _, Result, bail};

@@ -19,8 +19,8 @@ use std::{
 /// Where layers go that the home cannot hold: the best first. A disk outlives a restart, memory does not.
 const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
 
-/// The file that marks a folder of which nothing is kept.
-const SCRATCH: &str = "scratch";
+/// In the home: a mark for each session of which nothing is kept. Whoever looks for them looks here, for a home may hold thousands of others.
+pub(crate) const SCRATCH: &str = "scratch";
 
 /// What is known of a file system as a place for layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,9 +88,9 @@ impl Home {
         }
         let known = file_system(&self.root);
         let (name, why) = match &known {
-            None | Some((_, Holds::Layers)) => return own(link, is_scratch),
+            None | Some((_, Holds::Layers)) => return self.within(id, is_scratch),
             Some((_, Holds::UntilTheEnd | Holds::Unknown)) if keeps_attributes(&self.root) => {
-                return own(link, is_scratch);
+                return self.within(id, is_scratch);
             }
             Some((name, Holds::None(why))) => (name, *why),
             Some((name, Holds::UntilTheEnd | Holds::Unknown)) => (name, "which keeps no attributes"),
@@ -120,13 +120,20 @@ impl Home {
         self.linked(id, place, is_scratch)
     }
 
+    /// A session's folder in the home itself.
+    fn within(&self, id: SessionId, is_scratch: bool) -> Result<Folder> {
+        self.mark(id, is_scratch)?;
+        let path = self.link(id);
+        make_private(&path)?;
+        Ok(Folder { path, remark: None })
+    }
+
     /// A session's folder in a place, with a link to it from the home.
     fn linked(&self, id: SessionId, place: PathBuf, is_scratch: bool) -> Result<PathBuf> {
         let path = place.join(id.to_string());
+        self.mark(id, is_scratch)?;
         make_private(&path)?;
-        if is_scratch {
-            mark(&path)?;
-        } else {
+        if !is_scratch {
             let link = self.link(id);
             link.parent().map_or(Ok(()), make_private)?;
             symlink(&path, &link).with_context(|| format!("cannot make `{}`", link.display()))?;
@@ -182,8 +189,17 @@ impl Home {
     fn sweep(&self) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            places().into_iter().chain([self.root.join("sessions")]).for_each(|place| swept(&place))
+            swept(&self.root.join(SCRATCH), |id| {
+                let here = Some(self.link(id)).filter(|folder| is_owned(folder));
+                here.into_iter().chain(self.elsewhere(id)).collect()
+            });
         });
+    }
+
+    /// Marks a session's folder, before it is made, where nothing of it is kept; and takes a mark away where it is.
+    fn mark(&self, id: SessionId, is_scratch: bool) -> Result<()> {
+        let marks = self.root.join(SCRATCH);
+        if is_scratch { mark(&marks, id) } else { unmark(&marks, id) }
     }
 
     /// A file of a session's own, where that has a folder.
@@ -196,18 +212,11 @@ impl Home {
     }
 }
 
-fn own(path: PathBuf, is_scratch: bool) -> Result<Folder> {
-    make_private(&path)?;
-    if is_scratch {
-        mark(&path)?;
-    }
-    Ok(Folder { path, remark: None })
-}
-
-/// Marks a folder as one of which nothing is kept. The mark is locked as long as this process lives, however that ends: whoever finds one
-/// that nobody has locked removes the folder.
-fn mark(folder: &Path) -> Result<()> {
-    let (path, passing) = (folder.join(SCRATCH), folder.join("scratch.new"));
+/// The mark is locked as long as this process lives, however that ends: whoever finds one that nobody has locked removes the folder, and
+/// the mark.
+fn mark(marks: &Path, id: SessionId) -> Result<()> {
+    make_private(marks)?;
+    let (path, passing) = (marks.join(id.to_string()), marks.join(format!("{id}.new")));
     let marked = || -> std::io::Result<File> {
         let file = File::create(&passing)?;
         file.lock()?;
@@ -220,28 +229,42 @@ fn mark(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is marked in a place and nobody's any more. What cannot go now is tried again at the next start.
-fn swept(place: &Path) {
-    // Others may make one of that name, too.
-    if !is_owned(place) || !is_open(place) {
-        return;
-    }
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let folder = entry.path();
-        if !is_owned(&folder) || !is_open(&folder) {
+/// Takes the mark of a session away that was thrown away and is taken up again.
+fn unmark(marks: &Path, id: SessionId) -> Result<()> {
+    let path = marks.join(id.to_string());
+    let Ok(mark) = File::open(&path) else { return Ok(()) };
+    mark.try_lock().with_context(|| format!("session {id} is in use, and nothing of it is kept"))?;
+    fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))
+}
+
+/// Removes what is marked and nobody's any more. What cannot go now is tried again at the next start.
+fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
+    // A command behind Landlock alone may have taken the rights away.
+    is_open(marks);
+    for entry in fs::read_dir(marks).into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(SessionId::parse) else { continue };
+        let path = entry.path();
+        let is_closed =
+            fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.mode() & 0o400 == 0);
+        if is_closed {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).ok();
+        }
+        let Ok(mark) = File::open(&path) else { continue };
+        // It may have been taken away meanwhile, by who takes the session up again.
+        if mark.try_lock().is_err() || !is_named(&mark, &path) {
             continue;
         }
-        let mark = folder.join(SCRATCH);
-        let is_closed =
-            fs::symlink_metadata(&mark).is_ok_and(|found| found.is_file() && found.mode() & 0o400 == 0);
-        if is_closed {
-            fs::set_permissions(&mark, fs::Permissions::from_mode(0o600)).ok();
-        }
-        let Ok(mark) = File::open(mark) else { continue };
-        if mark.try_lock().is_ok() {
-            bailey_sandbox::remove(&folder).ok();
+        let gone = |folder: &PathBuf| is_open(folder) && bailey_sandbox::remove(folder).is_ok();
+        if folders(id).iter().all(gone) {
+            fs::remove_file(&path).ok();
         }
     }
+}
+
+/// Whether a file is still the one of that name.
+fn is_named(file: &File, path: &Path) -> bool {
+    let [found, named] = [file.metadata(), fs::symlink_metadata(path)];
+    found.is_ok_and(|found| named.is_ok_and(|named| (found.dev(), found.ino()) == (named.dev(), named.ino())))
 }
 
 /// Gives back what a command behind Landlock alone may have taken from a directory of ours.
@@ -362,23 +385,43 @@ fn keeps_attributes(dir: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{SCRATCH, mark, swept};
+    use super::{SCRATCH, mark, swept, unmark};
+    use bailey_protocol::SessionId;
     use std::fs;
 
     #[test]
     fn a_folder_of_which_nothing_is_kept_goes_when_nobody_has_it_any_more() {
         let place = tempfile::tempdir().unwrap();
-        let folder = |name: &str| {
-            let path = place.path().join(name);
+        let marks = place.path().join(SCRATCH);
+        let folder = |number: u128| {
+            let id = SessionId::parse(&format!("01a21fd2-bcc6-78fd-8631-{number:012x}")).unwrap();
+            let path = place.path().join(id.to_string());
             fs::create_dir_all(path.join("copy/project")).unwrap();
-            path
+            (id, path)
         };
-        let (kept, living, dead) = (folder("kept"), folder("living"), folder("dead"));
-        mark(&living).unwrap();
-        // As the end of its process leaves it.
-        fs::write(dead.join(SCRATCH), "").unwrap();
-        swept(place.path());
+        let [(_, kept), (living_id, living), (dead_id, dead), (gone_id, gone)] = [1, 2, 3, 4].map(folder);
+        mark(&marks, living_id).unwrap();
+        // As the ends of their processes leave them: one in the middle of it.
+        fs::write(marks.join(dead_id.to_string()), "").unwrap();
+        fs::write(marks.join(gone_id.to_string()), "").unwrap();
+        fs::remove_dir_all(&gone).unwrap();
+        let sweep = || {
+            swept(&marks, |id| {
+                let folder = place.path().join(id.to_string());
+                folder.exists().then_some(folder).into_iter().collect()
+            });
+        };
+        sweep();
         assert!(!dead.exists());
         assert!(kept.exists() && living.exists(), "the controls: what is kept, and what somebody has");
+        let left: Vec<_> = fs::read_dir(&marks).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [living_id.to_string().as_str()]);
+        // What is taken up again is kept from then on.
+        let (again_id, again) = folder(5);
+        fs::write(marks.join(again_id.to_string()), "").unwrap();
+        unmark(&marks, again_id).unwrap();
+        sweep();
+        assert!(again.exists());
+        assert!(unmark(&marks, living_id).is_err(), "somebody has it");
     }
 }

@@ -3,7 +3,7 @@
 //! What is no part of any copy (what sessions changed, and other copies) goes over to the new home after that step, and so does a stop
 //! that the old one was given up to then. Until both have, a file there names the old one.
 
-use super::write_private;
+use super::{SCRATCH, write_private};
 use anyhow::{Context as _, Result};
 use bailey_journal::{JournalFile, SystemClock};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -20,7 +20,7 @@ pub(crate) const MARK: &str = "restoring.json";
 /// The journal of each.
 const JOURNAL: &str = "journal.db";
 /// What goes on in the new home, where the copy has none of it.
-const GOES_ON: [&str; 2] = ["sessions", "backups"];
+const GOES_ON: [&str; 3] = [SCRATCH, "sessions", "backups"];
 
 /// The old home, by names beside the new one.
 #[derive(Debug, Serialize, Deserialize)]

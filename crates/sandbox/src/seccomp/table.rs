@@ -5,6 +5,7 @@
 //! ones have, in a table of that architecture. The numbers are the C library's for the target.
 
 use bailey_protocol::Profile;
+use std::sync::LazyLock;
 
 /// One system call.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +58,14 @@ pub(super) const NEWEST: u32 = 462;
 
 /// The row of a number in a profile; of two the larger profile's, which allows more of its arguments.
 pub(super) fn row(profile: Profile, number: u32) -> Option<&'static Row> {
-    rows().filter(|row| row.number == number && row.profile <= profile).max_by_key(|row| row.profile)
+    // Each program asks for each number, and a warden compiles several as it starts.
+    static SORTED: LazyLock<Vec<&Row>> = LazyLock::new(|| {
+        let mut sorted: Vec<&Row> = rows().collect();
+        sorted.sort_by_key(|row| (row.number, row.profile));
+        sorted
+    });
+    let after = SORTED.partition_point(|row| (row.number, row.profile) <= (number, profile));
+    SORTED.get(after.checked_sub(1)?).copied().filter(|row| row.number == number)
 }
 
 /// The row of a number for the worker.

@@ -2,7 +2,7 @@
 //! another name.
 
 use super::{ENV, JOURNAL, POOL};
-use crate::home::{Home, reserve, swap};
+use crate::home::{Home, SCRATCH, reserve, swap};
 use anyhow::{Context as _, Result, bail};
 use std::{
     ffi::OsStr,
@@ -13,7 +13,7 @@ use std::{
 
 /// What lies in a home and is no part of a copy: what runs, what is made anew, what says of layers that nobody used them yet, and what is
 /// another copy.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 12] = [
     "guests",
     "lock",
     "schedules.lock",
@@ -22,6 +22,7 @@ const LEFT_OUT: [&str; 11] = [
     "health.json.new",
     reserve::NAME,
     "sessions",
+    SCRATCH,
     POOL,
     "backups",
     swap::MARK,
@@ -230,6 +231,7 @@ mod tests {
             "journal.key",
             "journal.torn-20350310T110000Z",
             "sessions",
+            "scratch",
             "backups",
             "daemon",
             "pool",
