@@ -135,6 +135,11 @@ impl Glob {
         Self { text: "/**".to_string(), base: Base::Root, segments: [Segment::Any].into() }
     }
 
+    /// The glob that matches the root alone. As a path, `/` is everything beneath it, as each folder is.
+    pub(crate) fn root() -> Self {
+        Self { text: "/".to_string(), base: Base::Root, segments: Vec::new() }
+    }
+
     /// The glob as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -38,6 +38,8 @@ impl UrlGlob {
         }
         match text.chars().find(|c| matches!(c, '?' | '#' | '%')) {
             Some(c) => Err(UrlGlobError::Character(c)),
+            // The page of that address, to whoever writes a rule.
+            None if text == "/" => Ok(Self(Glob::root())),
             None => Ok(Self(Glob::new(text)?)),
         }
     }

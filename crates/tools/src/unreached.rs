@@ -6,14 +6,14 @@ use bailey_protocol::{Command, ExecReport, Outcome};
 /// What libraries and programs say where a name was not found.
 const NO_NAME: [&str; 9] = [
     "ould not resolve host",
-    "name resolution",
+    "Temporary failure in name resolution",
     "Name or service not known",
-    "EAI_AGAIN",
-    "ENOTFOUND",
-    "no such host",
-    "UnknownHostException",
-    "nodename nor servname",
-    "failed to lookup address",
+    "getaddrinfo EAI_AGAIN",
+    "getaddrinfo ENOTFOUND",
+    ": no such host",
+    "java.net.UnknownHostException",
+    "nodename nor servname provided",
+    "failed to lookup address information",
 ];
 
 /// What a command lacked that reached nothing.
@@ -26,14 +26,18 @@ pub enum Unreached {
 }
 
 impl Unreached {
-    /// What is known of an ended command; none where nothing speaks for it. Packets without a route are counted by the kernel; of a name
-    /// that was not found the command's own words are what there is, and they count where it failed.
+    /// What is known of a command that failed; none where nothing speaks for it, and where the door spoke itself. Packets without a route are
+    /// counted by the kernel; of a name that was not found the command's own words are what there is.
     #[must_use]
     pub fn of(command: &Command, outcome: &Outcome, report: &ExecReport) -> Option<Self> {
+        let is_told = !report.refused.is_empty() || !report.not_passed.is_empty();
+        if report.exit == Some(0) || is_told {
+            return None;
+        }
         let has_lost = outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0);
         let found_no_name = || {
             let text = printed(report);
-            report.exit != Some(0) && NO_NAME.iter().any(|words| text.contains(words))
+            NO_NAME.iter().any(|words| text.contains(words))
         };
         let why = if command.network { Self::NotTheDoor } else { Self::NoWay };
         (has_lost || found_no_name()).then_some(why)

@@ -84,12 +84,17 @@ pub(super) async fn turn(
     };
     // Before the changes are compared: it may change files as long as it lives.
     for (number, line) in kernel.processes(host.session()) {
-        printer.note(&format!("process {number} in the background ends with this run: {}", one_line(&line)));
+        tell_ending(printer, number, &line);
     }
     front.during(host.quiet()).await;
     let code = finish(&mut front, &host, (options, config), ended, Part::All, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     code
+}
+
+/// Says what ends because nothing outlives its run.
+fn tell_ending(printer: &Printer, number: u32, line: &str) {
+    printer.note(&format!("process {number} in the background ends with this run: {}", one_line(line)));
 }
 
 /// Says, before anything happens, that there are no walls.

@@ -7,19 +7,19 @@ use crate::{
     compose::{self, Keys, Open, Session},
     config::Config,
     exit,
-    front::short,
+    front::{Ended, short},
     home::Home,
     print::Printer,
     project,
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_kernel::{Acted, Output};
+use bailey_kernel::{Acted, Output, Scope};
 use bailey_policy::file::Texts;
 use bailey_protocol::{Action, Command, ExecReport, Report, SessionId, Status, WsPath};
 use bailey_runtime::{Host, HostError, Opening};
 use bailey_tools::Unreached;
 use serde_json::Value;
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{collections::BTreeMap, future::Future, process::ExitCode};
 use tokio::sync::mpsc;
 
 pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Result<ExitCode> {
@@ -46,6 +46,10 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         limits: config.command.clone(),
     };
     let is_ready = session.is_some();
+    if is_ready {
+        // Whoever makes workspaces ready waits for it, and it goes with them.
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    }
     let id = match session {
         Some(name) => serde_json::from_value(name.as_str().into()).context("that is no session's name")?,
         None => compose::new_session()?,
@@ -68,12 +72,17 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let told = if keep { remarks.len() } else { usize::from(is_copied) };
     remarks.iter().take(told).for_each(|remark| printer.warn(remark));
     let shown = command.clone();
-    let (acted, unread) = act(&host, Action::Exec(command), config.command.output_bytes, printer).await;
+    let by = host.owner();
+    let acting = act(&host, &by, Action::Exec(command), config.command.output_bytes, printer);
+    let Some(((acted, unread), ended)) = cut_by(Ended::listen()?, &by, acting).await else {
+        return Ok(ExitCode::from(exit::CANCELLED));
+    };
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
     let discarded = if keep { Ok(()) } else { host.discard(&mut inbox).await.map(drop) };
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     let kept = keep.then(|| host.session());
     let code = match acted? {
+        Acted::Done(_) if let Some(code) = ended => Ok(ExitCode::from(code)),
         Acted::Done(_) if unread.is_some() => Ok(ExitCode::from(unread.unwrap_or(exit::UNREAD))),
         Acted::Done(output) => report(&output, kept, &shown, printer),
         Acted::Denied(reasons) => {
@@ -90,8 +99,10 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
             return Err(exit::Failure { error: asked(home, network)?, code: exit::DENIED }.into());
         }
     };
-    // Last, so that it hides nothing of what the command came to.
-    discarded.context("what the command changed could not be thrown away")?;
+    // Last, so that it hides nothing of what the command came to; and of one that was not run there is nothing.
+    if code.is_ok() {
+        discarded.context("what the command changed could not be thrown away")?;
+    }
     if let Some(session) = kept.filter(|_| !printer.is_json()) {
         let name = short(&session);
         printer.note(&format!("kept as session {name}: bailey sessions diff|apply|discard {name}"));
@@ -130,16 +141,32 @@ match = { action = \"exec\", network = true, role = \"owner\" }";
 /// Performs it, printing what the command prints; what scripts read is the whole outcome instead, at its end.
 async fn act(
     host: &Host,
+    by: &Scope,
     action: Action,
     limit: u64,
     printer: &Printer,
 ) -> (Result<Acted, HostError>, Option<u8>) {
+    let (out, mut pieces) = mpsc::channel(live::PIECES_WAITING_MAX);
     if printer.is_json() {
-        return (host.act(action).await, None);
+        let unread = async { while pieces.recv().await.is_some() {} };
+        return (tokio::join!(host.act_printing(by, action, out), unread).0, None);
     }
-    let by = host.owner();
-    let (out, pieces) = mpsc::channel(live::PIECES_WAITING_MAX);
-    tokio::join!(host.act_printing(&by, action, out), live::write(pieces, by.cancel(), limit, printer))
+    tokio::join!(host.act_printing(by, action, out), live::write(pieces, by.cancel(), limit, printer))
+}
+
+/// Waits for it. A signal that asks this program to end cancels what it does, and is the code to exit with; at a second one nothing is
+/// waited for any more.
+async fn cut_by<T>(mut signals: Ended, by: &Scope, work: impl Future<Output = T>) -> Option<(T, Option<u8>)> {
+    tokio::pin!(work);
+    let code = tokio::select! {
+        done = &mut work => return Some((done, None)),
+        code = signals.heard() => code,
+    };
+    by.cancel().cancel();
+    tokio::select! {
+        done = &mut work => Some((done, Some(code))),
+        _ = signals.heard() => None,
+    }
 }
 
 /// What scripts read: the outcome, and beside it the session that is kept.
@@ -198,11 +225,12 @@ fn unreached(command: &Command, output: &Output, report: &ExecReport) -> Option<
     let why = Unreached::of(command, output.outcome(), report)?;
     Some(match why {
         Unreached::NoWay => {
-            "nothing is reached from here: `--network` asks for a way through the network door (docs/network.md)"
+            "if it failed for want of a server: nothing is reached from here; `--network` asks for a way through the network door \
+             (docs/network.md)"
         }
         Unreached::NotTheDoor => {
-            "the network is reached through the door alone, which finds the names, too: the program has to use the proxy that \
-             `HTTPS_PROXY` names (docs/network.md)"
+            "if it failed for want of a server: the network is reached through the door alone, which finds the names, too; the \
+             program has to use the proxy that `HTTPS_PROXY` names (docs/network.md)"
         }
     })
 }

@@ -217,7 +217,11 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
     let is_direct = compose::last_shape(kernel.journal(), host.session()).await? == Shape::Direct;
     let code = act(&mut front, &host, what, is_direct, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
-    code
+    // What was done stays done; and whoever reads the code is not told that it was shown.
+    match (code?, printer.closed()) {
+        (_, Some(unread)) => Ok(ExitCode::from(unread)),
+        (code, None) => Ok(code),
+    }
 }
 
 async fn act(

@@ -14,13 +14,19 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     sync::Once,
+    time::Duration,
 };
 
 /// Where layers go that the home cannot hold: the best first. A disk outlives a restart, memory does not.
 const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
 
-/// In the home: a mark for each session of which nothing is kept. Whoever looks for them looks here, for a home may hold thousands of others.
+/// In the home: a mark for each session of which nothing is kept, by its name, for a home may hold thousands of others; and within such a
+/// session's own folder: a file by which that says the same, for a mark may come back with a copy of the home's files.
 pub(crate) const SCRATCH: &str = "scratch";
+
+/// How often a mark that somebody has is tried, and how long it is waited between.
+const HOLDS_MAX: usize = 50;
+const HOLD_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is known of a file system as a place for layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,17 +128,15 @@ impl Home {
 
     /// A session's folder in the home itself.
     fn within(&self, id: SessionId, is_scratch: bool) -> Result<Folder> {
-        self.mark(id, is_scratch)?;
         let path = self.link(id);
-        make_private(&path)?;
+        self.make(id, &path, is_scratch)?;
         Ok(Folder { path, remark: None })
     }
 
     /// A session's folder in a place, with a link to it from the home.
     fn linked(&self, id: SessionId, place: PathBuf, is_scratch: bool) -> Result<PathBuf> {
         let path = place.join(id.to_string());
-        self.mark(id, is_scratch)?;
-        make_private(&path)?;
+        self.make(id, &path, is_scratch)?;
         if !is_scratch {
             let link = self.link(id);
             link.parent().map_or(Ok(()), make_private)?;
@@ -143,6 +147,7 @@ impl Home {
 
     /// Whether a session has a folder, here or elsewhere.
     pub(crate) fn has_folder(&self, id: SessionId) -> bool {
+        self.sweep();
         fs::symlink_metadata(self.link(id)).is_ok() || !self.elsewhere(id).is_empty()
     }
 
@@ -189,17 +194,30 @@ impl Home {
     fn sweep(&self) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
+            let places: Vec<_> =
+                places().into_iter().filter(|place| is_owned(place) && is_open(place)).collect();
             swept(&self.root.join(SCRATCH), |id| {
-                let here = Some(self.link(id)).filter(|folder| is_owned(folder));
-                here.into_iter().chain(self.elsewhere(id)).collect()
+                let elsewhere = places.iter().map(|place| place.join(id.to_string()));
+                [self.link(id)].into_iter().chain(elsewhere).filter(|folder| is_owned(folder)).collect()
             });
         });
     }
 
-    /// Marks a session's folder, before it is made, where nothing of it is kept; and takes a mark away where it is.
-    fn mark(&self, id: SessionId, is_scratch: bool) -> Result<()> {
+    /// Makes a session's folder. One of which nothing is kept is marked before it is there, and made by whoever marked it; one that is kept is
+    /// there before it is looked whether somebody else marked it. So of two who begin at the same moment one is told of the other.
+    fn make(&self, id: SessionId, path: &Path, is_scratch: bool) -> Result<()> {
         let marks = self.root.join(SCRATCH);
-        if is_scratch { mark(&marks, id) } else { unmark(&marks, id) }
+        if !is_scratch {
+            make_private(path)?;
+            return unmark(&marks, id, path);
+        }
+        mark(&marks, id)?;
+        path.parent().map_or(Ok(()), make_private)?;
+        let made = fs::DirBuilder::new().mode(0o700).create(path);
+        let made = made.and_then(|()| File::create(path.join(SCRATCH)));
+        made.map(drop).with_context(|| {
+            format!("session {id} was taken up meanwhile, or `{}` cannot be made", path.display())
+        })
     }
 
     /// A file of a session's own, where that has a folder.
@@ -212,29 +230,46 @@ impl Home {
     }
 }
 
-/// The mark is locked as long as this process lives, however that ends: whoever finds one that nobody has locked removes the folder, and
-/// the mark.
+/// Marks a session. The mark is locked as long as this process lives, however that ends: whoever finds one that nobody has locked removes
+/// the folder, and the mark.
 fn mark(marks: &Path, id: SessionId) -> Result<()> {
     make_private(marks)?;
-    let (path, passing) = (marks.join(id.to_string()), marks.join(format!("{id}.new")));
-    let marked = || -> std::io::Result<File> {
-        let file = File::create(&passing)?;
-        file.lock()?;
-        // Under its name nobody finds it unlocked.
-        fs::rename(&passing, &path)?;
-        Ok(file)
-    };
-    let file = marked().with_context(|| format!("cannot make `{}`", path.display()))?;
-    std::mem::forget(file);
-    Ok(())
+    let path = marks.join(id.to_string());
+    loop {
+        let file = File::create(&path).with_context(|| format!("cannot make `{}`", path.display()))?;
+        hold(&file, id)?;
+        // Somebody may have found it unlocked.
+        if is_named(&file, &path) {
+            std::mem::forget(file);
+            return Ok(());
+        }
+    }
 }
 
 /// Takes the mark of a session away that was thrown away and is taken up again.
-fn unmark(marks: &Path, id: SessionId) -> Result<()> {
+fn unmark(marks: &Path, id: SessionId, folder: &Path) -> Result<()> {
     let path = marks.join(id.to_string());
     let Ok(mark) = File::open(&path) else { return Ok(()) };
-    mark.try_lock().with_context(|| format!("session {id} is in use, and nothing of it is kept"))?;
-    fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))
+    hold(&mark, id)?;
+    for path in [folder.join(SCRATCH), path] {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed.with_context(|| format!("cannot remove `{}`", path.display()))?,
+        }
+    }
+    Ok(())
+}
+
+/// Locks a mark. Whoever sweeps has it for a moment.
+fn hold(mark: &File, id: SessionId) -> Result<()> {
+    let is_held = (0..HOLDS_MAX).any(|tried| {
+        if tried > 0 {
+            std::thread::sleep(HOLD_PAUSE);
+        }
+        mark.try_lock().is_ok()
+    });
+    anyhow::ensure!(is_held, "session {id} is in use, or what it left is being removed: try again later");
+    Ok(())
 }
 
 /// Removes what is marked and nobody's any more. What cannot go now is tried again at the next start.
@@ -244,9 +279,11 @@ fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
     for entry in fs::read_dir(marks).into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(SessionId::parse) else { continue };
         let path = entry.path();
-        let is_closed =
-            fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.mode() & 0o400 == 0);
-        if is_closed {
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        if !found.is_file() {
+            continue;
+        }
+        if found.mode() & 0o400 == 0 {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).ok();
         }
         let Ok(mark) = File::open(&path) else { continue };
@@ -254,11 +291,23 @@ fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
         if mark.try_lock().is_err() || !is_named(&mark, &path) {
             continue;
         }
-        let gone = |folder: &PathBuf| is_open(folder) && bailey_sandbox::remove(folder).is_ok();
-        if folders(id).iter().all(gone) {
+        if folders(id).iter().all(|folder| is_cleared(folder)) {
             fs::remove_file(&path).ok();
         }
     }
+}
+
+/// Whether nothing is left of a folder of which nothing is kept, once it was removed. One that does not say so itself is kept; where it is
+/// empty, its process was killed before it could say so.
+fn is_cleared(folder: &Path) -> bool {
+    if !is_open(folder) {
+        return false;
+    }
+    if folder.join(SCRATCH).symlink_metadata().is_ok_and(|found| found.is_file()) {
+        return bailey_sandbox::remove(folder).is_ok();
+    }
+    fs::remove_dir(folder).ok();
+    true
 }
 
 /// Whether a file is still the one of that name.
@@ -385,43 +434,88 @@ fn keeps_attributes(dir: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{SCRATCH, mark, swept, unmark};
+    use super::{Home, SCRATCH, mark, swept, unmark};
     use bailey_protocol::SessionId;
-    use std::fs;
+    use std::{fs, path::PathBuf};
+
+    /// A home's places, with a session of each number.
+    struct Yard(tempfile::TempDir);
+
+    impl Yard {
+        fn id(number: u128) -> SessionId {
+            SessionId::parse(&format!("01a21fd2-bcc6-78fd-8631-{number:012x}")).unwrap()
+        }
+
+        fn marks(&self) -> PathBuf {
+            self.0.path().join(SCRATCH)
+        }
+
+        fn folder(&self, number: u128) -> PathBuf {
+            self.0.path().join(Self::id(number).to_string())
+        }
+
+        /// As a killed process leaves them.
+        fn dead(&self, number: u128, says_so: bool) -> PathBuf {
+            let folder = self.folder(number);
+            fs::create_dir_all(folder.join("copy/project")).unwrap();
+            if says_so {
+                fs::write(folder.join(SCRATCH), "").unwrap();
+            }
+            fs::create_dir_all(self.marks()).unwrap();
+            fs::write(self.marks().join(Self::id(number).to_string()), "").unwrap();
+            folder
+        }
+
+        fn sweep(&self) -> Vec<String> {
+            swept(&self.marks(), |id| {
+                let folder = self.0.path().join(id.to_string());
+                folder.exists().then_some(folder).into_iter().collect()
+            });
+            let left = fs::read_dir(self.marks()).unwrap();
+            left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        }
+    }
 
     #[test]
     fn a_folder_of_which_nothing_is_kept_goes_when_nobody_has_it_any_more() {
-        let place = tempfile::tempdir().unwrap();
-        let marks = place.path().join(SCRATCH);
-        let folder = |number: u128| {
-            let id = SessionId::parse(&format!("01a21fd2-bcc6-78fd-8631-{number:012x}")).unwrap();
-            let path = place.path().join(id.to_string());
-            fs::create_dir_all(path.join("copy/project")).unwrap();
-            (id, path)
-        };
-        let [(_, kept), (living_id, living), (dead_id, dead), (gone_id, gone)] = [1, 2, 3, 4].map(folder);
-        mark(&marks, living_id).unwrap();
-        // As the ends of their processes leave them: one in the middle of it.
-        fs::write(marks.join(dead_id.to_string()), "").unwrap();
-        fs::write(marks.join(gone_id.to_string()), "").unwrap();
+        let yard = Yard(tempfile::tempdir().unwrap());
+        let (dead, half, gone) = (yard.dead(1, true), yard.dead(2, false), yard.dead(3, true));
+        fs::remove_dir_all(half.join("copy")).unwrap();
         fs::remove_dir_all(&gone).unwrap();
-        let sweep = || {
-            swept(&marks, |id| {
-                let folder = place.path().join(id.to_string());
-                folder.exists().then_some(folder).into_iter().collect()
-            });
-        };
-        sweep();
-        assert!(!dead.exists());
-        assert!(kept.exists() && living.exists(), "the controls: what is kept, and what somebody has");
-        let left: Vec<_> = fs::read_dir(&marks).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, [living_id.to_string().as_str()]);
-        // What is taken up again is kept from then on.
-        let (again_id, again) = folder(5);
-        fs::write(marks.join(again_id.to_string()), "").unwrap();
-        unmark(&marks, again_id).unwrap();
-        sweep();
-        assert!(again.exists());
-        assert!(unmark(&marks, living_id).is_err(), "somebody has it");
+        let living = yard.dead(4, true);
+        mark(&yard.marks(), Yard::id(4)).unwrap();
+        assert_eq!(yard.sweep(), [Yard::id(4).to_string()]);
+        assert!(!dead.exists() && !half.exists());
+        assert!(living.exists(), "the control: somebody has it");
+    }
+
+    /// A look at a session without a folder, and who takes it up in the same moment: one is told of the other, and no folder is both's.
+    #[test]
+    fn of_two_who_begin_one_is_told_of_the_other() {
+        let place = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir(root.join("sessions")).unwrap();
+        let home = Home { user: root.clone(), root, agent: None };
+        home.session(Yard::id(1), false).unwrap();
+        let told = home.session(Yard::id(1), true).unwrap_err();
+        assert!(format!("{told:#}").contains("was taken up meanwhile"), "{told:#}");
+        home.session(Yard::id(2), true).unwrap();
+        let told = home.session(Yard::id(2), false).unwrap_err();
+        assert!(format!("{told:#}").contains("is in use"), "{told:#}");
+        assert!(home.has_folder(Yard::id(1)) && home.has_folder(Yard::id(2)));
+    }
+
+    #[test]
+    fn a_mark_that_comes_back_takes_nothing_that_is_kept() {
+        let yard = Yard(tempfile::tempdir().unwrap());
+        let again = yard.dead(1, true);
+        unmark(&yard.marks(), Yard::id(1), &again).unwrap();
+        assert_eq!(yard.sweep(), [""; 0]);
+        // As with an old copy of the home's files.
+        yard.dead(1, false);
+        assert_eq!(yard.sweep(), [""; 0]);
+        assert!(again.join("copy/project").exists());
+        mark(&yard.marks(), Yard::id(1)).unwrap();
+        assert!(unmark(&yard.marks(), Yard::id(1), &again).is_err(), "somebody has it");
     }
 }

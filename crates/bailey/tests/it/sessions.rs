@@ -2,8 +2,9 @@
 
 use crate::stage::Stage;
 use bailey_testkit::Reply;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{fs, io::Read as _, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 /// A session that changed a file, and its name.
 fn worked(stage: &Stage) -> String {
@@ -206,6 +207,38 @@ fn a_command_that_reaches_nothing_is_told_of_the_door() {
     };
     assert!(failing("curl: (6) Could not resolve host: example.com"));
     assert!(!failing("curl: (6) no such file"));
+}
+
+/// Whoever reads the code is not told that what nobody could see was shown.
+#[test]
+fn a_comparison_that_cannot_be_printed_is_no_success() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "sh", "-c", "echo b >> a.txt"]).code, Some(0));
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let shown = |out: fs::File| {
+        let mut bailey = stage.bailey(&["sessions", "diff", &session]);
+        bailey.stdout(out).status().unwrap().code()
+    };
+    assert_eq!(shown(fs::File::create("/dev/full").unwrap()), Some(1));
+    assert_eq!(shown(fs::File::create("/dev/null").unwrap()), Some(0), "the control");
+}
+
+/// A signal ends a command that is kept, and its session is named all the same.
+#[test]
+fn a_command_that_is_cut_off_by_a_signal_names_what_is_kept() {
+    let stage = Stage::new(&[]);
+    let line = "echo begun; echo a > a.txt; sleep 600";
+    let mut bailey = stage.bailey(&["sandbox", "run", "--keep", "--", "sh", "-c", line]);
+    let mut running = bailey.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut begun = [0; 6];
+    running.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
+    kill_process(Pid::from_child(&running), Signal::INT).unwrap();
+    let ended = running.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(130), "{told}");
+    let name = told.split("kept as session ").nth(1).unwrap_or_else(|| panic!("{told}"));
+    let shown = stage.ran(&["sessions", "diff", &name[..8]]);
+    assert!(shown.stdout.contains("+a\n"), "{shown:?}");
 }
 
 /// A script that asks for JSON is told by JSON that a rule said no, as it is told that nobody was asked.

@@ -40,6 +40,11 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
             "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md):\n\n[[rule]]\nname = \"{name}\"\n\
              answer = \"allow\"\n{matching}\n"
         );
+        if let Some(place) = other_port(url) {
+            why += &format!(
+                "\nAt that port it is reached where `[network] private` in config.toml names \"{place}\", too.\n"
+            );
+        }
     }
     told(StatusCode::FORBIDDEN, why)
 }
@@ -52,10 +57,21 @@ pub(super) fn why_denied(method: &str, url: &str, reasons: &[String]) -> String 
     // One that is cut off would be another one.
     let fits = |rule: &Allowing| !is_of_a_cloud(url) && rule.matching.len() <= RULE_BYTES_MAX;
     let rule = Allowing::of(method, url).filter(fits);
-    rule.map_or_else(
-        || "no rule allows it".into(),
-        |rule| format!("no rule allows it; one with answer = \"allow\", {} does", rule.matching),
+    let Some(rule) = rule else { return "no rule allows it".into() };
+    let too = other_port(url).map(|place| format!(", where `[network] private` names \"{place}\", too"));
+    format!(
+        "no rule allows it; one with answer = \"allow\", {} does{}",
+        rule.matching,
+        too.unwrap_or_default()
     )
+}
+
+/// The server of a URL, where that is at another port than those that rules alone open.
+fn other_port(url: &str) -> Option<String> {
+    let uri: Uri = url.parse().ok()?;
+    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+    let is_other = authority.port_u16().is_some_and(|port| !matches!(port, 80 | 443));
+    is_other.then(|| format!("{scheme}://{authority}"))
 }
 
 /// A rule that lets a request pass.
@@ -161,6 +177,26 @@ mod tests {
     async fn said(method: &str, url: &str, why: &str) -> String {
         let body = denied(method, url, &[why.into()]).into_body();
         String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
+    /// No rule alone opens another port than the usual ones.
+    #[tokio::test]
+    async fn a_rule_for_another_port_says_what_it_takes_besides() {
+        let no_rule = ["no rule allows it".to_owned()];
+        for (url, is_other) in [
+            ("http://a.example:8080/x", true),
+            ("https://[::1]:8443/", true),
+            ("http://a.example/x", false),
+            ("https://a.example:443/x", false),
+        ] {
+            let told = [said("GET", url, &no_rule[0]).await, why_denied("GET", url, &no_rule)];
+            assert_eq!(told.map(|told| told.contains("[network] private")), [is_other; 2], "{url}");
+        }
+        let told = why_denied("GET", "http://a.example:8080/x?y", &no_rule);
+        assert!(
+            told.ends_with(" does, where `[network] private` names \"http://a.example:8080\", too"),
+            "{told}"
+        );
     }
 
     /// A clone that may ask is refused its next request, and another method no rule allows.

@@ -48,7 +48,9 @@ pub(super) enum Barred {
     Metadata(Origin, IpAddr),
     #[error("`{0}` has no address")]
     Nowhere(Origin),
-    #[error("`{0}` is at another port than 80, 443 and those of `[network] private` in config.toml")]
+    #[error(
+        "`{0}` is at another port than 80, 443 and those of `[network] private` and `tunnels` in config.toml"
+    )]
     Port(Origin),
     #[error("`{0}` is this machine itself, or an address that is written as none is")]
     Here(Origin),

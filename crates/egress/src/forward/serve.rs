@@ -261,8 +261,11 @@ impl Guest {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 let is_distrust = matches!(find(&error), Some(rustls::Error::AlertReceived(_)));
-                let hint =
-                    if is_distrust { ": it trusts another authority than the one it was shown" } else { "" };
+                let hint = if is_distrust {
+                    ": it trusts another authority than the one it was shown"
+                } else {
+                    "; what speaks something else than HTTPS needs a tunnel, which the owner names in config.toml (docs/network.md)"
+                };
                 let why = format!("no TLS came about ({error}){hint}");
                 return self.turn_away(CONNECT, &url, &why).await;
             }

@@ -21,7 +21,10 @@ fn a_path_is_compared_name_by_name_and_without_its_query() {
         ("/simple/*", "/other/six", Fit::No),
         ("/simple/*", "/Simple/six", Fit::No),
         ("/", "", Fit::Yes),
+        ("/", "/", Fit::Yes),
         ("/", "?x", Fit::Yes),
+        ("/", "/any", Fit::Maybe),
+        ("/", "/any/where/", Fit::Maybe),
         ("/**", "/any/where", Fit::Yes),
     ] {
         assert_eq!(fit(glob, path), expected, "{glob} {path}");

@@ -361,6 +361,13 @@ fn url_path(url: &str) -> String {
 fn url_fit(glob: &str, path: &str) -> Fit {
     match glob {
         "/**" => 2,
+        "/" => {
+            if path == "/" {
+                2
+            } else {
+                1
+            }
+        }
         _ if path.contains('%') || path.contains("//") => 1,
         _ => glob_fit(glob, path, false, &places()),
     }

@@ -2,7 +2,7 @@
 //! session, waits, and afterwards compares and applies what changed, as `bailey sessions apply` does; [`listen`] is the turn's
 //! terminal. Leaving it ends no turn.
 
-use super::{finish, task, tell_unenforced};
+use super::{finish, task, tell_ending, tell_unenforced};
 use crate::{
     bounds,
     cli::{self, Run},
@@ -79,6 +79,11 @@ pub(super) async fn run(
         exit::REFUSED => TurnEnd::Refused,
         code => return Ok(ExitCode::from(code)),
     };
+    let keys = Keys::load(home, &config, printer)?;
+    let journal = compose::journal(home, &keys).await?.0;
+    for process in journal.in_background().await?.iter().filter(|process| process.session == session) {
+        tell_ending(printer, process.number, &process.command);
+    }
     if let Some(mut daemon) = Client::connect(home)?
         && let Err(why) = daemon.ask(Ask::Close { session }).await
     {
@@ -86,9 +91,9 @@ pub(super) async fn run(
         return Ok(ExitCode::from(code));
     }
 
-    let keys = Keys::load(home, &config, printer)?;
     let asker = Asker::compliant(run.options.approve, compose::is_compliance(&config)?)?;
-    let revealed = compose::journal(home, &keys).await?.0.revealed(session).await?;
+    let revealed = journal.revealed(session).await?;
+    drop(journal);
     let opening = Opening::Visit(session);
     let unattended = asker.is_nobody();
     let visit = Session { unattended, revealed, ..Session::new(home, &config, keys, workspace, opening) };
