@@ -257,7 +257,8 @@ fn unmark(marks: &Path, id: SessionId, folder: &Path) -> Result<()> {
             removed => removed.with_context(|| format!("cannot remove `{}`", path.display()))?,
         }
     }
-    Ok(())
+    // Whoever had the mark may have swept the folder away with it.
+    make_private(folder)
 }
 
 /// Locks a mark. Whoever sweeps has it for a moment.
