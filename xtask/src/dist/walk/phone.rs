@@ -57,8 +57,8 @@ impl<'a> Phone<'a> {
         Ok(shown.text)
     }
 
-    /// Waits for a card, and taps one of its buttons.
-    pub(super) fn card(&mut self, walk: &mut Walk, words: &str, tapped: Option<&str>) -> Result<()> {
+    /// Waits for a card, and taps one of its buttons. What it says.
+    pub(super) fn card(&mut self, walk: &mut Walk, words: &str, tapped: Option<&str>) -> Result<String> {
         let is_card = |shown: &Shown| shown.text.contains(words) && !shown.buttons.is_empty();
         let (id, shown) = self.finds(words, is_card)?;
         let buttons: Vec<String> = shown.buttons.iter().map(|(label, _)| format!("[{label}]")).collect();
@@ -68,7 +68,7 @@ impl<'a> Phone<'a> {
             self.telegram.taps(ANN, NAME, ANN, id, label);
             walk.tells(&format!("ann> taps [{label}]"), "");
         }
-        Ok(())
+        Ok(shown.text)
     }
 
     fn finds(&self, words: &str, is_it: impl Fn(&Shown) -> bool) -> Result<(i64, Shown)> {

@@ -47,6 +47,7 @@ pub(super) fn walk(walk: &mut Walk) -> Result<()> {
 
     walk.remarks("From day to day");
     walk.does("bailey approvals list")?;
+    walk.does("bailey schedule list")?;
     walk.does("bailey audit log")?;
     walk.does("bailey audit verify")?;
     walk.page.has("bailey logs -f")?;
