@@ -36,15 +36,17 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
         return told(StatusCode::FORBIDDEN, why);
     }
     if let Some(Allowing { name, matching }) = Allowing::of(method, url) {
+        // The rule comes last, for who copies it with all that follows.
+        let too = other_port(url).map(|place| {
+            format!(
+                "; at that port it is reached where `[network] private` in config.toml names \"{place}\", too"
+            )
+        });
         why += &format!(
-            "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md):\n\n[[rule]]\nname = \"{name}\"\n\
-             answer = \"allow\"\n{matching}\n"
+            "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md){}:\n\n[[rule]]\nname = \"{name}\"\n\
+             answer = \"allow\"\n{matching}\n",
+            too.unwrap_or_default()
         );
-        if let Some(place) = other_port(url) {
-            why += &format!(
-                "\nAt that port it is reached where `[network] private` in config.toml names \"{place}\", too.\n"
-            );
-        }
     }
     told(StatusCode::FORBIDDEN, why)
 }
