@@ -82,7 +82,12 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     let kept = keep.then(|| host.session());
     let code = match acted? {
-        Acted::Done(_) if let Some(code) = ended => Ok(ExitCode::from(code)),
+        Acted::Done(output) if let Some(code) = ended => {
+            if printer.is_json() {
+                printer.json(&document(&output, kept, &shown)?);
+            }
+            Ok(ExitCode::from(code))
+        }
         Acted::Done(_) if unread.is_some() => Ok(ExitCode::from(unread.unwrap_or(exit::UNREAD))),
         Acted::Done(output) => report(&output, kept, &shown, printer),
         Acted::Denied(reasons) => {
@@ -96,7 +101,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         Acted::Waiting(question) => {
             kernel.withdraw(&host.owner(), question, "nobody waits for an answer").await?;
             // Nobody said yes, which is a no.
-            return Err(exit::Failure { error: asked(home, network)?, code: exit::DENIED }.into());
+            return Err(exit::Failure { error: asked(home, network), code: exit::DENIED }.into());
         }
     };
     // Last, so that it hides nothing of what the command came to; and of one that was not run there is nothing.
@@ -111,14 +116,14 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
 }
 
 /// What to do where the rules ask, and nobody is there to be asked.
-fn asked(home: &Home, network: bool) -> Result<String> {
+fn asked(home: &Home, network: bool) -> String {
     let told = "the rules ask for a human before this command, and nobody is asked here";
     let explain = "bailey policy explain --role owner";
-    let has_rules = Texts::of_dir(&home.policy())?.names().next().is_some();
+    let has_rules = Texts::of_dir(&home.policy()).is_ok_and(|rules| rules.names().next().is_some());
     // A first file of one's own takes the place of the default rules, unless they lie beside it.
     let first =
         if has_rules { "" } else { "`bailey init`, which writes the default rules down beside it, and " };
-    Ok(match network {
+    match network {
         false => format!(
             "{told}: `{explain} exec -- COMMAND` says which rule does, and one of yours can let it run (docs/policy.md)"
         ),
@@ -127,7 +132,7 @@ fn asked(home: &Home, network: bool) -> Result<String> {
              to the network, and each request is judged by itself still (docs/network.md); put it into a file, then {first}\
              `bailey policy update FILE`:\n{MAY_ASK}"
         ),
-    })
+    }
 }
 
 /// A rule by which the owner's own commands get a way to the network.

@@ -150,6 +150,18 @@ fn a_task_from_standard_input_with_events_as_json_is_the_daemons_too() {
 }
 
 #[test]
+fn what_ends_with_a_run_beneath_the_daemon_is_told() {
+    let stage = Stage::new(&[]);
+    let runs = json!({ "command": "exec sleep 600", "background": true });
+    let _model = stage.model(vec![Reply::calls([("c1", "command_run", runs)]), Reply::text("it runs")]);
+    let _daemon = Daemon::start(&stage);
+    let ran = stage.ran(&["run", "--model", "test/model", "serve"]);
+    let told = "process 1 in the background ends with this run: exec sleep 600";
+    assert!(ran.code == Some(0) && ran.stderr.contains(told), "{ran:?}");
+    assert_eq!(stage.ran(&["--json", "ps"]).stdout, "");
+}
+
+#[test]
 fn a_task_whose_daemon_is_killed_goes_on_with_the_next_and_is_applied_once() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let gate = Gate::default();

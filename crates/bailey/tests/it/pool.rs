@@ -195,6 +195,35 @@ fn kill_all(mut runtime: Child) {
     runtime.wait().unwrap();
 }
 
+/// What makes a workspace ready goes with whoever asked for it. The control is that it ran.
+#[test]
+fn a_command_that_makes_ready_ends_with_who_asked_for_it() {
+    let stage = Stage::new(&[]);
+    let marker = format!("{}", 5_000_000 + u64::from(std::process::id()));
+    let living = || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        lines.filter(|line| line.split(|byte| *byte == 0).any(|word| word == marker.as_bytes())).count()
+    };
+    let until = |what: &dyn Fn() -> bool| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while !what() {
+            assert!(std::time::Instant::now() < deadline, "it did not come in time");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    };
+    let mut command =
+        stage.bailey(&["pool", "add", "--", "sh", "-c", "touch begun; exec sleep \"$0\"", &marker]);
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = || folders(&stage.home()).iter().any(|folder| folder.join("upper/begun").exists());
+    until(&begun);
+    assert!(living() > 1, "the control: it, and who waits for it");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running), rustix::process::Signal::TERM)
+        .unwrap();
+    running.wait().unwrap();
+    until(&|| living() == 0);
+}
+
 /// Only its warden removed it, and no link in the home said that there was one.
 #[test]
 fn what_a_killed_command_left_goes_with_the_next_start() {

@@ -1,10 +1,10 @@
 //! Sessions as a whole: forked, exported, removed; and what follows from the chain made anew.
 
-use crate::stage::Stage;
+use crate::stage::{Ran, Stage};
 use bailey_testkit::Reply;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::{fs, io::Read as _, os::unix::fs::PermissionsExt as _, process::Stdio};
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 /// A session that changed a file, and its name.
 fn worked(stage: &Stage) -> String {
@@ -227,18 +227,31 @@ fn a_comparison_that_cannot_be_printed_is_no_success() {
 #[test]
 fn a_command_that_is_cut_off_by_a_signal_names_what_is_kept() {
     let stage = Stage::new(&[]);
-    let line = "echo begun; echo a > a.txt; sleep 600";
-    let mut bailey = stage.bailey(&["sandbox", "run", "--keep", "--", "sh", "-c", line]);
-    let mut running = bailey.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut begun = [0; 6];
-    running.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
-    kill_process(Pid::from_child(&running), Signal::INT).unwrap();
-    let ended = running.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(130), "{told}");
-    let name = told.split("kept as session ").nth(1).unwrap_or_else(|| panic!("{told}"));
-    let shown = stage.ran(&["sessions", "diff", &name[..8]]);
-    assert!(shown.stdout.contains("+a\n"), "{shown:?}");
+    let line = "echo a > a.txt; touch begun; sleep 600";
+    let cut_off = |options: &[&str]| {
+        let mut bailey =
+            stage.bailey(&[options, &["sandbox", "run", "--keep", "--", "sh", "-c", line]].concat());
+        let running = bailey.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let is_begun = || {
+            let sessions = fs::read_dir(stage.home().join("sessions")).into_iter().flatten().flatten();
+            sessions.filter(|session| session.path().join("upper/begun").exists()).count()
+        };
+        let before = is_begun();
+        while is_begun() == before {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        kill_process(Pid::from_child(&running), Signal::INT).unwrap();
+        Ran::of(running.wait_with_output().unwrap())
+    };
+    let text = cut_off(&[]);
+    let name = text.stderr.split("kept as session ").nth(1).map(|rest| rest[..8].to_owned());
+    let json = cut_off(&["--json"]);
+    let named = json.lines()[0]["session"].as_str().map(str::to_owned);
+    for (ran, name) in [(text, name), (json, named)] {
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        let shown = stage.ran(&["sessions", "diff", &name.unwrap_or_else(|| panic!("{ran:?}"))]);
+        assert!(shown.stdout.contains("+a\n"), "{shown:?}");
+    }
 }
 
 /// A script that asks for JSON is told by JSON that a rule said no, as it is told that nobody was asked.
