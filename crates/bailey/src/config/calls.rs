@@ -26,10 +26,17 @@ impl Config {
     /// Chooses the system calls of commands by the name of a profile.
     ///
     /// # Errors
-    /// When there is no such profile, or at the first mistake of the owner's file.
+    /// When there is no such profile, at the first mistake of the owner's file, or where that has a named one's name.
     pub(crate) fn choose_calls(&mut self, home: &Home, name: &str) -> Result<(), ConfigError> {
         self.calls = match Profile::of_name(name) {
-            Some(profile) => Calls::named(profile),
+            Some(profile) => {
+                // Whoever wrote one of this name means it to be used.
+                let of_owner = home.profiles().join(format!("{name}.toml"));
+                if of_owner.exists() {
+                    return Err(ConfigError::NamedProfile { own: name.into(), of_owner });
+                }
+                Calls::named(profile)
+            }
             None => of_file(&place(home, name)?, name)?,
         };
         self.profile = name.into();

@@ -37,6 +37,17 @@ pub(crate) enum ConfigError {
         /// Where the owner's own ones lie.
         folder: PathBuf,
     },
+    /// The owner wrote a profile of a named one's name.
+    #[error(
+        "`{own}` is Bailey's own profile, and `{}` would not be used: give that file another name, such as `my-{own}.toml`",
+        of_owner.display()
+    )]
+    NamedProfile {
+        /// Bailey's own.
+        own: String,
+        /// The owner's.
+        of_owner: PathBuf,
+    },
     /// A variable of the environment cannot be what it says.
     #[error("the variable {name} is `{value}`: {why}; it is for: {}", purpose(name))]
     Variable {

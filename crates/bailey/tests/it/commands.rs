@@ -360,4 +360,14 @@ fn a_profile_of_system_calls_is_chosen_by_name_from_a_file_and_in_the_configurat
     fs::write(stage.home().join("config.toml"), "\n[sandbox]\nprofile = \"gone\"\n").unwrap();
     let ran = stage.ran(&["sandbox", "run", "--", "true"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("config.toml:3"), "{ran:?}");
+
+    // One of a named one's name is not passed over without a word, also where nothing names it: `standard` is the default.
+    fs::remove_file(stage.home().join("config.toml")).unwrap();
+    fs::write(stage.home().join("profiles/standard.toml"), "base = \"strict\"\n").unwrap();
+    let ran = stage.ran(&["sandbox", "run", "--", "true"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("such as `my-standard.toml`"), "{ran:?}");
+    assert_eq!(stage.ran(&["sandbox", "run", "--profile", "strict", "--", "true"]).code, Some(2));
+    fs::rename(stage.home().join("profiles/standard.toml"), stage.home().join("profiles/my-standard.toml"))
+        .unwrap();
+    assert_eq!(stage.ran(&["sandbox", "run", "--profile", "my-standard", "--", "true"]).code, Some(0));
 }

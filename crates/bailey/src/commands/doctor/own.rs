@@ -148,9 +148,18 @@ pub(super) async fn journal(home: &Home, config: Option<&Config>, printer: &Prin
     if !home.journal().exists() {
         return vec![Finding::ok(CHECK, "none yet")];
     }
+    let keys = match Keys::load(home, &config.cloned().unwrap_or_default(), printer) {
+        Ok(keys) => keys,
+        Err(error) => {
+            let says = format!("not looked at, for its keys could not be loaded: {error:#}");
+            return vec![Finding::fail(
+                CHECK,
+                says,
+                "nothing says that it is damaged: first what that names",
+            )];
+        }
+    };
     let read = async {
-        let config = config.cloned().unwrap_or_default();
-        let keys = Keys::load(home, &config, printer)?;
         let (journal, _mint) = compose::journal(home, &keys).await?;
         let verified = journal.verify_tail(ENTRIES).await?;
         let is_short = std::fs::metadata(home.journal())?.len() <= PAGES_MAX;

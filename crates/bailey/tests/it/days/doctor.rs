@@ -3,6 +3,7 @@
 use super::in_a_namespace;
 use crate::stage::{Ran, Stage};
 use serde_json::Value;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 /// How this was graded, what was said, and how to mend it.
 fn finding(ran: &Ran, check: &str) -> (String, String, String) {
@@ -70,6 +71,22 @@ fn limits_that_are_only_watched() {
     let (grade, says, fix) = finding(&stage.ran(&["--json", "doctor", "--offline"]), "limits");
     assert_eq!(grade, if is_watched { "warn" } else { "ok" }, "{watched:?}: {says}");
     assert!(!is_watched || says.contains("not held by the kernel") && fix.contains("systemd-run"), "{says}");
+}
+
+/// Where its keys cannot be loaded a journal is not looked at, and nobody is sent to salvage a whole one.
+#[test]
+fn a_journal_whose_keys_others_can_read_is_not_called_damaged() {
+    let stage = Stage::new(&[]);
+    assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
+    let file = stage.home().join(".env");
+    fs::write(&file, "ANTHROPIC_API_KEY=sk-none\n").unwrap();
+    for (mode, grade) in [(0o666, "fail"), (0o600, "ok")] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let ran = stage.ran(&["--json", "doctor", "--offline"]);
+        let (found, says, fix) = finding(&ran, "journal");
+        assert_eq!(found, grade, "{mode:o}: {says}");
+        assert!(grade == "ok" || says.contains("chmod 600") && !fix.contains("salvage"), "{says}: {fix}");
+    }
 }
 
 /// A home that cannot be written is no damaged one, and says nothing of the walls.
