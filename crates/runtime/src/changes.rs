@@ -36,6 +36,11 @@ impl Change {
         self.conflict.as_ref().map(|why| format!("{why}: it would be kept as it is"))
     }
 
+    /// Whether an apply of everything leaves the project with something else than the session has.
+    fn is_mixed(&self) -> bool {
+        self.stays() || self.file.part.is_some()
+    }
+
     /// Whether an apply leaves the project's as it is.
     fn stays(&self) -> bool {
         self.refused.is_some() || self.conflict.is_some()
@@ -202,7 +207,9 @@ impl Host {
             compared,
         };
         self.look_at_history(&scope, &mut changes).await?;
-        changes.commits = history::before(&changes.branches, bound.as_ref(), self.session);
+        let mixed = changes.changes.iter().filter(|change| change.is_mixed());
+        let mixed: Vec<&str> = mixed.map(|change| change.path.as_str()).collect();
+        changes.commits = history::before(&changes.branches, &mixed, bound.as_ref(), self.session);
         changes.stuck = history::staying(&changes.branches, bound.as_ref());
         let happening = Happening::Diff {
             diff: changes.diff(),

@@ -120,13 +120,22 @@ pub(crate) fn staying(branches: &[Branch], bound: Option<&String>) -> Vec<String
         .collect()
 }
 
-/// What is told of commits before an apply: a line for each branch, and one for each commit.
-pub(crate) fn before(branches: &[Branch], bound: Option<&String>, session: SessionId) -> Vec<String> {
+/// What is told of commits before an apply: a line for each branch, and one for each commit. `mixed` are the paths where the project will
+/// not hold what the session does, and so not what a branch's last commit does.
+pub(crate) fn before(
+    branches: &[Branch],
+    mixed: &[&str],
+    bound: Option<&String>,
+    session: SessionId,
+) -> Vec<String> {
     let mut lines: Vec<String> =
         bound.map(|why| format!("commits stay in the session: {why}")).into_iter().collect();
     for branch in branches {
         let (name, commits) = (plain(&branch.name), counted(branch.count));
-        lines.push(match (&branch.refused, &branch.aside) {
+        let parts = branch.commits.iter().flat_map(|commit| &commit.files);
+        let other = parts.map(String::as_str).find(|path| mixed.contains(path));
+        let other = other.map(|path| format!("the project will not hold what they do at `{path}`"));
+        lines.push(match (&branch.refused, branch.aside.clone().or(other)) {
             (Some(why), _) => format!("commits on `{name}` stay in the session: {why}"),
             (None, None) if branch.old.is_none() => {
                 format!("{commits} on `{name}`: an apply of everything makes that branch")
@@ -235,12 +244,15 @@ mod tests {
             tips.iter().map(|tip| (tip.name.as_str(), tip.aside.as_deref())).collect();
         let kept = "refs/bailey/deadbeef/main";
         assert_eq!(names, [("refs/heads/main", Some(kept)), ("refs/bailey/deadbeef/HEAD", None)]);
-        let lines = before(&branches, None, session);
+        let lines = before(&branches, &["b"], None, session);
         assert_eq!(lines[0], "3 commits on `main`: an apply of everything moves it there");
         assert_eq!(lines[1], "  cccccccc fix (Ann, 1 file)");
         assert_eq!(lines[2], "  and 2 more");
         assert!(lines[3].ends_with("keeps them at refs/bailey/deadbeef/HEAD: no branch"), "{lines:?}");
         assert!(lines.contains(&"commits on `bad` stay in the session: broken".to_owned()), "{lines:?}");
+        let lines = before(&branches, &["a"], None, session);
+        let told = format!("keeps them at {kept}: the project will not hold what they do at `a`");
+        assert!(lines[0].ends_with(&told), "{lines:?}");
     }
 
     #[test]

@@ -131,6 +131,12 @@ fn a_branch_moves_only_with_all_that_its_commits_change() {
     assert_eq!((part.code, tip(&stage, "main")), (Some(0), start.clone()), "{part:?}");
     // What the human wrote there is kept, and so is the branch.
     stage.write("b.txt", "by hand\n");
+    let apart = format!(
+        "keeps them at {}: the project will not hold what they do at `b.txt`",
+        kept(&session, "main")
+    );
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stdout.contains(&apart) && !diff.stdout.contains("moves it there"), "{diff:?}");
     let applied = sessions(&stage, "apply", &session);
     assert!(
         applied.stdout.contains("the project does not hold what its last commit holds at `b.txt`"),
@@ -139,9 +145,33 @@ fn a_branch_moves_only_with_all_that_its_commits_change() {
     assert_eq!((tip(&stage, "main"), stage.read("b.txt")), (start, "by hand\n".into()));
     // The control: with that out of the way it moves.
     stage.write("b.txt", "b\n");
+    let diff = sessions(&stage, "diff", &session);
+    assert!(diff.stdout.contains("moves it there"), "{diff:?}");
     let applied = sessions(&stage, "apply", &session);
     assert!(applied.stdout.contains("`main` is at"), "{applied:?}");
     assert_eq!(status(&stage), "");
+}
+
+/// Lines of both are more than the commits hold, which is said before, too.
+#[test]
+fn a_branch_whose_file_is_merged_with_lines_of_yours_is_kept_apart() {
+    let stage = Stage::new(&[("a.txt", "1\n2\n3\n4\n5\n")]);
+    let start = tip(&stage, "main");
+    let session = session(&stage, "echo 6 >>a.txt; git commit -qam six");
+    stage.write("a.txt", "0\n1\n2\n3\n4\n5\n");
+    let diff = sessions(&stage, "diff", &session);
+    let apart = format!(
+        "keeps them at {}: the project will not hold what they do at `a.txt`",
+        kept(&session, "main")
+    );
+    assert!(diff.stdout.contains(&apart), "{diff:?}");
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(
+        (tip(&stage, "main"), stage.read("a.txt")),
+        (start, "0\n1\n2\n3\n4\n5\n6\n".into()),
+        "{applied:?}"
+    );
+    assert_eq!(tip(&stage, &kept(&session, "main")).len(), 40);
 }
 
 #[test]
