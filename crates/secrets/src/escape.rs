@@ -97,8 +97,24 @@ pub(crate) fn may_be_in(text: &[u8]) -> bool {
     begins_any && (text.last().is_some_and(|last| begins(*last)) || text.windows(2).any(is_one))
 }
 
+/// Whether there is anything in such a text that may be an ampersand's escape.
+pub(crate) fn may_be_twice(text: &[u8]) -> bool {
+    let is_one =
+        |three: &[u8]| matches!(three, b"&am" | b"&AM" | b"&#0" | b"&#3" | b"&#x" | b"&#X" | b"026" | b"x26");
+    text.windows(3).any(is_one)
+}
+
+/// What an ampersand that is itself escaped stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// An ampersand: what comes then is no part of an escape.
+    Once,
+    /// The beginning of a reference, where one comes then.
+    Twice,
+}
+
 /// The escape that a text begins with; with `end` nothing comes after it.
-pub(crate) fn read(text: &[u8], end: bool) -> Escape {
+pub(crate) fn read(text: &[u8], depth: Depth, end: bool) -> Escape {
     let bytes = text.get(..ESCAPE_MAX).unwrap_or(text);
     let is_all = end || bytes.len() == ESCAPE_MAX;
     // What fills all that is looked at might go on, so it ends nowhere: else it would matter where a text is cut.
@@ -108,7 +124,7 @@ pub(crate) fn read(text: &[u8], end: bool) -> Escape {
         _ => rest.of_units(),
     };
     let mut length = bytes.len() - rest.bytes.len();
-    if read == Ok('&') {
+    if read == Ok('&') && depth == Depth::Twice {
         match rest.reference() {
             Err(Escape::More) if !is_all => return Escape::More,
             Ok(c) => (read, length) = (Ok(c), bytes.len() - rest.bytes.len()),
@@ -120,6 +136,20 @@ pub(crate) fn read(text: &[u8], end: bool) -> Escape {
         Err(Escape::More) if !is_all => Escape::More,
         Err(_) => Escape::No,
     }
+}
+
+/// A text with its escapes undone, which a value may have by itself.
+pub(crate) fn undo(text: &str) -> String {
+    let (mut undone, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(first) = rest.chars().next() {
+        let (c, length) = match read(rest.as_bytes(), Depth::Twice, true) {
+            Escape::Of(c, length) => (c, length),
+            Escape::No | Escape::More => (first, first.len_utf8()),
+        };
+        undone.push(c);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    undone
 }
 
 /// What of an escape has not been read.
@@ -214,7 +244,23 @@ fn digit(byte: u8, radix: u32) -> Result<u32, Escape> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ESCAPE_MAX, Escape, read};
+    use super::{Depth, ESCAPE_MAX, Escape, undo};
+
+    fn read(text: &[u8], end: bool) -> Escape {
+        super::read(text, Depth::Twice, end)
+    }
+
+    /// A value may hold what looks like a reference.
+    #[test]
+    fn an_escaped_ampersand_is_read_in_two_ways() {
+        for (text, once) in [("&#38;lta", 5), ("&amp;plus;", 5), ("\\u0026#43;", 6), ("&amp;", 5)] {
+            let read = |end| super::read(text.as_bytes(), Depth::Once, end);
+            assert_eq!([read(false), read(true)], [Escape::Of('&', once); 2], "{text}");
+        }
+        assert_eq!(super::read(b"&#38", Depth::Once, false), Escape::More);
+        assert_eq!(undo("aé&lta\\u002b&amp;amp;&&#9z"), "aé<a+&&\u{9}z");
+        assert_eq!(undo("x7Kq9Lm2&nix"), "x7Kq9Lm2&nix");
+    }
 
     #[test]
     fn each_escape_is_read_as_what_it_stands_for() {

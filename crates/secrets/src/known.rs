@@ -15,7 +15,7 @@
 //! shows it. A value of 8 bytes has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.
 
 use crate::{
-    escape::ESCAPE_MAX,
+    escape::{self, ESCAPE_MAX},
     view::{GAP_MAX, loosen},
 };
 use base64::{
@@ -138,6 +138,9 @@ pub(crate) fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
     let cased = [value.to_ascii_uppercase(), value.to_ascii_lowercase()];
     all.extend(cased.into_iter().filter(|cased| is_strong(cased)).map(String::into_bytes));
     all.insert(value.replace(' ', "+").into_bytes());
+    // What of it looks like an escape itself is undone where others of its characters are escaped.
+    let undone = escape::undo(value);
+    all.extend(is_strong(&undone).then(|| undone.into_bytes()));
     all.extend(lines(value).map(|line| line.as_bytes().to_vec()));
     let loose: Vec<_> = all.iter().map(|spelling| loosen(spelling)).collect();
     all.extend(loose.into_iter().filter(|text| is_strong_text(text)));

@@ -7,7 +7,7 @@
 //! may hold a percent sign itself. Two more are in lower case, for hexadecimal whose digits are in both. What a view shows at a
 //! place depends on at most [`CONTEXT`] bytes before it, not on where reading began.
 
-use crate::escape::{self, ESCAPE_MAX, Escape};
+use crate::escape::{self, Depth, ESCAPE_MAX, Escape};
 use std::ops::Range;
 
 /// How many bytes before a place what is shown there depends on: an escape, and a colour behind it.
@@ -27,8 +27,10 @@ pub(crate) enum View {
     Plain,
     /// Without white space, quotes, backslashes and colours.
     Loose,
-    /// The same, with escapes and references undone.
+    /// The same, with escapes and references undone, also where they are escaped twice.
     Escaped,
+    /// The same, undone once: of an ampersand that is escaped, and letters of a value behind it, the other makes one character.
+    EscapedOnce,
     /// The same after percent-decoding.
     Decoded,
     /// Percent-decoded, with escapes and references undone, and with all that stands between: for values of which a
@@ -48,6 +50,7 @@ impl View {
     pub(crate) fn of(bytes: &[u8], from: usize, has_strict: bool) -> impl Iterator<Item = Self> {
         let seen = bytes.get(from.saturating_sub(CONTEXT)..).unwrap_or_default();
         let escaped = escape::may_be_in(seen).then_some(Self::Escaped);
+        let once = (escaped.is_some() && escape::may_be_twice(seen)).then_some(Self::EscapedOnce);
         let decoded = seen.contains(&b'%').then_some(Self::Decoded);
         let strict = (has_strict && (escaped.is_some() || decoded.is_some())).then_some(Self::Strict);
         let folded = may_be_mixed_hex(seen).then_some(Self::LooseFolded);
@@ -55,6 +58,7 @@ impl View {
         [Self::Plain, Self::Loose]
             .into_iter()
             .chain(escaped)
+            .chain(once)
             .chain(decoded)
             .chain(strict)
             .chain(folded)
@@ -63,6 +67,10 @@ impl View {
 
     fn is_loose(self) -> bool {
         !matches!(self, Self::Plain | Self::Strict)
+    }
+
+    fn depth(self) -> Depth {
+        if self == Self::EscapedOnce { Depth::Once } else { Depth::Twice }
     }
 
     /// Whether it shows everything in lower case.
@@ -187,9 +195,10 @@ impl<'a> Reading<'a> {
     #[inline(never)]
     fn undone(&self, first: u8, rest: &[u8]) -> Option<(u8, usize)> {
         match (self.view, first) {
-            (View::Plain | View::Loose | View::LooseFolded, _) | (View::Escaped, b'%') => Some((first, 1)),
+            (View::Plain | View::Loose | View::LooseFolded, _)
+            | (View::Escaped | View::EscapedOnce, b'%') => Some((first, 1)),
             (_, b'%') => self.percent(rest),
-            _ => match escape::read(rest, self.end) {
+            _ => match escape::read(rest, self.view.depth(), self.end) {
                 Escape::Of(c, length) => {
                     let last = c.len_utf8() - 1;
                     let byte = *c.encode_utf8(&mut [0; 4]).as_bytes().get(self.shown)?;

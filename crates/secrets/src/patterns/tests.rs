@@ -8,7 +8,7 @@ use crate::{
 };
 use proptest::prelude::*;
 
-const VALUE: &str = "n7-Zk3vQ9 sX1b\"N7tR\\5wY2mC8d=";
+const VALUE: &str = "n7-Zk3vQ9 sX1b\"N7tR\\5wY2&ltmC8d=";
 
 /// Pieces of what is searched for, and of what is left out and stands between.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
@@ -74,6 +74,7 @@ proptest! {
             View::Plain,
             View::Loose,
             View::Escaped,
+            View::EscapedOnce,
             View::Decoded,
             View::Strict,
             View::LooseFolded,

@@ -319,6 +319,24 @@ fn a_key_is_taken_out_whatever_of_it_is_escaped() {
     for text in [escaped(quoted, |_| true, unit), escaped(quoted, |c| !c.is_ascii_alphanumeric(), decimal)] {
         assert_eq!(redact(&knows, &text), "[redacted:QUOTED]", "{text}");
     }
+    // One of which a part looks like a reference of HTML, where it is escaped, and where only others of its characters are; and two
+    // of which an end becomes one with what stands beside it.
+    let refers = "aaa000AAA&lta+7Kq";
+    let knows = redactor(&[("REFERS", refers)]);
+    for text in [
+        escaped(refers, |c| !c.is_ascii_lowercase(), decimal),
+        refers.replace('&', "&amp;"),
+        refers.replace('&', "&amp;amp;"),
+        refers.replace('&', "\\u0026"),
+        refers.replace('+', "\\u002b"),
+        refers.replace('&', "&amp;").replace('+', "%2B"),
+    ] {
+        assert_eq!(redact(&knows, &text), "[redacted:REFERS]", "{text}");
+    }
+    let knows = redactor(&[("ENDS", "x7Kq9Lm2pB&l")]);
+    assert_eq!(redact(&knows, "x7Kq9Lm2pB&amp;lt;"), "[redacted:ENDS]t;");
+    let knows = redactor(&[("BEGINS", "gt7Kq9Lm2pB+4")]);
+    assert_eq!(redact(&knows, "a=b&amp;gt7Kq9Lm2pB&plus;4"), "a=b&amp;[redacted:BEGINS]");
     // Characters of more bytes than one, and of two units.
     let wide = "clé-+7Kq9Lm😀2pBdW";
     let knows = redactor(&[("WIDE", wide)]);
