@@ -5,13 +5,18 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use core::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A glob for the path of a URL (RFC 3986, 3.3): `/simple/**`, `/repos/*/issues`. It is written as people read it, without
-/// percent signs; what stands behind `?` is not compared.
+/// percent signs. What a URL has behind its `?` is not compared, unless the glob ends in a query of its own, `/search?q=all`:
+/// then that has to be the same, letter by letter.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct UrlGlob(Glob);
+pub struct UrlGlob {
+    path: Glob,
+    query: Option<String>,
+}
 
 /// Why a glob of URL paths cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -20,8 +25,13 @@ pub enum UrlGlobError {
     #[error("the path of a URL begins with `/`")]
     Relative,
     /// It has a character that a path is not compared with.
-    #[error("`{0}` cannot stand there: a path is compared decoded, and without what follows a `?`")]
+    #[error("`{0}` cannot stand there: a path is compared decoded")]
     Character(char),
+    /// What is behind its `?` is no query.
+    #[error(
+        "`?{0}` is no query: behind a `?` stands `name=value`, which has to be the same (`*` stands for other letters)"
+    )]
+    Query(String),
     /// It is no glob.
     #[error(transparent)]
     Glob(#[from] GlobError),
@@ -36,21 +46,19 @@ impl UrlGlob {
         if !text.starts_with('/') {
             return Err(UrlGlobError::Relative);
         }
-        match text.chars().find(|c| matches!(c, '?' | '#' | '%')) {
-            Some(c) => Err(UrlGlobError::Character(c)),
-            // The page of that address, to whoever writes a rule.
-            None if text == "/" => Ok(Self(Glob::root())),
-            None => Ok(Self(Glob::new(text)?)),
+        let (path, query) = halves(text);
+        if let Some(odd) = path.chars().find(|c| matches!(c, '#' | '%')) {
+            return Err(UrlGlobError::Character(odd));
         }
+        if let Some(odd) = query.filter(|query| !is_query(query)) {
+            return Err(UrlGlobError::Query(odd.into()));
+        }
+        // The page of that address, to whoever writes a rule.
+        let path = if path == "/" { Glob::root() } else { Glob::new(path)? };
+        Ok(Self { path, query: query.map(Into::into) })
     }
 
-    /// The glob as it was written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-
-    /// Whether it surely matches the path of a URL, however a server reads that.
+    /// Whether it surely matches a URL's path, and its query where it has one itself, however a server reads them.
     #[must_use]
     pub fn is_match(&self, url: &str) -> bool {
         self.fit(&UrlPath::of(url)) == Fit::Yes
@@ -58,21 +66,25 @@ impl UrlGlob {
 
     /// The glob that matches every path.
     pub(crate) fn everything() -> Self {
-        Self(Glob::everything())
+        Self { path: Glob::everything(), query: None }
     }
 
     /// Whether it matches whatever a path is.
     fn is_everything(&self) -> bool {
-        self.0 == Glob::everything()
+        *self == Self::everything()
     }
 
     pub(crate) fn fit(&self, path: &UrlPath) -> Fit {
         if self.is_everything() {
             return Fit::Yes;
         }
-        let mut fits = path.readings.iter().map(|names| self.0.fit_names(names.iter().map(String::as_str)));
+        let mut fits =
+            path.readings.iter().map(|names| self.path.fit_names(names.iter().map(String::as_str)));
         let Some(first) = fits.next() else { return Fit::Maybe };
-        fits.fold(first, |one, other| if one == other { one } else { Fit::Maybe })
+        let fit = fits.fold(first, |one, other| if one == other { one } else { Fit::Maybe });
+        // What else a server takes for the same query nobody can tell.
+        let is_same = self.query.is_none() || self.query == path.query;
+        if is_same { fit } else { fit.min(Fit::Maybe) }
     }
 
     /// How it fits every path that another glob matches.
@@ -89,10 +101,29 @@ impl TryFrom<String> for UrlGlob {
     }
 }
 
+/// As it was written.
+impl fmt::Display for UrlGlob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.path.as_str())?;
+        self.query.iter().try_for_each(|query| write!(f, "?{query}"))
+    }
+}
+
 impl Serialize for UrlGlob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        serializer.collect_str(self)
     }
+}
+
+/// What stands before the first `?`, and behind it.
+fn halves(text: &str) -> (&str, Option<&str>) {
+    text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)))
+}
+
+/// Names with values, of letters that no program writes in two ways.
+fn is_query(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~=".contains(c);
+    text.split('&').all(|pair| !pair.starts_with('=') && pair.contains('=') && pair.chars().all(is_plain))
 }
 
 /// The path of a request, as the names between its slashes. Servers do not agree about some spellings: where there are two
@@ -100,6 +131,8 @@ impl Serialize for UrlGlob {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UrlPath {
     readings: Vec<Vec<String>>,
+    /// What stands behind the `?`, as it is.
+    query: Option<String>,
 }
 
 impl UrlPath {
@@ -107,14 +140,15 @@ impl UrlPath {
     pub(crate) fn of(url: &str) -> Self {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let path = rest.find(['/', '?', '#']).and_then(|at| rest.get(at..)).unwrap_or_default();
-        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let (path, query) = halves(path.split('#').next().unwrap_or_default());
+        let query = query.map(ToString::to_string);
         let path = path.strip_prefix('/').unwrap_or(path);
         // `/simple/six/` and `/simple/six` are one page to whoever writes a rule.
         let path = path.strip_suffix('/').unwrap_or(path);
         let names: Option<Vec<String>> =
             if path.is_empty() { Some(Vec::new()) } else { path.split('/').map(decoded).collect() };
         let Some(names) = names.filter(|names| !names.iter().any(|name| is_odd(name))) else {
-            return Self { readings: Vec::new() };
+            return Self { readings: Vec::new(), query };
         };
         // Some take an encoded slash for a slash, and some for a character of a name.
         let split: Vec<String> =
@@ -127,7 +161,7 @@ impl UrlPath {
                 readings.push(reading);
             }
         }
-        Self { readings }
+        Self { readings, query }
     }
 }
 

@@ -132,7 +132,7 @@ fn of_git(uri: &Uri) -> Option<(String, String)> {
         "git-receive-pack" => Some((
             format!("push-{at}"),
             format!(
-                "method = [\"GET\", \"POST\"], url_path = [\"/{at}/info/refs\", \"/{at}/git-receive-pack\"]"
+                "method = [\"GET\", \"POST\"], url_path = [\"/{at}/info/refs?service=git-receive-pack\", \"/{at}/git-receive-pack\"]"
             ),
         )),
         _ => None,
@@ -205,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn the_rule_that_is_printed_lets_pass_what_was_asked_for() {
         let fetch = "method = [\"GET\", \"POST\"], repository = \"our/app\" }";
-        let push = "method = [\"GET\", \"POST\"], url_path = [\"/our/app.git/info/refs\", \"/our/app.git/git-receive-pack\"] }";
+        let push = "method = [\"GET\", \"POST\"], url_path = [\"/our/app.git/info/refs?service=git-receive-pack\", \"/our/app.git/git-receive-pack\"] }";
         for (method, url, what) in [
             ("GET", "https://a.example/our/app.git/info/refs?service=git-upload-pack", Some(fetch)),
             ("POST", "https://a.example/our/app/git-upload-pack", Some(fetch)),

@@ -173,7 +173,7 @@ impl BoundKey {
         let Self { secret, variable, at, methods, paths, header, form } = self;
         // Neither has a line's end in it.
         let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
-        let paths: Vec<&str> = paths.iter().map(UrlGlob::as_str).collect();
+        let paths: Vec<String> = paths.iter().map(UrlGlob::to_string).collect();
         let (methods, paths) = (methods.join("\n"), paths.join("\n"));
         let (kind, of_form) = match form {
             KeyForm::Prefixed(prefix) => ("prefixed", prefix),
@@ -479,7 +479,7 @@ impl Binding {
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let methods: Vec<&str> = self.key.methods.iter().map(Method::as_str).collect();
-        let paths: Vec<&str> = self.key.paths.iter().map(UrlGlob::as_str).collect();
+        let paths: Vec<String> = self.key.paths.iter().map(UrlGlob::to_string).collect();
         let form = self.key.form.with("KEY");
         let form = if let KeyForm::Basic(user) = &self.key.form { format!("Basic {user}:KEY") } else { form };
         write!(f, "{} {} {}, `{}: {form}`", methods.join("/"), self.origin, paths.join(" "), self.header)

@@ -12,8 +12,7 @@ use std::{
 /// One host, or a group of them.
 pub(super) struct Hosts(pub(super) Vec<HostGlob>);
 
-/// The paths by which git fetches from a repository over HTTP (its `http-protocol`): to push it uses others, but for one where
-/// it only asks what is there.
+/// Where git fetches from a repository over HTTP (its `http-protocol`): to push it asks for another service.
 pub(super) struct Repository(pub(super) Vec<UrlGlob>);
 
 /// Groups of hosts that a rule can name as `@NAME`.
@@ -71,9 +70,9 @@ impl Spelled for Repository {
             return Err(format!("`{text}` is no repository: write `owner/name`, or `owner/*`"));
         }
         let path = |tail: &str| UrlGlob::new(&format!("/{bare}{tail}"));
-        let all = ["/info/refs", "/git-upload-pack", ".git/info/refs", ".git/git-upload-pack"];
-        all.iter()
-            .map(|tail| path(tail))
+        let pages = ["/info/refs?service=git-upload-pack", "/git-upload-pack"];
+        let all = ["", ".git"].into_iter().flat_map(|end| pages.map(|page| format!("{end}{page}")));
+        all.map(|tail| path(&tail))
             .collect::<Result<_, _>>()
             .map(Self)
             .map_err(|error| format!("`{text}`: {error}"))

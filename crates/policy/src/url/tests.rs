@@ -1,6 +1,6 @@
 use super::{UrlGlob, UrlGlobError, UrlPath};
 use crate::fit::Fit;
-use alloc::format;
+use alloc::{format, string::ToString as _};
 
 fn fit(glob: &str, path: &str) -> Fit {
     UrlGlob::new(glob).unwrap().fit(&UrlPath::of(&format!("https://example.com{path}")))
@@ -28,6 +28,34 @@ fn a_path_is_compared_name_by_name_and_without_its_query() {
         ("/**", "/any/where", Fit::Yes),
     ] {
         assert_eq!(fit(glob, path), expected, "{glob} {path}");
+    }
+}
+
+#[test]
+fn a_query_that_is_written_has_to_be_the_same() {
+    for (glob, path, expected) in [
+        ("/refs?service=a", "/refs?service=a", Fit::Yes),
+        ("/refs?service=a", "/refs/?service=a#more", Fit::Yes),
+        ("/refs?service=a", "/other?service=a", Fit::No),
+        ("/refs?service=a", "/refs", Fit::Maybe),
+        ("/refs?service=a", "/refs?service=b", Fit::Maybe),
+        ("/refs?service=a", "/refs?service=a&service=b", Fit::Maybe),
+        ("/refs?service=a", "/refs#?service=a", Fit::Maybe),
+        ("/refs?service=a", "/refs?SERVICE=a", Fit::Maybe),
+        ("/refs?a=b&c=d", "/refs?a=b&c=d", Fit::Yes),
+        ("/refs?a=b&c=d", "/refs?c=d&a=b", Fit::Maybe),
+        ("/**?service=a", "/any/where?service=a", Fit::Yes),
+        ("/**?service=a", "/any/where", Fit::Maybe),
+        ("/?service=a", "?service=a", Fit::Yes),
+        ("/?service=a", "/?service=b", Fit::Maybe),
+    ] {
+        assert_eq!(fit(glob, path), expected, "{glob} {path}");
+    }
+    for text in ["/refs?service=a", "/**?a=b", "/?a=b", "/x"] {
+        let glob = UrlGlob::new(text).unwrap();
+        assert_eq!(glob.to_string(), text);
+        let json = serde_json::to_string(&glob).unwrap();
+        assert_eq!(serde_json::from_str::<UrlGlob>(&json).unwrap(), glob, "{text}: nothing is lost");
     }
 }
 
@@ -82,7 +110,13 @@ fn a_glob_that_no_path_is_compared_with_is_refused() {
     for (text, error) in [
         ("simple/*", UrlGlobError::Relative),
         ("{home}/x", UrlGlobError::Relative),
-        ("/x?service=y", UrlGlobError::Character('?')),
+        ("/file?.txt", UrlGlobError::Query(".txt".into())),
+        ("/x?", UrlGlobError::Query("".into())),
+        ("/x?=y", UrlGlobError::Query("=y".into())),
+        ("/x?a=b&", UrlGlobError::Query("a=b&".into())),
+        ("/x?a=*", UrlGlobError::Query("a=*".into())),
+        ("/x?a=b?c=d", UrlGlobError::Query("a=b?c=d".into())),
+        ("/x?a=%2f", UrlGlobError::Query("a=%2f".into())),
         ("/a%2fb", UrlGlobError::Character('%')),
         ("/a#b", UrlGlobError::Character('#')),
     ] {
@@ -97,4 +131,8 @@ fn a_set_of_paths_fits_where_it_is_certain() {
     assert_eq!(glob("/**").fit_all(&glob("/a")), Fit::Yes);
     assert_eq!(glob("/a/*").fit_all(&glob("/a/*")), Fit::Yes);
     assert_eq!(glob("/a/*").fit_all(&glob("/a/b")), Fit::Maybe);
+    assert_eq!(glob("/a?b=c").fit_all(&glob("/a?b=c")), Fit::Yes);
+    assert_eq!(glob("/a?b=c").fit_all(&glob("/a")), Fit::Maybe);
+    assert_eq!(glob("/**").fit_all(&glob("/a?b=c")), Fit::Yes);
+    assert_eq!(glob("/**?b=c").fit_all(&glob("/a?b=c")), Fit::Maybe);
 }

@@ -143,6 +143,20 @@ fn a_repository_is_what_git_fetches_from() {
             assert_eq!(ask(repository, "GET", &format!("{path}/info/refs?service=git-upload-pack")), Allow);
             assert_eq!(ask(repository, "POST", &format!("{path}/git-upload-pack")), Allow);
             assert_eq!(ask(repository, "POST", &format!("{path}/git-receive-pack")), Deny, "{repository}");
+            // What a push begins with, a question that names no service, and what servers may read in two ways.
+            for query in [
+                "?service=git-receive-pack",
+                "",
+                "?",
+                "?service=git-upload-pack&service=git-receive-pack",
+                "?service=git-receive-pack#?service=git-upload-pack",
+                "?service=git-upload%2Dpack",
+                "?service=git-upload-pack?",
+                "?SERVICE=git-upload-pack",
+            ] {
+                let page = format!("{path}/info/refs{query}");
+                assert_eq!(ask(repository, "GET", &page), Deny, "{repository}: {page}");
+            }
         }
     }
     for path in [

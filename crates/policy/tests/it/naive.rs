@@ -205,9 +205,8 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
         fits.push(sure(globs.iter().any(named)));
     }
     if let Some(globs) = &condition.url_path {
-        let path = url.map(url_path);
-        let one = |path: &str| globs.iter().map(|glob| url_fit(glob.as_str(), path)).max().unwrap_or(0);
-        fits.push(path.map_or(0, |path| one(&path)));
+        let one = |url: &str| globs.iter().map(|glob| asked_fit(&glob.to_string(), url)).max().unwrap_or(0);
+        fits.push(url.map_or(0, one));
     }
     let limits = match &case.action {
         Action::Exec(command) => Some(&command.limits),
@@ -355,6 +354,16 @@ fn name_matches(pattern: &str, name: &str) -> bool {
 fn url_path(url: &str) -> String {
     let rest = url.split_once("://").unwrap().1.split(['?', '#']).next().unwrap();
     format!("/{}", rest.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/')))
+}
+
+/// A query that a rule has is the one behind the URL's path, or nobody is certain.
+fn asked_fit(glob: &str, url: &str) -> Fit {
+    let (before, _) = url.split_once('#').unwrap_or((url, ""));
+    match glob.split_once('?') {
+        None => url_fit(glob, &url_path(url)),
+        Some((glob, query)) if before.ends_with(&format!("?{query}")) => url_fit(glob, &url_path(url)),
+        Some((glob, _)) => url_fit(glob, &url_path(url)).min(1),
+    }
 }
 
 /// Of what is encoded, or has an empty name, nobody is certain.

@@ -126,10 +126,14 @@ const URLS: &[&str] = &[
     "http://[::1]:8443/",
     "https://example.com/v1/x/",
     "https://example.com/v1?/v2",
+    "https://example.com/v1?a=b",
+    "https://example.com/v1/x?a=c&a=b#?a=b",
+    "https://example.com?a=b#/v1",
     "https://example.com/v1/%2e%2e/x",
     "https://example.com/v1//x",
 ];
-const URL_GLOBS: &[&str] = &["/**", "/", "/v1", "/v1/", "/v1/*", "/v2/**", "/*/x"];
+const URL_GLOBS: &[&str] =
+    &["/**", "/", "/v1", "/v1/", "/v1/*", "/v2/**", "/*/x", "/v1?a=b", "/**?a=b", "/?a=b"];
 const HOST_GLOBS: &[&str] = &[
     "*",
     "*:443",
