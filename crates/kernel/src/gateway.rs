@@ -54,13 +54,22 @@ pub struct Way {
     pub door: Door,
 }
 
-/// The requests of one command that did not pass, each once, the first of them: method, URL, and why.
+/// The requests of one command that did not pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turned {
     /// What was refused.
-    pub refused: Vec<String>,
+    pub refused: Told,
     /// What was allowed and could not be passed on, or not to its end.
-    pub failed: Vec<String>,
+    pub failed: Told,
+}
+
+/// Requests: the first of them, each once, and how many more there were.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Method, URL, and why.
+    pub first: Vec<String>,
+    /// Those that are like none of these.
+    pub more: u32,
 }
 
 /// Serves the requests of commands inside the walls. Each is an effect of its own, asked for at the [`Door`] of its command's.

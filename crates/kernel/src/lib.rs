@@ -66,7 +66,7 @@ pub use delegate::{Delegate, Errand};
 pub use door::Door;
 pub use escalation::{Escalation, Tell};
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
-pub use gateway::{Gateway, Pass, StandIn, Turned, Way};
+pub use gateway::{Gateway, Pass, StandIn, Told, Turned, Way};
 pub use guide::Paper;
 pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use live::Printed;

@@ -116,12 +116,18 @@ pub struct ExecReport {
     pub stderr: Stream,
     /// Files of the project that this command changed for the first time in this session (ignored ones left out).
     pub touched: Vec<Touched>,
-    /// Requests of it that the network door refused, each once, the first of them: method, URL, and why.
+    /// Requests of it that the network door refused, each once, the first eight of them: method, URL, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// How many more it refused, that are like none of these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refused_more: u32,
     /// Requests of it that were allowed and that the door could not pass on, or not to their end; told alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_passed: Vec<String>,
+    /// How many more of these there were.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_passed_more: u32,
     /// What the host changed in the project while a process of the session lives in the background: the command may have seen
     /// it as it was.
     #[serde(default, skip_serializing_if = "Outside::is_empty")]

@@ -219,7 +219,8 @@ impl Walls {
         let (mut outcome, (), turned, ()) = tokio::join!(run, forward, serving, tell);
         let scanned = self.scan(session, isolation, since).await;
         if let Report::Exec(report) = &mut outcome.report {
-            (report.refused, report.not_passed) = (turned.refused, turned.failed);
+            (report.refused, report.refused_more) = (turned.refused.first, turned.refused.more);
+            (report.not_passed, report.not_passed_more) = (turned.failed.first, turned.failed.more);
             match scanned {
                 Ok(outside) => {
                     report.touched = self.untold(session, std::mem::take);

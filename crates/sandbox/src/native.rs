@@ -386,7 +386,9 @@ pub(crate) fn outcome(
         stderr,
         touched: Vec::new(),
         refused: Vec::new(),
+        refused_more: 0,
         not_passed: Vec::new(),
+        not_passed_more: 0,
         outside: Outside::default(),
     };
     Outcome { status, enforced, duration_ms, report: Report::Exec(report) }

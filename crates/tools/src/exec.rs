@@ -76,11 +76,14 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
     if !report.refused.is_empty() {
         lines.push(format!(
             "(the network door refused {}; ask the human to allow that host and method where no rule does, or go on without)",
-            report.refused.join("; ")
+            named(&report.refused, report.refused_more)
         ));
     }
     if !report.not_passed.is_empty() {
-        lines.push(format!("(the network door could not pass on {})", report.not_passed.join("; ")));
+        lines.push(format!(
+            "(the network door could not pass on {})",
+            named(&report.not_passed, report.not_passed_more)
+        ));
     }
     let ok = !cancelled && report.exit == Some(0) && report.limit.is_none();
     // More time the model asks for itself.
@@ -121,6 +124,12 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
     }
     lines.extend(outside(report));
     Conclusion { ok, summary, text: lines.join("\n") }
+}
+
+/// Requests by name, and how many more there were.
+fn named(first: &[String], more: u32) -> String {
+    let more = (more > 0).then(|| format!("; and {more} more"));
+    first.join("; ") + &more.unwrap_or_default()
 }
 
 /// What changed beneath a command that shares its view with a process in the background.

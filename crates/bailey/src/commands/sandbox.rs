@@ -218,6 +218,10 @@ fn report(
         for failed in &report.not_passed {
             printer.warn(&format!("the network door could not pass on {failed}"));
         }
+        let more = [("refused", report.refused_more), ("could not pass on", report.not_passed_more)];
+        for (what, count) in more.into_iter().filter(|(_, count)| *count > 0) {
+            printer.warn(&format!("the network door {what} {count} more (`bailey audit log` has all)"));
+        }
         if let Some(why) = unreached(command, output, report) {
             printer.warn(why);
         }

@@ -12,6 +12,7 @@ use serde_json::json;
 use std::{
     collections::BTreeMap,
     fs,
+    io::Write as _,
     path::Path,
     process::{Command, Stdio},
 };
@@ -28,7 +29,6 @@ struct Served {
 
 impl Served {
     fn new(site: impl FnOnce(&str) -> Site) -> Self {
-        let stage = Stage::new(&[("a.txt", "in the repository\n")]);
         let files: std::sync::Arc<std::sync::OnceLock<Site>> = std::sync::Arc::default();
         let held = files.clone();
         let upstream = Upstream::start(move |first, _| {
@@ -38,9 +38,16 @@ impl Served {
                 None => whole("404 Not Found", b""),
             }
         });
+        let served = Self::of(upstream);
+        assert!(files.set(site(&served.place())).is_ok());
+        served
+    }
+
+    /// The same in front of another server.
+    fn of(upstream: Upstream) -> Self {
+        let stage = Stage::new(&[("a.txt", "in the repository\n")]);
         let tls = Tls::start("localhost", (2020, 2090), upstream.address, stage.folder());
         let served = Self { stage, upstream, tls };
-        assert!(files.set(site(&served.place())).is_ok());
         let private = format!("[network]\nprivate = [\"{}\", \"{}\"]\n", served.place(), served.plain());
         fs::create_dir_all(served.stage.home().join("policy")).unwrap();
         fs::write(served.stage.home().join("config.toml"), private).unwrap();
@@ -56,7 +63,7 @@ impl Served {
         format!("http://{}", self.upstream.address)
     }
 
-    /// Runs a line of a shell inside, where `localhost` is asked of the door like any other host.
+    /// Runs a line of a shell where a rule allows the server, or none does.
     fn run(&self, is_allowed: bool, line: &str) -> Ran {
         let hosts = [self.place().replace("https://", ""), self.plain().replace("http://", "")];
         let rules = if is_allowed {
@@ -64,8 +71,13 @@ impl Served {
         } else {
             Default::default()
         };
-        fs::write(self.stage.home().join("policy/own.toml"), format!("{MAY_END}{MAY_ASK}{}", rules.concat()))
-            .unwrap();
+        self.ran(&rules.concat(), line)
+    }
+
+    /// Runs one by these rules, where `localhost` is asked of the door like any other host.
+    fn ran(&self, rules: &str, line: &str) -> Ran {
+        let rules = format!("{MAY_END}{MAY_ASK}{rules}");
+        fs::write(self.stage.home().join("policy/own.toml"), rules).unwrap();
         let line = format!("export NO_PROXY= no_proxy=; {line}");
         let mut command = self.stage.bailey(&["sandbox", "run", "--network", "--", "sh", "-c", &line]);
         Ran::of(command.env("SSL_CERT_FILE", &self.tls.authority).output().unwrap())
@@ -109,38 +121,97 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
+/// Of a repository a rule lets pass what git fetches, and nothing of a push, not even its question what is there.
 #[test]
-fn git_clones_through_the_door() {
+fn git_clones_through_the_door_and_pushes_by_a_rule_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     write(&at.join("from/a.txt"), "what was cloned\n");
-    let git = |argv: &[&str]| {
-        let own = ["git", "-c", "user.name=T", "-c", "user.email=t@example.invalid", "-C", "from"];
-        make(at, &[own.as_slice(), argv].concat());
-    };
+    let name = ["-c", "user.name=T", "-c", "user.email=t@example.invalid"];
+    let git = |argv: &[&str]| make(at, &[&["git"], &name[..], &["-C", "from"], argv].concat());
     git(&["init", "--quiet", "--initial-branch=main"]);
     git(&["add", "--all"]);
     git(&["commit", "--quiet", "--message", "start"]);
-    make(at, &["git", "clone", "--quiet", "--bare", "from", "it.git"]);
-    make(at, &["git", "-C", "it.git", "update-server-info"]);
-    let served = Served::new(|_| {
-        let mut site = Site::new();
-        let mut folders = vec![at.join("it.git")];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = format!("/{}", path.strip_prefix(at).unwrap().display());
-                    site.insert(name, fs::read(path).unwrap());
-                }
-            }
-        }
-        site
-    });
-    let line = format!("git clone --quiet {}/it.git /tmp/it && cat /tmp/it/a.txt", served.place());
-    served.tried(&line, "what was cloned");
+    make(at, &["git", "clone", "--quiet", "--bare", "from", "our/app.git"]);
+    make(at, &["git", "-C", "our/app.git", "config", "http.receivepack", "true"]);
+    make(at, &["git", "clone", "--quiet", "--bare", "from", "their/app.git"]);
+    let root = at.to_owned();
+    let served = Served::of(Upstream::answers(move |head, body| git_over_http(&root, head, body)));
+    let clone = |whose: &str| {
+        format!("git clone --quiet {}/{whose}/app.git /tmp/it && cat /tmp/it/a.txt", served.place())
+    };
+    let host = served.place().replace("https://", "");
+    let fetch = allow(&host, ", method = [\"GET\", \"POST\"], repository = \"our/app\"");
+
+    let refused = served.ran("", &clone("our"));
+    let page = format!("{}/our/app.git/info/refs?service=git-upload-pack", served.place());
+    assert!(refused.stderr.contains(&format!("the network door refused GET {page}")), "{refused:?}");
+    assert!(refused.stderr.contains("repository = \"our/app\""), "the way out: {refused:?}");
+    assert_eq!(served.upstream.asked(), [""; 0], "{refused:?}");
+    let passed = served.ran(&fetch, &clone("our"));
+    assert!(passed.code == Some(0) && passed.stdout.contains("what was cloned"), "{passed:?}");
+    let count = served.upstream.asked().len();
+    let other = served.ran(&fetch, &clone("their"));
+    assert!(other.code != Some(0) && served.upstream.asked().len() == count, "{other:?}");
+
+    let push = format!(
+        "{} && cd /tmp/it && echo more > b.txt && git add b.txt && git {} commit --quiet --message more && git push --quiet",
+        clone("our"),
+        name.join(" ")
+    );
+    let tip =
+        || Command::new("git").args(["-C", "our/app.git", "log", "--format=%s"]).current_dir(at).output();
+    let refused = served.ran(&fetch, &push);
+    let page = format!("{}/our/app.git/info/refs?service=git-receive-pack", served.place());
+    assert!(refused.code != Some(0), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("the network door refused GET {page}")), "{refused:?}");
+    let asked = served.upstream.asked().concat();
+    assert!(asked.contains("git-upload-pack") && !asked.contains("git-receive-pack"), "{asked}");
+    assert_eq!(tip().unwrap().stdout, b"start\n");
+    // The control: with the rule that is named there, the same push arrives.
+    let (_, rule) = refused.stderr.split_once("answer = \"allow\", ").unwrap();
+    let (rule, _) = rule.split_once(" does").unwrap();
+    let rule = format!("[[rule]]\nname = \"push\"\nanswer = \"allow\"\n{rule}\n");
+    let passed = served.ran(&format!("{fetch}{rule}"), &push);
+    assert_eq!(
+        (passed.code, tip().unwrap().stdout.as_slice()),
+        (Some(0), &b"more\nstart\n"[..]),
+        "{passed:?}"
+    );
+}
+
+/// What git's own server of repositories says (its `http-backend`, a program of RFC 3875).
+fn git_over_http(root: &Path, head: &str, body: &[u8]) -> Vec<u8> {
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let header = |name: &str| {
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(own, _)| own.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)
+    };
+    let mut backend = Command::new("git")
+        .arg("http-backend")
+        .env("GIT_PROJECT_ROOT", root)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .envs([("REQUEST_METHOD", method), ("PATH_INFO", path), ("QUERY_STRING", query)])
+        .envs([("CONTENT_TYPE", header("content-type")), ("CONTENT_LENGTH", &body.len().to_string())])
+        .envs([
+            ("HTTP_CONTENT_ENCODING", header("content-encoding")),
+            ("GIT_PROTOCOL", header("git-protocol")),
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    backend.stdin.take().unwrap().write_all(body).unwrap();
+    let said = backend.wait_with_output().unwrap().stdout;
+    let end = said.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let own = String::from_utf8_lossy(&said[..end]);
+    let status = own.lines().find_map(|line| line.strip_prefix("Status: ")).unwrap_or("200 OK");
+    let rest = &said[end + 4..];
+    let head =
+        format!("HTTP/1.1 {status}\r\n{own}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", rest.len());
+    [head.as_bytes(), rest].concat()
 }
 
 #[test]

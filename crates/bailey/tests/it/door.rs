@@ -43,6 +43,11 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// It answers with what this says to the request's first line and the length of its body.
     pub(crate) fn start(answer: impl Fn(&str, usize) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::answers(move |head, body| answer(head.lines().next().unwrap_or_default(), body.len()))
+    }
+
+    /// It answers with what this says to the request's head and its body.
+    pub(crate) fn answers(answer: impl Fn(&str, &[u8]) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -78,7 +83,7 @@ pub(crate) fn whole(status: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn serve(stream: TcpStream, heads: &Mutex<Vec<String>>, answer: &dyn Fn(&str, usize) -> Vec<u8>) {
+fn serve(stream: TcpStream, heads: &Mutex<Vec<String>>, answer: &dyn Fn(&str, &[u8]) -> Vec<u8>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut head, mut length, mut chunked) = (String::new(), 0, false);
     loop {
@@ -104,12 +109,11 @@ fn serve(stream: TcpStream, heads: &Mutex<Vec<String>>, answer: &dyn Fn(&str, us
         let size = usize::from_str_radix(size.trim(), 16).unwrap();
         let mut chunk = vec![0; size + 2];
         reader.read_exact(&mut chunk).unwrap();
-        length += size;
+        body.extend_from_slice(&chunk[..size]);
         chunked = size > 0;
     }
     heads.lock().unwrap().push(head.clone());
-    let first = head.lines().next().unwrap_or_default();
-    (&stream).write_all(&answer(first, length)).ok();
+    (&stream).write_all(&answer(&head, &body)).ok();
 }
 
 /// A stage whose commands may ask the door, which reaches these private places and lets pass what these rules allow.
@@ -181,6 +185,35 @@ fn a_command_reaches_what_a_rule_allows_and_is_told_what_would_allow_the_rest() 
         let passed = curl(&stage, &arguments).stdout;
         assert!(passed.starts_with("from the "), "the control: {passed}");
     }
+}
+
+/// Of many requests that do not pass the first are told, and how many more there were.
+#[test]
+fn of_many_refusals_the_first_are_told_and_the_others_counted() {
+    let shut = Upstream::says("from the shut one");
+    let stage = stage(&[shut.url("")], "");
+    let curls = |count: usize| {
+        let line = format!(
+            "for i in $(seq {count}); do curl -sS -o /dev/null {}/$i; done; curl -sS -o /dev/null {0}/1",
+            shut.url("")
+        );
+        ["sandbox", "run", "--network", "--", "sh", "-c", &line].map(str::to_owned)
+    };
+    let ran = |json: bool, count: usize| {
+        let argv = curls(count);
+        let argv: Vec<&str> =
+            json.then_some("--json").into_iter().chain(argv.iter().map(String::as_str)).collect();
+        stage.ran(&argv)
+    };
+    let (eight, eleven) = (ran(false, 8).stderr, ran(false, 11).stderr);
+    for told in [&eight, &eleven] {
+        assert_eq!(told.matches("the network door refused GET").count(), 8, "{told}");
+    }
+    assert!(eleven.contains("the network door refused 3 more (`bailey audit log` has all)"), "{eleven}");
+    assert!(!eight.contains("more ("), "one that is named is not counted again: {eight}");
+    let report = ran(true, 11).lines().pop().unwrap()["report"].clone();
+    let named = report["refused"].as_array().map(Vec::len);
+    assert_eq!((named, &report["refused_more"]), (Some(8), &json!(3)), "{report}");
 }
 
 /// Programs ask no proxy for their own loopback.

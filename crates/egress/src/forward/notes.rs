@@ -1,6 +1,6 @@
 //! What a command's result says of its requests, beside what each of them was answered: a tool often shows its own words instead.
 
-use bailey_kernel::Turned;
+use bailey_kernel::{Told, Turned};
 use std::sync::{Mutex, PoisonError};
 
 /// The most requests that a command's result names, of those that were refused and of those that failed.
@@ -9,7 +9,7 @@ const NAMED_MAX: usize = 8;
 const CHARS_MAX: usize = 200;
 const WHY_CHARS_MAX: usize = 500;
 
-/// What did not pass, each once, the first of it.
+/// What did not pass.
 #[derive(Debug, Default)]
 pub(super) struct Notes(Mutex<Turned>);
 
@@ -49,14 +49,19 @@ impl Notes {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, what: &str, why: &str, list: impl Fn(&mut Turned) -> &mut Vec<String>) {
+    fn note(&self, what: &str, why: &str, of: impl Fn(&mut Turned) -> &mut Told) {
         let mut turned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let list = list(&mut turned);
+        let told = of(&mut turned);
         let what: String = what.chars().take(CHARS_MAX).collect();
         let why: String = why.chars().take(WHY_CHARS_MAX).collect();
         let said = format!("{what}: {why}");
-        if list.len() < NAMED_MAX && !list.contains(&said) {
-            list.push(said);
+        if told.first.contains(&said) {
+            return;
+        }
+        if told.first.len() < NAMED_MAX {
+            told.first.push(said);
+        } else {
+            told.more = told.more.saturating_add(1);
         }
     }
 }

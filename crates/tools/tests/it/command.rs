@@ -151,6 +151,26 @@ fn how_a_command_ended_is_told() {
 }
 
 #[test]
+fn requests_that_did_not_pass_are_told_and_those_beyond_the_first_counted() {
+    let report = |more| ExecReport {
+        exit: Some(0),
+        refused: vec!["GET a: no rule allows it".into(), "GET b: no rule allows it".into()],
+        refused_more: more,
+        not_passed: vec!["GET c: no answer".into()],
+        not_passed_more: more,
+        ..ExecReport::default()
+    };
+    let text = told(report(6)).1;
+    assert!(
+        text.contains("refused GET a: no rule allows it; GET b: no rule allows it; and 6 more; ask"),
+        "{text}"
+    );
+    assert!(text.contains("could not pass on GET c: no answer; and 6 more)"), "{text}");
+    let text = told(report(0)).1;
+    assert!(text.contains("GET b: no rule allows it; ask") && !text.contains("more"), "{text}");
+}
+
+#[test]
 fn a_commit_without_a_name_is_told_where_names_come_from() {
     let text = "Author identity unknown\n\n*** Please tell me who you are.\n";
     let told = |exit| told(ExecReport { exit: Some(exit), stderr: stream(text), ..ExecReport::default() }).1;
