@@ -434,7 +434,7 @@ impl Config {
         self.retention = retention(document, &journal)?;
         self.witness = journal.witness.map(|text| witness(document, &text)).transpose()?;
         self.extensions = policy.extension;
-        self.limit(&limits);
+        self.limit(document, &limits)?;
         self.budget(document, &limits)?;
         self.origins.note_all(document);
         Ok(())
@@ -547,7 +547,21 @@ impl Config {
         Ok(())
     }
 
-    fn limit(&mut self, limits: &FileLimits) {
+    fn limit(&mut self, document: &Document, limits: &FileLimits) -> Result<(), ConfigError> {
+        let nothing_runs = [
+            ("reply_tokens", limits.reply_tokens.map(u64::from)),
+            ("connect_seconds", limits.connect_seconds),
+            ("first_byte_seconds", limits.first_byte_seconds),
+            ("idle_seconds", limits.idle_seconds),
+            ("command_seconds", limits.command_seconds),
+            ("command_memory_mib", limits.command_memory_mib),
+            ("command_disk_mib", limits.command_disk_mib),
+            ("command_processes", limits.command_processes.map(u64::from)),
+        ];
+        if let Some((name, _)) = nothing_runs.into_iter().find(|(_, value)| *value == Some(0)) {
+            let why = "with 0 nothing would work, and no limit is left out by it: it must be 1 or more";
+            return Err(document.mistake(&format!("limits.{name}"), why));
+        }
         let set = |field: &mut u64, value: Option<u64>| *field = value.unwrap_or(*field);
         set(&mut self.network.connect_seconds, limits.connect_seconds);
         set(&mut self.network.first_byte_seconds, limits.first_byte_seconds);
@@ -559,6 +573,7 @@ impl Config {
         set(&mut self.command.wall_ms, limits.command_seconds.map(|s| s.saturating_mul(1000)));
         set(&mut self.command.memory_bytes, limits.command_memory_mib.map(|mib| mib.saturating_mul(1 << 20)));
         set(&mut self.command.disk_bytes, limits.command_disk_mib.map(|mib| mib.saturating_mul(1 << 20)));
+        Ok(())
     }
 }
 

@@ -213,7 +213,8 @@ fn report(
             printer.warn(&told.join("; "));
         }
         for refused in &report.refused {
-            printer.warn(&format!("the network door refused {refused} (docs/network.md)"));
+            let guide = if refused.contains("docs/") { "" } else { " (docs/network.md)" };
+            printer.warn(&format!("the network door refused {refused}{guide}"));
         }
         for failed in &report.not_passed {
             printer.warn(&format!("the network door could not pass on {failed}"));

@@ -2,7 +2,7 @@
 
 use super::{
     body::{Answered, text},
-    dial::is_of_a_cloud,
+    dial::{is_of_a_cloud, is_private},
 };
 use bailey_policy::{HostGlob, Method, is_final};
 use hyper::{Response, StatusCode, Uri, header::HeaderValue};
@@ -37,10 +37,8 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
     }
     if let Some(Allowing { name, matching }) = Allowing::of(method, url) {
         // The rule comes last, for who copies it with all that follows.
-        let too = other_port(url).map(|place| {
-            format!(
-                "; at that port it is reached where `[network] private` in config.toml names \"{place}\", too"
-            )
+        let too = other_place(url).map(|place| {
+            format!("; there it is reached where `[network] private` in config.toml names \"{place}\", too")
         });
         why += &format!(
             "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md){}:\n\n[[rule]]\nname = \"{name}\"\n\
@@ -60,7 +58,7 @@ pub(super) fn why_denied(method: &str, url: &str, reasons: &[String]) -> String 
     let fits = |rule: &Allowing| !is_of_a_cloud(url) && rule.matching.len() <= RULE_BYTES_MAX;
     let rule = Allowing::of(method, url).filter(fits);
     let Some(rule) = rule else { return "no rule allows it".into() };
-    let too = other_port(url).map(|place| format!(", where `[network] private` names \"{place}\", too"));
+    let too = other_place(url).map(|place| format!(", where `[network] private` names \"{place}\", too"));
     format!(
         "no rule allows it; one with answer = \"allow\", {} does{}",
         rule.matching,
@@ -68,12 +66,13 @@ pub(super) fn why_denied(method: &str, url: &str, reasons: &[String]) -> String 
     )
 }
 
-/// The server of a URL, where that is at another port than those that rules alone open.
-fn other_port(url: &str) -> Option<String> {
+/// The server of a URL that rules alone do not open: at another port than the usual ones, or at an address that is none of the
+/// world.
+fn other_place(url: &str) -> Option<String> {
     let uri: Uri = url.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
     let is_other = authority.port_u16().is_some_and(|port| !matches!(port, 80 | 443));
-    is_other.then(|| format!("{scheme}://{authority}"))
+    (is_other || is_private(authority.host())).then(|| format!("{scheme}://{authority}"))
 }
 
 /// A rule that lets a request pass.
@@ -181,13 +180,17 @@ mod tests {
         String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
     }
 
-    /// No rule alone opens another port than the usual ones.
+    /// No rule alone opens another port than the usual ones, or an address that is none of the world.
     #[tokio::test]
-    async fn a_rule_for_another_port_says_what_it_takes_besides() {
+    async fn a_rule_for_another_port_or_a_private_address_says_what_it_takes_besides() {
         let no_rule = ["no rule allows it".to_owned()];
         for (url, is_other) in [
             ("http://a.example:8080/x", true),
             ("https://[::1]:8443/", true),
+            ("http://10.0.0.1/x", true),
+            ("https://[fd12::1]/", true),
+            ("http://localhost/", true),
+            ("http://93.184.216.34/", false),
             ("http://a.example/x", false),
             ("https://a.example:443/x", false),
         ] {

@@ -198,6 +198,12 @@ pub fn is_of_a_cloud(url: &str) -> bool {
     host.trim_start_matches('[').trim_end_matches(']').parse().is_ok_and(is_metadata)
 }
 
+/// Whether a host, as a URL spells it, is none of the world by its name alone.
+pub(super) fn is_private(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| !is_of_the_world(address))
+}
+
 /// Whether a cloud tells a machine its own secrets there, also where that address is wrapped in another one.
 fn is_metadata(address: IpAddr) -> bool {
     let is_one = |address: &Ipv4Addr| address.is_link_local() || METADATA_V4.contains(address);
