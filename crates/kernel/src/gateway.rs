@@ -63,12 +63,12 @@ pub struct Turned {
     pub failed: Told,
 }
 
-/// Requests: the first of them, each once, and how many more there were.
+/// Requests: the first of them, each once where it is short enough to be compared, and how many more there were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     /// Method, URL, and why.
     pub first: Vec<String>,
-    /// Those that are like none of these.
+    /// Requests that are none of these, each try counted.
     pub more: u32,
 }
 

@@ -1,7 +1,10 @@
 //! Hosts: read strictly out of a URL, and matched by glob.
 
 use crate::fit::Fit;
-use alloc::string::{String, ToString};
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 use core::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -25,6 +28,11 @@ pub struct Method(String);
 pub struct MethodError(String);
 
 impl Method {
+    /// Those by which git fetches over HTTP: it asks what a repository has, and for some of it.
+    pub(crate) fn of_git() -> Vec<Self> {
+        ["GET", "POST"].map(|name| Self(name.to_string())).into()
+    }
+
     /// Reads a method.
     ///
     /// # Errors

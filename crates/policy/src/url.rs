@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A glob for the path of a URL (RFC 3986, 3.3): `/simple/**`, `/repos/*/issues`. It is written as people read it, without
 /// percent signs. What a URL has behind its `?` is not compared, unless the glob ends in a query of its own, `/search?q=all`:
-/// then that has to be the same, letter by letter.
+/// then that has to be the same, letter by letter, and of any other nobody is certain that a server does not take it for the same.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct UrlGlob {
@@ -29,7 +29,8 @@ pub enum UrlGlobError {
     Character(char),
     /// What is behind its `?` is no query.
     #[error(
-        "`?{0}` is no query: behind a `?` stands `name=value`, which has to be the same (`*` stands for other letters)"
+        "`?{0}` is no query: behind a `?` stand `name=value` pairs of letters, digits, `-`, `.`, `_` and `~`, which have to be the \
+         same (`*` stands for other letters of a path)"
     )]
     Query(String),
     /// It is no glob.
@@ -53,8 +54,9 @@ impl UrlGlob {
         if let Some(odd) = query.filter(|query| !is_query(query)) {
             return Err(UrlGlobError::Query(odd.into()));
         }
-        // The page of that address, to whoever writes a rule.
-        let path = if path == "/" { Glob::root() } else { Glob::new(path)? };
+        // The page of that address, to whoever writes a rule; and so is any other that a query belongs to.
+        let page = if query.is_some() { path.strip_suffix('/').unwrap_or(path) } else { path };
+        let path = if path == "/" { Glob::root() } else { Glob::new(page)? };
         Ok(Self { path, query: query.map(Into::into) })
     }
 
@@ -101,7 +103,7 @@ impl TryFrom<String> for UrlGlob {
     }
 }
 
-/// As it was written.
+/// As it can be written.
 impl fmt::Display for UrlGlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.path.as_str())?;

@@ -119,7 +119,7 @@ pub struct ExecReport {
     /// Requests of it that the network door refused, each once, the first eight of them: method, URL, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// How many more it refused, that are like none of these.
+    /// How many more it refused that are none of these, each try counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refused_more: u32,
     /// Requests of it that were allowed and that the door could not pass on, or not to their end; told alike.

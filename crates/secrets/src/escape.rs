@@ -99,9 +99,9 @@ pub(crate) fn may_be_in(text: &[u8]) -> bool {
 
 /// Whether there is anything in such a text that may be an ampersand's escape.
 pub(crate) fn may_be_twice(text: &[u8]) -> bool {
-    let is_one =
-        |three: &[u8]| matches!(three, b"&am" | b"&AM" | b"&#0" | b"&#3" | b"&#x" | b"&#X" | b"026" | b"x26");
-    text.windows(3).any(is_one)
+    let is_reference = |three: &[u8]| matches!(three, b"&am" | b"&AM" | b"&#0" | b"&#3" | b"&#x" | b"&#X");
+    let is_unit = |four: &[u8]| matches!(four, b"0026" | b"\\x26");
+    text.windows(3).any(is_reference) || text.windows(4).any(is_unit)
 }
 
 /// What an ampersand that is itself escaped stands for.

@@ -213,7 +213,8 @@ fn report(
             printer.warn(&told.join("; "));
         }
         for refused in &report.refused {
-            let guide = if refused.contains("docs/") { "" } else { " (docs/network.md)" };
+            let guide = " (docs/network.md)";
+            let refused = refused.strip_suffix(guide).unwrap_or(refused);
             printer.warn(&format!("the network door refused {refused}{guide}"));
         }
         for failed in &report.not_passed {
@@ -221,7 +222,8 @@ fn report(
         }
         let more = [("refused", report.refused_more), ("could not pass on", report.not_passed_more)];
         for (what, count) in more.into_iter().filter(|(_, count)| *count > 0) {
-            printer.warn(&format!("the network door {what} {count} more (`bailey audit log` has all)"));
+            let requests = if count == 1 { "request" } else { "requests" };
+            printer.warn(&format!("the network door {what} {count} more {requests}: see `bailey audit log`"));
         }
         if let Some(why) = unreached(command, output, report) {
             printer.warn(why);

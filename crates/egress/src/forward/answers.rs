@@ -190,6 +190,7 @@ mod tests {
             ("http://10.0.0.1/x", true),
             ("https://[fd12::1]/", true),
             ("http://localhost/", true),
+            ("http://dev.localhost/", true),
             ("http://93.184.216.34/", false),
             ("http://a.example/x", false),
             ("https://a.example:443/x", false),

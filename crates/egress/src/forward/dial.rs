@@ -201,7 +201,7 @@ pub fn is_of_a_cloud(url: &str) -> bool {
 /// Whether a host, as a URL spells it, is none of the world by its name alone.
 pub(super) fn is_private(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']').parse();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| !is_of_the_world(address))
+    address.map_or_else(|_| is_here_or_odd(host), |address| !is_of_the_world(address))
 }
 
 /// Whether a cloud tells a machine its own secrets there, also where that address is wrapped in another one.

@@ -52,10 +52,11 @@ impl Notes {
     fn note(&self, what: &str, why: &str, of: impl Fn(&mut Turned) -> &mut Told) {
         let mut turned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let told = of(&mut turned);
-        let what: String = what.chars().take(CHARS_MAX).collect();
-        let why: String = why.chars().take(WHY_CHARS_MAX).collect();
-        let said = format!("{what}: {why}");
-        if told.first.contains(&said) {
+        let (begins, because): (String, String) =
+            (what.chars().take(CHARS_MAX).collect(), why.chars().take(WHY_CHARS_MAX).collect());
+        let said = format!("{begins}: {because}");
+        // Two that are cut off alike may be two.
+        if begins.len() == what.len() && told.first.contains(&said) {
             return;
         }
         if told.first.len() < NAMED_MAX {

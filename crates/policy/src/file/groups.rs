@@ -12,7 +12,8 @@ use std::{
 /// One host, or a group of them.
 pub(super) struct Hosts(pub(super) Vec<HostGlob>);
 
-/// Where git fetches from a repository over HTTP (its `http-protocol`): to push it asks for another service.
+/// Where git fetches from a repository over HTTP (its `http-protocol`), by `GET` and by `POST`: to push it asks for another
+/// service.
 pub(super) struct Repository(pub(super) Vec<UrlGlob>);
 
 /// Groups of hosts that a rule can name as `@NAME`.
@@ -66,7 +67,7 @@ impl Spelled for Repository {
     fn read(text: &str) -> Result<Self, String> {
         let bare = text.trim_matches('/');
         let bare = bare.strip_suffix(".git").unwrap_or(bare);
-        if bare.is_empty() {
+        if bare.is_empty() || bare.contains('?') {
             return Err(format!("`{text}` is no repository: write `owner/name`, or `owner/*`"));
         }
         let path = |tail: &str| UrlGlob::new(&format!("/{bare}{tail}"));

@@ -219,9 +219,18 @@ impl TryFrom<RawCondition> for Checked {
     type Error = &'static str;
 
     fn try_from(raw: RawCondition) -> Result<Self, &'static str> {
-        let repositories = raw.repository.map(|list| list.0.into_iter().flat_map(|it| it.0).collect());
+        let repositories: Option<Vec<UrlGlob>> =
+            raw.repository.map(|list| list.0.into_iter().flat_map(|it| it.0).collect());
+        let method = match (raw.method.map(|list| list.0), &repositories) {
+            // Other methods write, also where git asks: a server of files takes `PUT` for what it means.
+            (None, Some(_)) => Some(Method::of_git()),
+            (Some(methods), Some(_)) if !methods.iter().all(|own| Method::of_git().contains(own)) => {
+                return Err("`repository` beside another method: git fetches with `GET` and `POST`");
+            }
+            (methods, _) => methods,
+        };
         let url_path = match (raw.url_path.map(|list| list.0), repositories) {
-            // Both are paths of URLs: joined, either would fit, where all other fields have to fit together.
+            // Both are globs of URLs: joined, either would fit, where all other fields have to fit together.
             (Some(_), Some(_)) => {
                 return Err(
                     "`url_path` and `repository` in one condition: both are paths of URLs, so write two \
@@ -234,7 +243,7 @@ impl TryFrom<RawCondition> for Checked {
             action: raw.action.map(|list| list.0),
             path: raw.path.map(|list| list.0),
             host: raw.host.map(|list| list.0.into_iter().flat_map(|hosts| hosts.0).collect()),
-            method: raw.method.map(|list| list.0),
+            method,
             url_path,
             command: raw.command.map(|list| list.0),
             tool: raw.tool.map(|list| list.0),

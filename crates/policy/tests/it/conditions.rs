@@ -159,6 +159,15 @@ fn a_repository_is_what_git_fetches_from() {
             }
         }
     }
+    // A rule that names no method means git's: by others a server of files is written to, also there.
+    let text = "[[rule]]\nname = \"clone\"\nanswer = \"allow\"\nmatch = { action = \"http\", repository = \"us/app\" }\n";
+    let rules = Policy::new(vec![], file::parse("a.toml", text, file::Format::Toml).unwrap().rules);
+    let url = "https://github.com/us/app/info/refs?service=git-upload-pack";
+    for (method, expected) in
+        [("GET", Allow), ("POST", Allow), ("PUT", Deny), ("LOCK", Deny), ("WEBSOCKET", Deny)]
+    {
+        assert_eq!(answer(&decide(&rules, Agent, relay(method, url, Some(0)))), expected, "{method}");
+    }
     for path in [
         "/us/app.git/../../them/app/git-upload-pack",
         "/them/app/git-upload-pack",

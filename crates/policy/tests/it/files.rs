@@ -339,6 +339,9 @@ fn paths_and_repositories_do_not_stand_in_one_condition() {
     let except = format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{}}\nexcept = {{ {both} }}\n");
     let text = mistake(Format::Toml, &except);
     assert!(text.starts_with("p/a.toml:5:") && text.contains("in one condition"), "{text}");
+    let text = matching(r#"method = ["GET", "PUT"], repository = "a/b""#);
+    assert!(text.contains("git fetches with `GET` and `POST`"), "{text}");
+    assert!(matching(r#"repository = "a/b?""#).contains("is no repository"));
     for one in [r#"url_path = "/x""#, r#"repository = "a/b""#] {
         let text = format!("[[rule]]\nname = \"a\"\nanswer = \"deny\"\nmatch = {{ {one} }}\n");
         assert!(parse("a.toml", &text, Format::Toml).is_ok(), "control: {one}");

@@ -359,10 +359,10 @@ fn url_path(url: &str) -> String {
 /// A query that a rule has is the one behind the URL's path, or nobody is certain.
 fn asked_fit(glob: &str, url: &str) -> Fit {
     let (before, _) = url.split_once('#').unwrap_or((url, ""));
-    match glob.split_once('?') {
-        None => url_fit(glob, &url_path(url)),
-        Some((glob, query)) if before.ends_with(&format!("?{query}")) => url_fit(glob, &url_path(url)),
-        Some((glob, _)) => url_fit(glob, &url_path(url)).min(1),
+    match (glob.split_once('?'), before.split_once('?')) {
+        (None, _) => url_fit(glob, &url_path(url)),
+        (Some((glob, own)), Some((_, query))) if own == query => url_fit(glob, &url_path(url)),
+        (Some((glob, _)), _) => url_fit(glob, &url_path(url)).min(1),
     }
 }
 

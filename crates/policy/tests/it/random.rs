@@ -129,11 +129,13 @@ const URLS: &[&str] = &[
     "https://example.com/v1?a=b",
     "https://example.com/v1/x?a=c&a=b#?a=b",
     "https://example.com?a=b#/v1",
+    "https://example.com/v1?x?a=b",
+    "https://example.com/v1??a=b",
     "https://example.com/v1/%2e%2e/x",
     "https://example.com/v1//x",
 ];
 const URL_GLOBS: &[&str] =
-    &["/**", "/", "/v1", "/v1/", "/v1/*", "/v2/**", "/*/x", "/v1?a=b", "/**?a=b", "/?a=b"];
+    &["/**", "/", "/v1", "/v1/", "/v1/*", "/v2/**", "/*/x", "/v1?a=b", "/v1/?a=b", "/**?a=b", "/?a=b"];
 const HOST_GLOBS: &[&str] = &[
     "*",
     "*:443",
