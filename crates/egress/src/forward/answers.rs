@@ -117,7 +117,8 @@ fn of_git(uri: &Uri) -> Option<(String, String)> {
             && name != ".."
             && bytes.all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
     };
-    if !at.split('/').all(is_plain) {
+    // What is `.git` alone, as a checkout has it, no rule about a repository names.
+    if !at.split('/').all(is_plain) || at.rsplit('/').next() == Some(".git") {
         return None;
     }
     match service {
@@ -216,6 +217,12 @@ mod tests {
             ("GET", "https://a.example/our/app.git/info/refs?service=git-receive-pack", Some(push)),
             ("POST", "https://a.example/our/app.git/git-receive-pack", Some(push)),
             ("GET", "https://a.example/our/app.git/info/refs", Some("method = \"GET\" }")),
+            (
+                "GET",
+                "https://a.example/our/.git/info/refs?service=git-upload-pack",
+                Some("method = \"GET\" }"),
+            ),
+            ("GET", "https://a.example/.git/info/refs?service=git-receive-pack", Some("method = \"GET\" }")),
             ("GET", "https://a.example/../x/info/refs?service=git-upload-pack", Some("method = \"GET\" }")),
             ("GET", "https://a.example/%2e%2e/info/refs?service=git-upload-pack", Some("method = \"GET\" }")),
             ("GET", "https://a.example/a\"b/git-upload-pack", Some("method = \"GET\" }")),
