@@ -424,7 +424,10 @@ fn what_is_done_is_what_was_looked_at() {
     assert!(refused.contains("this one asks for `standard-net`"), "{refused}");
     let jobs = [("forged", beyond), ("looked at", Isolation::default())];
     let jobs = jobs.map(|(word, isolation)| (forge::command(&project, &["echo", word]), isolation));
-    let asked = (0..400).map(|round| {
+    // The process waits for a model meanwhile, and does so for thirty seconds.
+    let begun = Instant::now();
+    let rounds = (0..400).take_while(|_| begun.elapsed() < Duration::from_secs(20));
+    let asked = rounds.map(|round| {
         // One that waits for it is quicker to read it.
         thread::sleep(Duration::from_millis(10));
         warden.ask_then(session, "Workspace", &jobs, Duration::from_micros(round % 40 * 20))
