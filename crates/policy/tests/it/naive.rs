@@ -356,13 +356,20 @@ fn url_path(url: &str) -> String {
     format!("/{}", rest.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/')))
 }
 
-/// A query that a rule has is the one behind the URL's path, or nobody is certain.
+/// A query that a rule has is the one behind the URL's path, or nobody is certain; it belongs to one page.
 fn asked_fit(glob: &str, url: &str) -> Fit {
+    let page = |glob: &str| {
+        if glob == "/" {
+            url_fit(glob, &url_path(url))
+        } else {
+            url_fit(glob.trim_end_matches('/'), &url_path(url))
+        }
+    };
     let (before, _) = url.split_once('#').unwrap_or((url, ""));
     match (glob.split_once('?'), before.split_once('?')) {
         (None, _) => url_fit(glob, &url_path(url)),
-        (Some((glob, own)), Some((_, query))) if own == query => url_fit(glob, &url_path(url)),
-        (Some((glob, _)), _) => url_fit(glob, &url_path(url)).min(1),
+        (Some((glob, own)), Some((_, query))) if own == query => page(glob),
+        (Some((glob, _)), _) => page(glob).min(1),
     }
 }
 

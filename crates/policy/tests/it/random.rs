@@ -127,6 +127,7 @@ const URLS: &[&str] = &[
     "https://example.com/v1/x/",
     "https://example.com/v1?/v2",
     "https://example.com/v1?a=b",
+    "https://example.com/v1/x?a=b",
     "https://example.com/v1/x?a=c&a=b#?a=b",
     "https://example.com?a=b#/v1",
     "https://example.com/v1?x?a=b",
