@@ -517,6 +517,13 @@ fn what_passes_to_and_from_a_host_is_limited() {
     );
     let exported: Vec<&str> = received.stdout.lines().collect();
     assert!(exported[2].parse::<usize>().unwrap() < 50_000, "{received:?}");
+    // Then nothing is done any more, either, that would be answered to nobody.
+    let pay = format!("{down}; curl -sS -d transfer=1 {url}");
+    let paid = || big.asked().iter().filter(|head| head.starts_with("POST")).count();
+    let refused = run(&with("received = \"101 KB\"\n"), &pay);
+    assert!(paid() == 0 && refused.stdout.contains("refused this request: POST"), "{refused:?}");
+    run(&with(""), &pay);
+    assert_eq!(paid(), 1, "the control");
     let often = format!("for i in 1 2 3; do curl -sS -o /dev/null -w '%{{http_code}}\\n' {url}; done");
     let asked = run(&with("per_minute = 2\n"), &often);
     assert_eq!(asked.stdout, "200\n200\n429\n", "{asked:?}");

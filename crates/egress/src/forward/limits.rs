@@ -182,6 +182,12 @@ impl Count {
         {
             return Err(self.full(Direction::Out, most));
         }
+        // What would be answered to nobody is not asked: its server would do it all the same.
+        if let Some(most) = self.limit.received
+            && self.received.load(Ordering::Relaxed) >= most
+        {
+            return Err(self.full(Direction::Back, most));
+        }
         let Some(most) = self.limit.per_minute else { return Ok(()) };
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         while made.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {

@@ -29,6 +29,17 @@ fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
     assert!(of("c.example.com").unwrap().begin(None, Instant::now()).is_ok(), "as long as there is room");
 }
 
+#[test]
+fn where_no_answer_may_come_nothing_is_asked() {
+    let limits = Limits::new(vec![limit("a.com", None, Some(20), None)]);
+    let of = || limits.of("http://a.com/", Instant::now()).unwrap().unwrap();
+    let back = Meter::new(&Arc::default(), Direction::Back, Some(&of()));
+    assert!(back.pass(19).is_ok() && of().begin(Some(5), Instant::now()).is_ok(), "a byte may come still");
+    assert!(back.pass(1).is_ok());
+    let full = of().begin(Some(5), Instant::now()).unwrap_err();
+    assert!(full.contains("20 bytes are received from `a.com`"), "{full}");
+}
+
 /// Connections at once take no more together than may pass, and what one did not send another may.
 #[test]
 fn what_is_about_to_be_sent_is_nobody_elses() {
