@@ -36,6 +36,8 @@ pub(crate) enum View {
     /// Percent-decoded, with escapes and references undone, and with all that stands between: for values of which a
     /// loose view leaves too much out, such as a short password with quotes in it.
     Strict,
+    /// The same, undone once.
+    StrictOnce,
     /// Like `Loose`, in lower case: for hexadecimal in both cases.
     LooseFolded,
     /// Like `Decoded`, in lower case.
@@ -61,16 +63,17 @@ impl View {
             .chain(once)
             .chain(decoded)
             .chain(strict)
+            .chain(once.and(strict).map(|_| Self::StrictOnce))
             .chain(folded)
             .chain(undone)
     }
 
     fn is_loose(self) -> bool {
-        !matches!(self, Self::Plain | Self::Strict)
+        !matches!(self, Self::Plain | Self::Strict | Self::StrictOnce)
     }
 
     fn depth(self) -> Depth {
-        if self == Self::EscapedOnce { Depth::Once } else { Depth::Twice }
+        if matches!(self, Self::EscapedOnce | Self::StrictOnce) { Depth::Once } else { Depth::Twice }
     }
 
     /// Whether it shows everything in lower case.

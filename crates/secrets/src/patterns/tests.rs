@@ -77,6 +77,7 @@ proptest! {
             View::EscapedOnce,
             View::Decoded,
             View::Strict,
+            View::StrictOnce,
             View::LooseFolded,
             View::DecodedFolded,
         ] {

@@ -337,6 +337,9 @@ fn a_key_is_taken_out_whatever_of_it_is_escaped() {
     assert_eq!(redact(&knows, "x7Kq9Lm2pB&amp;lt;"), "[redacted:ENDS]t;");
     let knows = redactor(&[("BEGINS", "gt7Kq9Lm2pB+4")]);
     assert_eq!(redact(&knows, "a=b&amp;gt7Kq9Lm2pB&plus;4"), "a=b&amp;[redacted:BEGINS]");
+    let knows = redactor(&[("BOTH", "aaa000AAA&amp;\\\"\\\\\\'\\b")]);
+    let both = escaped("aaa000AAA&amp;\\\"\\\\\\'\\b", |c| !c.is_ascii_lowercase(), decimal);
+    assert_eq!(redact(&knows, &both), "[redacted:BOTH]", "{both}");
     // Characters of more bytes than one, and of two units.
     let wide = "clé-+7Kq9Lm😀2pBdW";
     let knows = redactor(&[("WIDE", wide)]);
