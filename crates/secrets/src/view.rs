@@ -4,8 +4,8 @@
 //! breaks and indentation (Base64 is wrapped at 64 or 76 columns), quotes and backslashes (every escaping of JSON and of
 //! shells, however often), colours of a terminal. The escaped view undoes the escapes of JSON and HTML as well, and the decoded
 //! one percent-encoding, too, whichever characters were encoded: each library has a set of its own. They are two, for a value
-//! may hold a percent sign itself. Where an ampersand may be
-//! escaped itself, what comes then is read both as more of an escape and as letters of a value. Two more are in lower case, for hexadecimal whose digits are in both. What a view shows at a
+//! may hold a percent sign itself. Where an ampersand may be escaped itself, what comes then is read both as more of an escape
+//! and as letters of a value. Two more are in lower case, for hexadecimal whose digits are in both. What a view shows at a
 //! place depends on at most [`CONTEXT`] bytes before it, not on where reading began.
 
 use crate::escape::{self, Depth, ESCAPE_MAX, Escape};
