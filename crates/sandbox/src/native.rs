@@ -40,8 +40,30 @@ pub struct Native {
     /// Sessions that had a command.
     begun: Mutex<BTreeSet<SessionId>>,
     waiting: Waiting,
-    /// /dev/null, for the next that is given nothing to read: each its own, for what one makes of it is the next one's as well.
-    nothing: Mutex<Option<OwnedFd>>,
+    /// Those of the next sandbox, made while nobody waits for it.
+    ends: Mutex<Option<Ends>>,
+}
+
+/// Both ends of what a sandbox is reached by. Each has its own, for what one makes of them is the next one's as well.
+#[derive(Debug)]
+struct Ends {
+    /// /dev/null, for one that is given nothing to read.
+    nothing: OwnedFd,
+    /// Ours first, here and below.
+    stdout: (OwnedFd, OwnedFd),
+    stderr: (OwnedFd, OwnedFd),
+    control: (OwnedFd, OwnedFd),
+}
+
+impl Ends {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            nothing: rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+            stdout: rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?,
+            stderr: rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?,
+            control: wire::pair()?,
+        })
+    }
 }
 
 /// What comes with a command besides.
@@ -76,7 +98,7 @@ impl Native {
     /// Sandboxes from this warden.
     #[must_use]
     pub fn new(warden: Warden) -> Self {
-        Self { warden, begun: Mutex::default(), waiting: Waiting::default(), nothing: Mutex::default() }
+        Self { warden, begun: Mutex::default(), waiting: Waiting::default(), ends: Mutex::default() }
     }
 
     /// Has made ready what the session's next effects need, while the caller does other things, such as asking a model.
@@ -86,15 +108,15 @@ impl Native {
     pub fn prepare(&self, session: SessionId) -> io::Result<()> {
         self.yard(session).map_err(io::Error::other)?;
         self.warden.order(&Order::Prepare { session }, &[])?;
-        let mut kept = self.nothing();
+        let mut kept = self.ends();
         if kept.is_none() {
-            *kept = Some(nothing()?);
+            *kept = Some(Ends::new()?);
         }
         Ok(())
     }
 
-    fn nothing(&self) -> MutexGuard<'_, Option<OwnedFd>> {
-        self.nothing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ends(&self) -> MutexGuard<'_, Option<Ends>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives up what is kept ready for a session. What lives goes on.
@@ -332,27 +354,19 @@ impl Native {
             extra_reads: job.isolation.extra_reads.iter().map(|path| path.0.clone()).collect(),
             limits: job.limits.clone(),
         };
-        let stdin = match stdin {
-            Some(stdin) => stdin,
-            None => self.nothing().take().map_or_else(nothing, Ok)?,
-        };
         let paper = Paper::write(job)?;
-        let (stdout, stdout_end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        let (stderr, stderr_end) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        let (control, control_end) = wire::pair()?;
+        let kept = self.ends().take();
+        let Ends { nothing, stdout, stderr, control } = kept.map_or_else(Ends::new, Ok)?;
         let running = Running {
-            stdout: Receiver::from_owned_fd(stdout)?,
-            stderr: Receiver::from_owned_fd(stderr)?,
-            control,
+            stdout: Receiver::from_owned_fd(stdout.0)?,
+            stderr: Receiver::from_owned_fd(stderr.0)?,
+            control: control.0,
         };
-        let streams = Streams { paper, stdin, stdout: stdout_end, stderr: stderr_end, control: control_end };
+        let stdin = stdin.unwrap_or(nothing);
+        let streams = Streams { paper, stdin, stdout: stdout.1, stderr: stderr.1, control: control.1 };
         self.warden.make(wish, &streams)?;
         Ok(running)
     }
-}
-
-fn nothing() -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat(CWD, "/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 pub(crate) fn outcome(

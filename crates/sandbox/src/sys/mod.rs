@@ -251,6 +251,13 @@ pub(crate) fn random_words() -> io::Result<Words> {
     Ok(words)
 }
 
+/// Takes the place of nobody who runs when it is woken (sched(7), SCHED_BATCH). Where that is refused it is only in the way.
+pub(crate) fn give_way() {
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: a parameter that outlives the call; 0 is this process.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const none) };
+}
+
 /// Calls to no effect what is called when somebody waits, and has some memory ready: in a process that was forked, whatever is used
 /// first is a fault of a page.
 pub(crate) fn touch() {

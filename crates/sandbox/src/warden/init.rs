@@ -81,6 +81,8 @@ pub(super) const HOLDER: &CStr = c"bailey-holder";
 const SPARE: &CStr = c"bailey-spare";
 const INIT: &CStr = c"bailey-init";
 pub(super) const PAYLOAD: &CStr = c"bailey-payload";
+/// What a sandbox's processes are called once they have something to do.
+pub(super) const BUSY: [&CStr; 2] = [INIT, PAYLOAD];
 
 /// An init's life: it makes all of the sandbox that does not depend on what is to be done, waits for that, and sees to it.
 ///
@@ -104,9 +106,8 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     }
     let order = wire::receive_with::<Grant>(socket.as_fd());
     let Ok(Some((grant, tail, mut rest))) = order else { sys::exit(0) };
-    // Nobody waits for this any more. Before anything goes to the payload's process: a socket that closes while others are on their way
-    // has the kernel look for circles of them, where the payload is about to run.
-    drop(socket);
+    // The socket stays open until this process ends: where one closes while others are on their way, the kernel looks for circles of
+    // them, where the payload is about to run.
     let Some(streams) = Streams::take(tail, &mut rest) else { sys::exit(125) };
     let ran = ready.and_then(|ready| run(ground, header, has_root, ready, &grant, &streams, rest));
     call(INIT);
@@ -141,7 +142,11 @@ fn is_ordered(signals: &SignalFd, socket: &OwnedFd) -> bool {
 
 /// Waits a moment for whoever was told of the end to hear it: with this process the kernel takes down a whole sandbox, perhaps where
 /// that one is to run.
+///
+/// Whoever was told lets go of its end last, which wakes this process: it would run in the place of the one that wakes it, and take all of
+/// its processor's time for longer than most commands do.
 fn let_read(control: &OwnedFd) {
+    sys::give_way();
     let mut polled = [PollFd::new(control, PollFlags::IN)];
     let _ = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
 }

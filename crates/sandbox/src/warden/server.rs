@@ -46,8 +46,10 @@ pub(super) struct Server {
     cgroups: Cgroups,
 }
 
-/// How long nothing is asked for before a holder is made ahead: whoever asked has the processors until then.
+/// How long nothing is asked for before a holder is made ahead: whoever asked has the processors until then, and while a sandbox lives
+/// somebody waits for its end.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+const PAUSE_BESIDE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// What most sessions begin with.
 const USUAL: Kind = Kind { shape: Shape::Walled, has_programs: true };
 
@@ -94,7 +96,8 @@ impl Server {
 
     fn listen(&mut self) -> io::Result<()> {
         loop {
-            let pause = self.wants_spare().then_some(PAUSE);
+            let is_beside = self.holders.values().any(|holder| !holder.live.is_empty());
+            let pause = self.wants_spare().then_some(if is_beside { PAUSE_BESIDE } else { PAUSE });
             let is_ordered = {
                 let sockets = [self.socket.as_fd()]
                     .into_iter()
