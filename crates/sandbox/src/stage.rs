@@ -116,7 +116,7 @@ pub(crate) fn open_tools(ids: &mut Ids, plan: &Plan) -> Result<Tools, StageError
 /// # Errors
 /// Names the path.
 pub(crate) fn open(ids: &mut Ids, yard: &Yard, view: View) -> Result<Opened, StageError> {
-    folders(ids, yard)?;
+    folders(ids, yard, view)?;
     let Ids::Root(owners) = ids else { return Ok(Opened::new()) };
     let mut open = |path: &Path, access: Access| mapped(owners, path, access, &yard.project);
     Ok([open(&yard.project, view.project())?, open(&yard.folder, Access::ReadWrite)?].into())
@@ -133,9 +133,15 @@ fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Res
     Ok(tree)
 }
 
-/// `upper`, `work`, `home`, `tmp`, `backups`, `bases` and `handover`, each belonging to whom the project belongs.
-pub(crate) fn folders(ids: &Ids, yard: &Yard) -> Result<(), StageError> {
-    for name in ["upper", "work", "home", "tmp", "backups", "bases", "handover"] {
+/// What a session's folder has for its commands, and what only our own worker and git see.
+const OF_COMMANDS: [&str; 4] = ["upper", "work", "home", "tmp"];
+const OF_OURS: [&str; 3] = ["backups", "bases", "handover"];
+
+/// The directories of a session's folder that a view needs, each belonging to whom the project belongs. A first command waits for no
+/// more than its own.
+pub(crate) fn folders(ids: &Ids, yard: &Yard, view: View) -> Result<(), StageError> {
+    let ours = OF_OURS.iter().filter(|_| view != View::Workspace);
+    for name in OF_COMMANDS.iter().chain(ours).copied() {
         let path = yard.folder.join(name);
         if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;

@@ -279,6 +279,22 @@ pub(crate) fn touch() {
 /// # Errors
 /// `EINVAL` for a program that the kernel does not accept, `EACCES` without no_new_privs.
 pub(crate) fn set_seccomp_filter(program: &[Instruction], words: Words) -> io::Result<()> {
+    seccomp(program, 0, words).map(drop)
+}
+
+/// The same, with a descriptor that keeps the filter in memory while it is open (`SECCOMP_FILTER_FLAG_NEW_LISTENER`): the kernel takes a
+/// filter down where its last process ends, on that one's processor.
+///
+/// # Errors
+/// Those of [`set_seccomp_filter`]; `EBUSY` where an earlier filter has one.
+pub(crate) fn set_kept_seccomp_filter(program: &[Instruction]) -> io::Result<OwnedFd> {
+    let number = seccomp(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, Words::default())?;
+    let number = RawFd::try_from(number).map_err(io::Error::other)?;
+    // SAFETY: the kernel just made it, for this process alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+fn seccomp(program: &[Instruction], flags: libc::c_ulong, words: Words) -> io::Result<i64> {
     let length = u16::try_from(program.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
     // SAFETY: a sock_fprog of the right length, which the kernel copies and does not write to.
@@ -286,13 +302,12 @@ pub(crate) fn set_seccomp_filter(program: &[Instruction], words: Words) -> io::R
         libc::syscall(
             libc::SYS_seccomp,
             libc::SECCOMP_SET_MODE_FILTER,
-            0,
+            flags,
             &raw const program,
             u64::from(words[0]),
             u64::from(words[1]),
         )
     })
-    .map(drop)
 }
 
 fn check(result: i64) -> io::Result<i64> {

@@ -83,7 +83,7 @@ struct Waiting {
 
 /// Waits for something to do and becomes that.
 fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
-    let Waiting { mut known, bound, socket, is_ahead, lender } = waiting;
+    let Waiting { mut known, mut bound, socket, is_ahead, lender } = waiting;
     if lender.is_some()
         && let Err(errno) = rustix::process::setsid()
     {
@@ -92,8 +92,11 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
     if is_ahead {
         rehearse(ground, header);
     }
+    let kept = bound.as_mut().and_then(|bound| bound.kept.take());
+    let kept: Vec<BorrowedFd<'_>> = kept.iter().map(AsFd::as_fd).collect();
     // Where it is gone, so is this process.
-    let _ = rustix::io::write(&socket, &rustix::process::getpid().as_raw_pid().to_ne_bytes());
+    let _ = wire::send(socket.as_fd(), &rustix::process::getpid().as_raw_pid(), &kept);
+    drop(kept);
     // It ends with its init, which looks at the same while this process gets it ready.
     let order = wire::receive_with::<()>(socket.as_fd());
     let Ok(Some(((), tail, mut fds))) = order else { sys::exit(0) };
@@ -173,16 +176,22 @@ struct Bound {
     program: &'static [sys::Instruction],
     /// With these it may bind itself to fewer.
     words: sys::Words,
+    /// Keeps the filter, for init to hold: it would be taken down where the command ends, while somebody waits for that.
+    kept: Option<OwnedFd>,
 }
 
 /// Binds this process to the system calls that most of what comes has. None where there are none such, or it is not bound.
 fn bind(ground: &Ground, header: &Header, known: &mut Known) -> Option<Bound> {
     let program = usual(ground, header)?;
     let words = sys::random_words().ok()?;
-    sys::set_seccomp_filter(&seccomp::with_door(program, words), sys::Words::default()).ok()?;
+    let filter = seccomp::with_door(program, words);
+    let kept = sys::set_kept_seccomp_filter(&filter).ok();
+    if kept.is_none() {
+        sys::set_seccomp_filter(&filter, sys::Words::default()).ok()?;
+    }
     known.has_filter = true;
     known.status = Some(Status::of_self());
-    Some(Bound { program, words })
+    Some(Bound { program, words, kept })
 }
 
 /// The system calls of commands, of which none has more. Not where they are so few that nobody could receive what is to be done.

@@ -426,7 +426,7 @@ impl Server {
             stage::open(&mut self.ids, &header.yard, header.view)
                 .map_err(|error| explained(&self.ground, &error))?
         } else {
-            stage::folders(&self.ids, &header.yard).map_err(|error| error.to_string())?;
+            stage::folders(&self.ids, &header.yard, header.view).map_err(|error| error.to_string())?;
             if kind.shape == Shape::Copied {
                 fs::create_dir_all(header.yard.copy()).map_err(|error| format!("the copy: {error}"))?;
             }
