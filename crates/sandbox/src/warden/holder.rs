@@ -13,10 +13,7 @@ use crate::{
 use bailey_protocol::{Limits, SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{
-        Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, kill_process, set_parent_process_death_signal,
-        setrlimit, wait, waitpid,
-    },
+    process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, wait, waitpid},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -248,7 +245,6 @@ impl<'a> Holder<'a> {
     }
 
     fn serve(mut self) -> io::Result<()> {
-        look_far();
         let served = self.listen();
         // Whoever waits for this process counts on the overlay's being unmounted.
         self.dismiss();
@@ -504,13 +500,6 @@ impl<'a> Holder<'a> {
 
 fn without_descriptors() -> io::Error {
     io::Error::other("an order without descriptors")
-}
-
-/// A look at a folder opens the directories in one another's place, of which there may be more than a shell lets a program have.
-fn look_far() {
-    let hard = getrlimit(Resource::Nofile).maximum;
-    // Where it fails there are as many as before.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard });
 }
 
 fn namespaces(ground: &Ground, header: &Header) -> Namespaces {

@@ -16,7 +16,7 @@ use bailey_protocol::{SessionId, Wall};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType},
+    net::{AddressFamily, RecvFlags, SocketFlags, SocketType},
     process::{
         Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
         kill_process_group, prlimit, set_child_subreaper, set_parent_process_death_signal, wait,
@@ -69,8 +69,6 @@ struct Ready {
     /// The process that was made for the payload, or lends it its memory.
     first: Pid,
     payload: Pid,
-    /// Keeps the payload's filter, where it has one.
-    filter: Option<OwnedFd>,
     /// Where the payload's process waits.
     socket: OwnedFd,
 }
@@ -189,8 +187,8 @@ fn ready(
     }
     let no_routes = NoRoutes::open();
     drop(theirs);
-    let (payload, filter) = who(&ours).ok_or(GONE)?;
-    Ok(Ready { signals, no_routes, first, payload, filter, socket: ours })
+    let payload = who(&ours).ok_or(GONE)?;
+    Ok(Ready { signals, no_routes, first, payload, socket: ours })
 }
 
 /// Finishes the sandbox for what is to be done, gives up what init may and hands that over to the payload's process.
@@ -203,7 +201,7 @@ fn run(
     streams: &Streams,
     mut rest: VecDeque<OwnedFd>,
 ) -> Result<(Watch, OwnedFd), String> {
-    let Ready { signals, no_routes, first, payload, filter, socket } = ready;
+    let Ready { signals, no_routes, first, payload, socket } = ready;
     let silent = |error| format!("the payload's process does not answer: {error}");
     let unread = |error: io::Error| format!("the job cannot be read: {error}");
     if !ground.is_trusting() {
@@ -250,7 +248,6 @@ fn run(
     let watch = Watch {
         signals,
         payload,
-        _filter: filter,
         _socket: socket,
         memory_bytes,
         disk_bytes,
@@ -332,8 +329,6 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
 struct Watch {
     signals: SignalFd,
     payload: Pid,
-    /// See [`Ready`]: it is taken down where this process ends, for which nobody waits.
-    _filter: Option<OwnedFd>,
     /// To its process, which may not have heard of its order yet; see where the other one closes.
     _socket: OwnedFd,
     /// Where memory is watched: how much there may be.
@@ -506,10 +501,12 @@ impl Watch {
     }
 }
 
-/// Who waits for what is to be done, which it says first, with what keeps its filter.
-fn who(socket: &OwnedFd) -> Option<(Pid, Option<OwnedFd>)> {
-    let (number, mut fds) = wire::receive::<i32>(socket.as_fd()).ok()??;
-    Some((Pid::from_raw(number)?, fds.pop_front()))
+/// Who waits for what is to be done, which it says first.
+fn who(socket: &OwnedFd) -> Option<Pid> {
+    let mut number = [0; size_of::<i32>()];
+    let (read, _) =
+        rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut number, RecvFlags::empty())).ok()?;
+    (read == number.len()).then(|| Pid::from_raw(i32::from_ne_bytes(number)))?
 }
 
 enum Event {

@@ -37,7 +37,7 @@ use crate::{
     wire::{self, Streams, Wish},
 };
 use bailey_protocol::{Profile, SessionId, Wall};
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -182,6 +182,15 @@ impl Warden {
     }
 }
 
+/// Lets this process, the warden and its holders have as many descriptors as they may. A look at a folder opens the directories in one
+/// another's place. And whoever may have no more than what commands of the same user have put on their way to others can send none
+/// (unix(7), ETOOMANYREFS): commands have a lower limit of their own, below which they stay.
+fn reach_far() {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    // Where it fails there are as many as before.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard });
+}
+
 impl Coming {
     /// Executes `exe`, whose `main` calls [`warden_main`] first.
     ///
@@ -189,6 +198,7 @@ impl Coming {
     /// When it cannot be executed.
     pub fn execute(exe: &Path) -> Result<Self, StartError> {
         cgroup::settle_group();
+        reach_far();
         let (ours, theirs) = wire::pair()?;
         let mut command = std::process::Command::new(exe);
         command.arg(ARGUMENT).env_clear();

@@ -92,11 +92,13 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
     if is_ahead {
         rehearse(ground, header);
     }
-    let kept = bound.as_mut().and_then(|bound| bound.kept.take());
-    let kept: Vec<BorrowedFd<'_>> = kept.iter().map(AsFd::as_fd).collect();
     // Where it is gone, so is this process.
-    let _ = wire::send(socket.as_fd(), &rustix::process::getpid().as_raw_pid(), &kept);
-    drop(kept);
+    let _ = rustix::io::write(&socket, &rustix::process::getpid().as_raw_pid().to_ne_bytes());
+    if let Some(kept) = bound.as_mut().and_then(|bound| bound.kept.take()) {
+        // Init never receives it: on its way there it is open until init ends. Nothing counts on that, for the kernel sends none where a
+        // command has filled what its user may have on the way (unix(7), ETOOMANYREFS).
+        let _ = wire::send(socket.as_fd(), &(), &[kept.as_fd()]);
+    }
     // It ends with its init, which looks at the same while this process gets it ready.
     let order = wire::receive_with::<()>(socket.as_fd());
     let Ok(Some(((), tail, mut fds))) = order else { sys::exit(0) };
@@ -176,7 +178,7 @@ struct Bound {
     program: &'static [sys::Instruction],
     /// With these it may bind itself to fewer.
     words: sys::Words,
-    /// Keeps the filter, for init to hold: it would be taken down where the command ends, while somebody waits for that.
+    /// Keeps the filter until init ends: it would be taken down where the command ends, while somebody waits for that.
     kept: Option<OwnedFd>,
 }
 

@@ -503,3 +503,48 @@ fn groups(at: &Path, prefix: &str) -> usize {
     };
     directories.map(of).sum()
 }
+
+/// Descriptors on their way are counted by user, and all sandboxes of one have the same.
+#[tokio::test]
+async fn what_a_command_puts_on_its_way_holds_up_no_other_session() {
+    const FLOOD: &str = "import array, socket, time
+pairs, sent = [], 0
+try:
+    while sent < 20000:
+        if sent % 2530 == 0:
+            pairs.append(socket.socketpair())
+        rights = array.array('i', [1] * 253)
+        pairs[-1][0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        sent += 253
+except OSError:
+    open('full', 'w').write('yes')
+time.sleep(60)";
+    if !Path::new("/usr/bin/python3").exists() {
+        return println!("SKIPPED: there is no /usr/bin/python3");
+    }
+    for who in everyone() {
+        let (hostile, house) = (House::new(who), House::new(who));
+        hostile.write("flood.py", FLOOD);
+        let cancel = CancellationToken::new();
+        let (command, isolation) =
+            (hostile.command("exec /usr/bin/python3 -S flood.py"), Isolation::default());
+        let others = async {
+            let begin = Instant::now();
+            let full = hostile.folder.join("upper/full");
+            while !full.exists() {
+                assert!(begin.elapsed() < Duration::from_secs(20), "{who:?}: they are never too many");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            // The first has its sandbox made for it, the next one ahead.
+            for _ in 0..2 {
+                let ran = tokio::time::timeout(Duration::from_secs(20), house.sh("echo here")).await;
+                assert_eq!(ran.expect("it is held up").ok(), "here", "{who:?}");
+                house.ready().await;
+            }
+            cancel.cancel();
+        };
+        tokio::join!(hostile.run_until(&command, &isolation, &cancel), others);
+        // The control: where none is on its way any more, nothing changes.
+        assert_eq!(house.sh("echo here").await.ok(), "here", "{who:?}");
+    }
+}
