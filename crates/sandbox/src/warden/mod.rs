@@ -184,7 +184,7 @@ impl Warden {
 
 /// Lets this process, the warden and its holders have as many descriptors as they may. A look at a folder opens the directories in one
 /// another's place. And whoever may have no more than what commands of the same user have put on their way to others can send none
-/// (unix(7), ETOOMANYREFS): commands have a lower limit of their own, below which they stay.
+/// (unix(7), ETOOMANYREFS); these stay near the lower limit that each command has.
 fn reach_far() {
     let hard = getrlimit(Resource::Nofile).maximum;
     // Where it fails there are as many as before.
