@@ -222,7 +222,8 @@ impl Home {
         (sessions > 0).then(|| {
             format!(
                 "`{}` holds nothing, and `sessions` beside it has {sessions} of them: it was emptied, moved away, or copied without \
-                 `{}`. A new journal begins and does not know them; to have them back, put a copy of both in place",
+                 `{}`. A new journal begins and does not know them, and where the old one was ever signed, the new one is stopped, as that may \
+                 have been; to have them back, put a copy of both in place",
                 self.journal().display(),
                 log.display()
             )

@@ -167,7 +167,8 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or makes it when it is not there. Nothing is written to it before its newest entries
+    /// Opens the journal at `path`, or makes it when it is not there; one that begins beside a key which signed another one begins
+    /// stopped, as [`is_stopped`] says of the one that is gone. Nothing is written to it before its newest entries
     /// were found sound: see [`Journal::sound`].
     ///
     /// # Errors
@@ -220,6 +221,8 @@ impl Journal {
         if newest > 0 {
             return Ok(());
         }
+        // Beside a key that signed another one: that is gone, and nobody can tell that it was not stopped.
+        let is_after_another = self.state().await?.is_some_and(|state| state.newest.is_some());
         let (redactor, now) = self.pen();
         let newest = self
             .store()
@@ -231,6 +234,9 @@ impl Journal {
                     let fact = Fact::Genesis { program, nonce: format!("{nonce:032x}") };
                     let entry = Entry { session: None, effect: None, fact, payload: None };
                     chain::append(tx, &redactor, now, &entry)?;
+                    if is_after_another {
+                        stop::stop(tx, &redactor, now, stop::AFTER_ANOTHER.into())?;
+                    }
                 }
                 chain::last(tx)
             })

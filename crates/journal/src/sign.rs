@@ -118,7 +118,7 @@ impl Journal {
         Ok(Some(Line { first, checkpoints }))
     }
 
-    async fn state(&self) -> Result<Option<State>, JournalError> {
+    pub(crate) async fn state(&self) -> Result<Option<State>, JournalError> {
         let keys = self.inner.keys.lock().await;
         let held = keys.lock().await?;
         keys.read(&held)

@@ -9,6 +9,10 @@ use bailey_secrets::Redactor;
 use bailey_store::{Grade, Store, StoreError, Tx, params};
 use std::{io, thread};
 
+/// Why a journal is stopped from its beginning.
+pub(crate) const AFTER_ANOTHER: &str =
+    "the journal before this one is gone, and was stopped, or nobody can tell that it was not";
+
 impl Mint {
     /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so; and whatever was said yes to
     /// before is asked anew afterwards.

@@ -346,10 +346,41 @@ async fn whether_a_journal_is_stopped_can_be_asked_without_opening_it() {
     fs::remove_file(&path).unwrap();
     assert!(is_stopped(&path), "nobody can tell");
     drop(Journal::open(&path, redactor(), Arc::new(FakeClock::default())).await.unwrap());
-    assert!(!is_stopped(&path), "one that begins anew beside an old key");
+    assert!(is_stopped(&path), "one that begins anew beside an old key");
     fs::remove_file(&path).unwrap();
     fs::remove_file(path.with_extension("key")).unwrap();
     assert!(!is_stopped(&path), "the control");
+}
+
+/// Whoever takes the journal away takes no stop away with it: the next one is stopped, until a human releases it.
+#[tokio::test]
+async fn a_stop_outlives_the_journal_that_says_so() {
+    let begin = async |path: &Path| {
+        let (journal, mint) = Journal::open(path, redactor(), Arc::new(FakeClock::default())).await.unwrap();
+        (journal.stopped().await.unwrap().is_some(), journal, mint)
+    };
+    for emptied in [false, true] {
+        let desk = desk().await;
+        talk(&desk).await;
+        desk.mint.stop("a test").await.unwrap();
+        desk.journal.checkpoint().await.unwrap();
+        let path = desk.path();
+        let closed = desk.close();
+        fs::remove_file(path.with_extension("db-wal")).ok();
+        match emptied {
+            true => fs::write(&path, "").unwrap(),
+            false => fs::remove_file(&path).unwrap(),
+        }
+        let (is_stopped, journal, mint) = begin(&path).await;
+        assert!(is_stopped, "nobody can tell that it was not, emptied: {emptied}");
+        assert!(mint.release().await.unwrap());
+        drop((journal, mint));
+        assert!(!begin(&path).await.0, "a human released it");
+        fs::remove_file(&path).unwrap();
+        fs::remove_file(path.with_extension("key")).unwrap();
+        assert!(!begin(&path).await.0, "the control: where nothing was ever signed, nothing was stopped");
+        drop(closed);
+    }
 }
 
 #[tokio::test]

@@ -225,12 +225,24 @@ fn a_journal_that_was_taken_away_or_copied_in_part_is_told_before_a_new_one_begi
             fs::remove_file(stage.home().join(name)).ok();
         }
     };
-    let told = ["holds nothing", "`sessions` beside it has 1", "put a copy of both in place"];
+    let told = [
+        "holds nothing",
+        "`sessions` beside it has 1",
+        "the new one is stopped",
+        "put a copy of both in place",
+    ];
     away();
     tells(&stage.ran(&["sessions", "list"]), 0, &told);
     away();
     fs::write(stage.home().join("journal.db"), "").unwrap();
     tells(&stage.ran(&["audit", "verify"]), 0, &told);
+    // Nobody can tell that it was not stopped: a stop is not taken away with the journal that says so.
+    assert!(stage.ran(&["status"]).stdout.contains("everything is stopped"));
+    tells(
+        &stage.ran(&["run", "--approve", "never", "x"]),
+        3,
+        &["nothing begins until `bailey estop --release`"],
+    );
     away();
     for (name, bytes) in &whole {
         fs::write(stage.home().join(name), bytes).unwrap();
