@@ -20,7 +20,7 @@ pub(crate) enum Agent {
         #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
         tools: Vec<String>,
         /// How many tokens each of its sessions may use up, where `limits.session_tokens` is not lower
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
         tokens: Option<u64>,
     },
     /// Show all
@@ -51,7 +51,7 @@ pub(crate) enum Schedule {
         #[arg(long)]
         model: Option<String>,
         /// How many tokens each time may use up, where `limits.session_tokens` is not lower
-        #[arg(long, value_name = "NUMBER")]
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
         tokens: Option<u64>,
         /// What each time may do, and nothing else: `read,list:src`, `exec:cargo test`, `http:HOST`; several times [default: all that your
         /// rules allow, or ask you about]

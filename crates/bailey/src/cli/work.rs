@@ -28,7 +28,7 @@ pub(crate) struct TurnOptions {
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// Let the session use up so many tokens at most, where `limits.session_tokens` is not lower
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) tokens: Option<u64>,
 }
 

@@ -172,9 +172,9 @@ fn standing(question: &Question, now: Timestamp) -> String {
     };
     let left = until.duration_since(now).as_secs().max(0);
     match left {
-        0..120 => format!("open for {left} s"),
-        120..7200 => format!("open for {} min", left / 60),
-        _ => format!("open for {} h", left / 3600),
+        0..120 => format!("open, {left} s left"),
+        120..7200 => format!("open, {} min left", left / 60),
+        _ => format!("open, {} h left", left / 3600),
     }
 }
 

@@ -8,14 +8,14 @@ use crate::{
         log::as_now,
         wire::{Ask, ChannelState, MemoryState, PageState, Running, Status, Told},
     },
-    exit,
+    exit::{self, Failure},
     front::{one_line, short},
     home::{Home, make_private},
     print::{Printer, Style},
     program,
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::JournalFile;
+use bailey_journal::{JournalError, JournalFile};
 use bailey_protocol::{SessionId, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -88,9 +88,13 @@ pub(super) async fn start(
                 child.wait()?;
             }
             tell_up(&status, if is_ours { "is up" } else { "runs already" }, printer);
+            // It is up, and of no use: whoever started it is told, and not only who asks for something first.
+            if let Err(why) = standing(home) {
+                printer.warn(&nothing_begins(&why.to_string()));
+            }
             return Ok(ExitCode::SUCCESS);
         }
-        if child.try_wait()?.is_some() {
+        if let Some(ended) = child.try_wait()? {
             let why = fs::read_to_string(&told).unwrap_or_default();
             let why = why.trim().strip_prefix("error: ").unwrap_or(why.trim());
             // Where there is no room for what it said, there is none for anything else.
@@ -99,7 +103,9 @@ pub(super) async fn start(
                 || "it said nothing".to_owned(),
                 |error| format!("`{}` cannot be written: {error}", told.display()),
             );
-            bail!("the daemon did not start: {}", if why.is_empty() { &nothing } else { why });
+            let error = format!("the daemon did not start: {}", if why.is_empty() { &nothing } else { why });
+            let code = ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED);
+            return Err(Failure { error, code }.into());
         }
         sleep(LOOK).await;
     }
@@ -230,10 +236,18 @@ struct Standing<'a> {
     status: &'a Status,
     /// Since when everything is stopped; RFC 3339, UTC.
     stopped: Option<Timestamp>,
+    /// Why nothing begins besides: the journal cannot be opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unreadable: Option<&'a str>,
 }
 
 pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let stopped = stopped(home);
+    let stands = standing(home);
+    let unreadable = stands.as_ref().err().map(ToString::to_string);
+    let stopped = stands.unwrap_or_default();
+    if let Some(why) = unreadable.as_ref().filter(|_| !printer.is_json()) {
+        printer.warn(&nothing_begins(why));
+    }
     if let Some(since) = stopped.filter(|_| !printer.is_json()) {
         let says = "everything is stopped, and nothing begins until: bailey estop --release";
         printer.line(format!("{} (since {})", printer.paint(Style::Red, says), at(&since.to_string())));
@@ -241,13 +255,13 @@ pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let Some(status) = asked(home).await? else {
         deaf(home).await?;
         if printer.is_json() {
-            printer.json(&json!({ "pid": null, "stopped": stopped }));
+            printer.json(&json!({ "pid": null, "stopped": stopped, "unreadable": unreadable }));
         }
         printer.note("no daemon of this home runs; to start it: bailey start");
         return Ok(ExitCode::from(exit::FAILED));
     };
     if printer.is_json() {
-        printer.json(&Standing { status: &status, stopped });
+        printer.json(&Standing { status: &status, stopped, unreadable: unreadable.as_deref() });
         return Ok(ExitCode::SUCCESS);
     }
     let since = at(&status.since);
@@ -284,10 +298,20 @@ pub(super) fn status_of_none(root: &Path, printer: &Printer) -> ExitCode {
     ExitCode::from(exit::FAILED)
 }
 
-/// Since when everything is stopped. That this cannot be read is told by whatever begins.
-pub(super) fn stopped(home: &Home) -> Option<Timestamp> {
-    let journal = Some(home.journal()).filter(|path| path.exists())?;
-    JournalFile::open(&journal).ok()?.standing(SessionId::new(0, [0; 10])).ok()?.0
+/// Since when everything is stopped.
+///
+/// # Errors
+/// When the journal cannot be opened.
+pub(super) fn standing(home: &Home) -> Result<Option<Timestamp>, JournalError> {
+    let journal = home.journal();
+    if !journal.exists() {
+        return Ok(None);
+    }
+    Ok(JournalFile::open(&journal)?.standing(SessionId::new(0, [0; 10]))?.0)
+}
+
+fn nothing_begins(why: &str) -> String {
+    format!("nothing begins, for the journal cannot be opened: {why}")
 }
 
 /// A process that the daemon keeps, and the last that it said before it ended.
@@ -349,7 +373,7 @@ pub(super) async fn reload(home: &Home, printer: &Printer) -> Result<ExitCode> {
     if older > 0 {
         let sessions = if older == 1 { "1 session goes".into() } else { format!("{older} sessions go") };
         printer.note(&format!(
-            "{sessions} on with the configuration that they began with, until they rest, nobody looks at them and nothing runs in their \
+            "{sessions} on with the configuration of before, until nothing is done there, nobody looks on and nothing runs in the \
              background (bailey status; bailey ps --stop SESSION/NUMBER); keys that were changed or taken away their commands get no more"
         ));
     }

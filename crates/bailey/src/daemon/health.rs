@@ -131,7 +131,8 @@ impl Daemon {
                 questions: status.sessions.iter().map(|held| held.state.questions).sum(),
             },
             channels: status.channels,
-            page: status.page,
+            // With it ends what it keeps.
+            page: status.page.map(|page| PageState { up: page.up && state != Phase::Stopped, ..page }),
             telemetry: status.telemetry,
             memory: status.memory.map(|memory| memory.state),
             last_backup: copied.map(|time| time.to_string()),

@@ -104,6 +104,8 @@ pub(crate) struct Story {
     since: Instant,
     turn: Instant,
     is_in_turn: bool,
+    /// Whether a turn was cut off, and what came before that was told elsewhere.
+    is_cut_off: bool,
 }
 
 impl Default for Story {
@@ -126,6 +128,7 @@ impl Default for Story {
             since: Instant::now(),
             turn: Instant::now(),
             is_in_turn: false,
+            is_cut_off: false,
         }
     }
 }
@@ -174,6 +177,7 @@ impl Story {
     pub(super) fn take(&mut self, happening: &Happening) {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
+            Happening::GoingOn => self.is_cut_off = true,
             Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
             Happening::Diff { .. } if self.compared == Compared::NoLayer => {}
             Happening::Diff { diff, files, commits, ignored, .. } => {
@@ -257,7 +261,8 @@ impl Story {
             page.part("commits", LINES_MAX, commits);
         }
         if part != Part::Changes {
-            let spent = page.plain(&format!("{} · {}", self.spent(), took(self.since)));
+            let since = if self.is_cut_off { "since it was cut off: " } else { "" };
+            let spent = page.plain(&format!("{since}{} · {}", self.spent(), took(self.since)));
             page.part("spent", LINES_MAX, vec![spent]);
         }
         if part != Part::Turn {
@@ -268,11 +273,12 @@ impl Story {
 
     fn deeds(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
         let kinds: Vec<String> = self.calls.iter().map(|(tool, count)| format!("{count} {tool}")).collect();
+        let cut_off = page.dim("what came before it was cut off is not in these lines: bailey sessions show");
         if kinds.is_empty() {
-            return vec![page.plain("no tool was called")];
+            return vec![if self.is_cut_off { cut_off } else { page.plain("no tool was called") }];
         }
         // The last ones tell how it came out.
-        let most = LINES_MAX - 1;
+        let most = LINES_MAX - 1 - usize::from(self.is_cut_off);
         let early = self.commands.len().saturating_sub(most);
         let mut lines = vec![page.plain(&kinds.join(", "))];
         lines.extend(self.commands.iter().skip(early).map(|(command, end, ok)| {
@@ -282,6 +288,9 @@ impl Story {
         if early > 0 {
             let before = if early == 1 { "1 command".into() } else { format!("{early} commands") };
             lines.insert(1, page.dim(&format!("{before} before these")));
+        }
+        if self.is_cut_off {
+            lines.insert(1, cut_off);
         }
         lines
     }

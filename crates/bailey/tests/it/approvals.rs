@@ -321,7 +321,7 @@ fn a_question_is_named_by_its_first_digits() {
     }
     assert_eq!(scene.intents(), 0);
     let listed = scene.stage.ran(&["approvals", "list"]).stdout;
-    assert!(listed.contains(&id) && listed.contains("open for"), "{listed}");
+    assert!(listed.contains(&id) && listed.contains("open, "), "{listed}");
     // The control: the eight digits that are shown name it, in a home where another session asks, too.
     let _other = scene.model();
     assert_eq!(scene.later(&["run", "do it, too"]).code, Some(7));

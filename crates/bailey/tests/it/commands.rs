@@ -260,6 +260,7 @@ fn what_cannot_be_printed_is_told_and_a_reader_that_went_away_is_not() {
 #[test]
 fn a_newer_database_is_told_and_left_alone() {
     let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
     assert_eq!(stage.ran(&["sessions", "list"]).code, Some(0), "the control");
     let path = stage.home().join("journal.db");
     let newer = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version = 999'); \

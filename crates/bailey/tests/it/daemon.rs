@@ -444,7 +444,7 @@ fn a_home_has_one_daemon_that_says_what_is_wrong() {
     let config = stage.home().join("config.toml");
     fs::write(&config, "no_such_key = 1\n").unwrap();
     let ran = stage.ran(&["start"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("no_such_key"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("no_such_key"), "{ran:?}");
     fs::remove_file(&config).unwrap();
 
     let daemon = Daemon::start(&stage);

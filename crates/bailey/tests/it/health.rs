@@ -129,3 +129,31 @@ fn each_line_of_the_log_is_an_object_with_a_time_a_level_and_a_message() {
     assert_eq!((&first["time"], &first["level"]), (&old["at"], &json!("error")));
     assert_eq!((&first["message"], &first["session"]), (&json!("not kept: no room"), &json!("01a2")));
 }
+
+/// A journal that cannot be read lets nothing begin, however well the daemon is: whoever starts it or asks for it is told.
+#[test]
+fn that_the_journal_cannot_be_read_is_told_at_the_start_and_afterwards() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let _model = stage.model(vec![Reply::text("done")]);
+    default_model(&stage);
+    assert_eq!(stage.ran(&["run", "--alone", "x"]).code, Some(0));
+    let journal = stage.home().join("journal.db");
+    let whole = fs::read(&journal).unwrap();
+    let said = "nothing begins, for the journal cannot be opened";
+    fs::write(&journal, "this is no database, however long it may be\n".repeat(400)).unwrap();
+    for beside in ["journal.db-wal", "journal.db-shm"] {
+        fs::remove_file(stage.home().join(beside)).ok();
+    }
+    let started = stage.ran(&["start"]);
+    assert!(started.code == Some(0) && started.stderr.contains(said), "{started:?}");
+    let status = stage.ran(&["status"]);
+    assert!(status.stderr.contains(said), "{status:?}");
+    let status = stage.ran(&["--json", "status"]).lines().remove(0);
+    assert!(status["unreadable"].is_string(), "{status}");
+    assert_eq!(stage.ran(&["stop"]).code, Some(0));
+    assert_eq!(health(&stage)["state"], "stopped");
+    fs::write(&journal, whole).unwrap();
+    let daemon = Daemon::start(&stage);
+    assert_eq!(stage.ran(&["--json", "status"]).lines().remove(0)["unreadable"], Value::Null, "the control");
+    drop(daemon);
+}

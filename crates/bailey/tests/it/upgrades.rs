@@ -116,6 +116,8 @@ fn a48_a_home_elsewhere_is_another_and_one_that_moved_is_whole() {
     let before = files(&here.join(".bailey"));
 
     // Elsewhere there is nothing of it, and what is done there is not done here.
+    assert_eq!(ran(&there, &["sessions", "list"]).code, Some(1), "there is no home");
+    assert_eq!(ran(&there, &["init"]).code, Some(0));
     assert!(sessions(&there).is_empty());
     assert_eq!(ran(&there, &["start"]).code, Some(0));
     let none = ran(&here, &["status"]);

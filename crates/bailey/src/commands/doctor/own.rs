@@ -230,14 +230,14 @@ pub(super) fn why_unwritten(error: &anyhow::Error) -> Option<Unwritten> {
     })
 }
 
-/// Keys of providers.
 /// Whether an emergency stop holds; none where it does not.
 pub(super) fn stop(home: &Home) -> Option<Finding> {
-    let since = crate::commands::daemon::stopped(home)?;
+    let since = crate::commands::daemon::standing(home).ok()??;
     let says = format!("everything in this home is stopped since {since}, and so no provider is asked");
     Some(Finding::fail("stop", says, "when you know why: bailey estop --release"))
 }
 
+/// Keys of providers.
 pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
     const CHECK: &str = "model keys";
     let stored = match Stores::new(home, config).names() {

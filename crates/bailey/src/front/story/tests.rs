@@ -1,4 +1,6 @@
-use super::{Changed, Story, counted};
+use super::{Changed, Part, Story, counted};
+use crate::{cli::Color, print::Printer};
+use bailey_protocol::Happening;
 
 #[test]
 fn files_go_to_the_project_and_back() {
@@ -23,4 +25,20 @@ fn lines_are_counted_by_the_hunks() {
     let counts: Vec<(usize, usize)> =
         counted(diff, &files).iter().map(|file| (file.more, file.less)).collect();
     assert_eq!(counts, [(2, 1), (0, 0), (0, 0), (1, 1), (1, 0)]);
+}
+
+/// Of a turn that was cut off a story knows the rest: it says so, and not that nothing was done.
+#[test]
+fn of_a_turn_that_was_cut_off_no_more_is_told_than_is_known() {
+    let printer = Printer::new(false, Color::Never);
+    let mut story = Story::default();
+    let told = |story: &Story| story.lines(&printer, 100, Part::Turn).join("\n");
+    assert!(told(&story).contains("no tool was called"), "the control");
+    story.take(&Happening::GoingOn);
+    let lines = told(&story);
+    assert!(lines.contains("before it was cut off") && lines.contains("since it was cut off: "), "{lines}");
+    assert!(!lines.contains("no tool was called"), "{lines}");
+    story.calls.insert("command.run".into(), 2);
+    let lines = told(&story);
+    assert!(lines.contains("2 command.run") && lines.contains("before it was cut off"), "{lines}");
 }

@@ -250,6 +250,20 @@ fn a_journal_that_was_taken_away_or_copied_in_part_is_told_before_a_new_one_begi
     nothing_is_lost(&stage);
 }
 
+/// Whoever moved a home, or mistyped its name, and looks, finds none, and makes none.
+#[test]
+fn who_looks_at_what_is_there_makes_no_home() {
+    let stage = Stage::new(&[]);
+    for arguments in
+        [&["sessions", "list"][..], &["approvals", "list"], &["ps"], &["budget"], &["audit", "verify"]]
+    {
+        tells(&stage.ran(arguments), 1, &["there is no home at"]);
+        assert!(!stage.home().exists(), "{arguments:?}");
+    }
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    assert_eq!(stage.ran(&["sessions", "list"]).code, Some(0), "the control");
+}
+
 /// The disk of the home is so full that not even the index of the journal's log can be made.
 const WHOLLY_FULL: &str = r#"
 mount -t tmpfs -o size=3m none "$H" || exit 99
