@@ -237,7 +237,6 @@ struct Standing<'a> {
     /// Since when everything is stopped; RFC 3339, UTC.
     stopped: Option<Timestamp>,
     /// Why nothing begins besides: the journal cannot be opened.
-    #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<&'a str>,
 }
 
