@@ -27,6 +27,8 @@ const START_MAX: Duration = Duration::from_secs(60);
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// So many times without an answer are an end.
 const MISSED_MAX: u32 = 3;
+/// How long one may take to notice that who started it is gone.
+const LAST_BREATH: Duration = Duration::from_secs(1);
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(100);
 /// How many of its last lines are kept for the explanation.
@@ -92,6 +94,10 @@ fn run() -> Result<ExitCode, String> {
 
 /// Keeps the daemon up until it is told to end, or nothing helps.
 fn keep(settings: &Settings) -> ExitCode {
+    if let Some(pid) = another(settings) {
+        say(&format!("error: a daemon of this home runs already (process {pid}); to end it: bailey stop"));
+        return ExitCode::FAILURE;
+    }
     let mut ends: VecDeque<(Instant, String)> = VecDeque::new();
     loop {
         let (why, is_wrong) = match once(settings) {
@@ -119,6 +125,18 @@ fn keep(settings: &Settings) -> ExitCode {
             ends.len()
         ));
         thread::sleep(Duration::from_secs(1 << ends.len().min(3)));
+    }
+}
+
+/// The daemon that is there already, and not about to end, as one is whose own starter has just gone.
+fn another(settings: &Settings) -> Option<u64> {
+    let begun = Instant::now();
+    loop {
+        match ping::ping(&settings.home) {
+            Ok((pid, false)) if begun.elapsed() > LAST_BREATH => return Some(pid),
+            Ok((_, false)) => thread::sleep(LOOK),
+            _ => return None,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     built::built,
-    daemon::end,
+    daemon::{Daemon, end},
     engine::{Engine, USER},
     stage::{Ran, Stage},
 };
@@ -113,6 +113,19 @@ fn a_killed_daemon_is_begun_again_and_one_that_is_let_go_ends() {
     assert_eq!(stage.ran(&["stop"]).code, Some(0));
     boot.wait_for("has ended, as it was told to");
     assert_eq!(boot.ended(), 0);
+}
+
+#[test]
+fn beside_another_daemon_none_is_started() {
+    let stage = Stage::new(&[]);
+    let daemon = Daemon::start(&stage);
+    let first = status(&stage).unwrap();
+    let mut boot = Boot::start(&stage, &[]);
+    boot.wait_for(&format!("a daemon of this home runs already (process {first})"));
+    assert_eq!(boot.ended(), 1);
+    assert!(!boot.heard.contains("is up"), "{}", boot.heard);
+    assert_eq!(status(&stage), Some(first));
+    drop(daemon);
 }
 
 #[test]
