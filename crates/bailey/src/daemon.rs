@@ -36,7 +36,7 @@ use crate::{
     home::{Home, make_private},
     program,
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use attached::Kept;
 use bailey_journal::{Clock as _, Holder, SessionLock, SystemClock};
 use bailey_protocol::{SessionId, Timestamp};
@@ -161,7 +161,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         channels: RefCell::default(),
         page: RefCell::default(),
         sending: RefCell::default(),
-        told: health::Told::default(),
+        told: health::Told::of(home)?,
         turns: Cell::new(0),
         is_stopping: Cell::new(false),
         waits_until: Cell::default(),
@@ -366,7 +366,7 @@ impl Daemon {
             };
             let is_refused = told.is_err();
             let told = told.unwrap_or_else(|error| {
-                let code = error.downcast_ref::<Failure>().map(|failure| failure.code);
+                let code = Some(exit::of(&error)).filter(|code| *code != exit::FAILED);
                 Told::Refused { why: format!("{error:#}"), code }
             });
             wire::say(&mut stream, &told).await?;
@@ -448,8 +448,9 @@ impl Daemon {
         let ran = ran.await.context("the keys take too long to read")???;
         let said = String::from_utf8_lossy(&ran.stderr);
         if !ran.status.success() {
-            let why = said.split_once("error: ").map(|(_, why)| why.trim());
-            bail!("{}", why.unwrap_or("the keys cannot be read"));
+            let why = said.split_once("error: ").map_or("the keys cannot be read", |(_, why)| why.trim());
+            let code = ran.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED);
+            return Err(Failure { error: why.into(), code }.into());
         }
         serde_json::from_slice(&ran.stdout).context("the keys cannot be read")
     }

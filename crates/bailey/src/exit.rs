@@ -5,7 +5,6 @@ use bailey_kernel::{BeginError, JournalError, Refused};
 use bailey_policy::file::RuleFileError;
 use bailey_protocol::Fault;
 use bailey_runtime::HostError;
-use std::process::ExitCode;
 
 /// What was typed makes no sense, where the parser of the command line could not know it.
 #[derive(Debug, thiserror::Error)]
@@ -72,9 +71,9 @@ pub(crate) fn of_fault(fault: Fault) -> u8 {
 }
 
 /// The code for an error.
-pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn of(error: &anyhow::Error) -> u8 {
     if let Some(failure) = error.downcast_ref::<Failure>() {
-        return ExitCode::from(failure.code);
+        return failure.code;
     }
     let host = error.downcast_ref::<HostError>();
     let refused = error.downcast_ref::<Refused>().or(match host {
@@ -97,9 +96,9 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
         || error.downcast_ref::<NotCompliant>().is_some()
         || error.downcast_ref::<Mistyped>().is_some();
     if is_wrong {
-        return ExitCode::from(WRONG);
+        return WRONG;
     }
-    ExitCode::from(match refused {
+    match refused {
         Some(Refused::Model(_)) => MODEL,
         Some(Refused::Denied(_)) => DENIED,
         _ if matches!(begin, Some(BeginError::Stopped { .. })) => DENIED,
@@ -107,7 +106,7 @@ pub(crate) fn of(error: &anyhow::Error) -> ExitCode {
         _ if is_journal => JOURNAL,
         None if matches!(host, Some(HostError::Denied(_))) => DENIED,
         _ => FAILED,
-    })
+    }
 }
 
 /// What is wrong with what was asked for, not with the journal.

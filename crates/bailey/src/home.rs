@@ -118,7 +118,8 @@ impl Home {
         if root.is_dir() {
             is_fit(&root)?;
         }
-        make_private(&root)?;
+        make_private(&root)
+            .map_err(|error| anyhow::anyhow!("{error:#}; to name another home: --home DIR or BAILEY_HOME"))?;
         let root = fs::canonicalize(&root).with_context(|| format!("cannot find `{}`", root.display()))?;
         // Before anything is made where something of the old home is to go on.
         swap::finish(&root)?;
@@ -394,9 +395,11 @@ fn user_home() -> Result<PathBuf> {
 
 /// Makes a directory of mode 700, or makes an existing one so.
 pub(crate) fn make_private(dir: &Path) -> Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
-        format!("cannot make `{}`: name another home with --home DIR or BAILEY_HOME", dir.display())
-    })?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .with_context(|| format!("cannot make `{}`", dir.display()))?;
     let mode = fs::metadata(dir)?.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).with_context(|| {

@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             printer.error(&error);
-            exit::of(&error)
+            ExitCode::from(exit::of(&error))
         }
     }
 }

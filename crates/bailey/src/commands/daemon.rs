@@ -10,7 +10,7 @@ use crate::{
     },
     exit::{self, Failure},
     front::{one_line, short},
-    home::{Home, make_private},
+    home::{Home, make_private, reserve},
     print::{Printer, Style},
     program,
 };
@@ -250,6 +250,9 @@ pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
     if let Some(since) = stopped.filter(|_| !printer.is_json()) {
         let says = "everything is stopped, and nothing begins until: bailey estop --release";
         printer.line(format!("{} (since {})", printer.paint(Style::Red, says), at(&since.to_string())));
+    }
+    if let Some(lack) = reserve::lack(&home.root).filter(|_| !printer.is_json()) {
+        printer.warn(&lack);
     }
     let Some(status) = asked(home).await? else {
         deaf(home).await?;

@@ -50,7 +50,8 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
         ));
         left.iter().for_each(|left| printer.warn(&left.to_string()));
     }
-    barred.context("what ran was ended, but the journal cannot say that nothing may begin")?;
+    let journal = barred.context("what ran was ended, but the journal cannot say that nothing may begin")?;
+    sign(&journal, printer).await;
     if !printer.is_json() {
         printer.note("nothing begins in this home until: bailey estop --release");
     }
@@ -78,7 +79,7 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
 
 /// Where the configuration or a store of keys cannot be read, the bar stands all the same: without the person's words then,
 /// for nobody knows which of them is a key.
-async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<()> {
+async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<Journal> {
     let keys = Config::load(home).and_then(|config| Keys::load(home, &config, printer));
     let (redactor, why) = match keys {
         Ok(keys) => (keys.redactor, why),
@@ -92,7 +93,15 @@ async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<()> {
     let (journal, mint) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
     mint.stop(why).await?;
     tell(home, journal.stopped().await?, printer);
-    Ok(())
+    Ok(journal)
+}
+
+/// The key knows then of a journal that was stopped: whoever takes that one away does not take the stop along. The bar does not depend
+/// on it.
+async fn sign(journal: &Journal, printer: &Printer) {
+    if let Err(error) = journal.checkpoint().await {
+        printer.warn(&format!("the stop holds, and is not signed: {error}"));
+    }
 }
 
 /// `IDENTITY.md` says it, too; the bar does not depend on it.

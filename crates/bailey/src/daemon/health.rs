@@ -9,16 +9,16 @@ use super::{
     wire::{ChannelState, PageState},
 };
 use crate::home::Home;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::Digest;
 use rustix::fs::statvfs;
 use serde::Serialize;
 use std::{
     cell::RefCell,
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
+    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
     rc::Rc,
     time::Duration,
 };
@@ -83,9 +83,24 @@ struct Written<'a> {
     health: &'a Health,
 }
 
-/// What was written last.
-#[derive(Default)]
-pub(super) struct Told(RefCell<Option<Health>>);
+/// What was written last, and into which home, wherever that is moved to.
+pub(super) struct Told {
+    last: RefCell<Option<Health>>,
+    folder: File,
+}
+
+impl Told {
+    pub(super) fn of(home: &Home) -> Result<Self> {
+        let folder =
+            File::open(&home.root).with_context(|| format!("cannot open `{}`", home.root.display()))?;
+        Ok(Self { last: RefCell::default(), folder })
+    }
+
+    /// The home as it can be reached by who has it open.
+    fn home(&self, home: &Home) -> Home {
+        Home { root: format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into(), ..home.clone() }
+    }
+}
 
 impl Daemon {
     /// Keeps the file as things are.
@@ -100,25 +115,26 @@ impl Daemon {
 
     /// Writes the file, where it would say something else. That it cannot be written stops nothing.
     pub(super) fn tell_health(self: &Rc<Self>, state: Phase) {
-        let health = self.health(state);
-        let mut told = self.told.0.borrow_mut();
-        if told.as_ref() == Some(&health) || !self.is_at_home() {
+        let home = self.told.home(&self.home);
+        let health = self.health(state, &home);
+        let mut last = self.told.last.borrow_mut();
+        if last.as_ref() == Some(&health) {
             return;
         }
-        match write(&self.home, &health) {
-            Ok(()) => *told = Some(health),
+        match write(&home, &health) {
+            Ok(()) => *last = Some(health),
             Err(error) => self.log.note("not_told", serde_json::json!({ "why": format!("{error:#}") })),
         }
     }
 
-    fn health(self: &Rc<Self>, state: Phase) -> Health {
+    fn health(self: &Rc<Self>, state: Phase, home: &Home) -> Health {
         let status = self.status();
         let working = self.working();
-        let copied = newest_copy(&self.home);
-        let free = statvfs(&self.home.root).ok();
+        let copied = newest_copy(home);
+        let free = statvfs(&home.root).ok();
         let free = free.map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >> ROOM_STEP << ROOM_STEP);
         // It is the daemon's to look at, and not to begin.
-        let journal = Some(self.home.journal()).filter(|path| path.exists());
+        let journal = Some(home.journal()).filter(|path| path.exists());
         let head = journal.and_then(|path| bailey_journal::head(&path).ok());
         Health {
             state,

@@ -30,6 +30,17 @@ pub(crate) fn give_up(root: &Path) -> bool {
     room(root).is_some_and(|room| room < BYTES) && fs::remove_file(root.join(NAME)).is_ok()
 }
 
+/// What is short of room, for people; none where there is enough.
+pub(crate) fn lack(root: &Path) -> Option<String> {
+    let room = room(root).filter(|room| *room < ROOM_MIN)?;
+    let kept = if root.join(NAME).exists() { "" } else { ", and none is kept for an emergency stop" };
+    Some(if room < BYTES {
+        format!("the disk of this home is full: what cannot be recorded does not begin{kept}")
+    } else {
+        format!("the disk of this home has {} MiB left{kept}", room >> 20)
+    })
+}
+
 /// How much its owner can write there, in bytes. What counts nothing, such as a memory file system without a limit, has no end of it.
 fn room(root: &Path) -> Option<u64> {
     let stat = statvfs(root).ok()?;

@@ -96,6 +96,11 @@ fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
     let log = fs::read_to_string(moved.join("daemon/log")).unwrap();
     assert!(log.contains("home_gone") && log.contains("start it again where it is now"), "{log}");
     assert!(!log.contains("reloaded"), "nothing was read there: {log}");
+    let health: Value = serde_json::from_slice(&fs::read(moved.join("health.json")).unwrap()).unwrap();
+    assert_eq!(
+        health["state"], "stopped",
+        "whoever looks after the home hears of the end where the home is now"
+    );
 
     // Where the home is now, its session goes on; and that a daemon stays in a home that stays is the control.
     fs::remove_dir_all(stage.home()).unwrap();

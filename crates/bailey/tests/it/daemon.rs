@@ -426,7 +426,7 @@ fn what_cannot_be_up_says_why_and_somebody_is_let_in_no_more_all_the_same() {
     fs::write(stage.home().join("channels/phone/people.json"), people.to_string()).unwrap();
     fs::create_dir_all(stage.home().join("policy")).unwrap();
     fs::write(stage.home().join("policy/wrong.toml"), "nothing = 1\n").unwrap();
-    assert_eq!(stage.ran(&["reload"]).code, Some(1));
+    assert_eq!(stage.ran(&["reload"]).code, Some(2));
     let ran = stage.ran(&["channels", "forget", "phone", "7"]);
     assert!(ran.code == Some(0) && ran.stderr.contains("may not speak here any more"), "{ran:?}");
 }
@@ -460,7 +460,7 @@ fn a_home_has_one_daemon_that_says_what_is_wrong() {
     assert_eq!(stage.ran(&["reload"]).code, Some(0));
     fs::write(&config, "no_such_key = 1\n").unwrap();
     let ran = stage.ran(&["reload"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("no_such_key"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("no_such_key"), "{ran:?}");
     end(pid(&daemon.status()), "-HUP");
     let deadline = Instant::now() + PATIENCE;
     let log = || stage.ran(&["--json", "logs"]).lines();
@@ -1035,6 +1035,7 @@ fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
         let Some(small) = Small::home(&stage) else { return };
         let (ran, _model) = stage.task(vec![Reply::text("before")], &[]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(!stage.ran(&["status"]).stderr.contains("disk"), "the control: there is room");
         let session =
             stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
         let reserve = stage.home().join("reserve");
@@ -1043,6 +1044,9 @@ fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
             fs::remove_file(&reserve).unwrap();
         }
         let filler = small.fill();
+        let said = stage.ran(&["status"]).stderr;
+        assert!(said.contains("the disk of this home is full"), "{said}");
+        assert_eq!(said.contains("none is kept for an emergency stop"), !is_reserved, "{said}");
         let ran = stage.ran(&["estop"]);
         assert_eq!((ran.code == Some(0), reserve.exists()), (is_reserved, false), "{ran:?}");
         assert_eq!(!stage.ran(&["--json", "status"]).lines()[0]["stopped"].is_null(), is_reserved);

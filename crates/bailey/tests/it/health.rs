@@ -48,11 +48,14 @@ fn the_file_says_how_the_daemon_is_and_is_written_when_that_changes() {
         "[channels.phone]\nkind = \"telegram\"\nkey_env = \"NOT_SET\"\nworkspace = {:?}\n",
         stage.project()
     );
-    fs::write(&config, format!("{own}\n{channel}")).unwrap();
+    fs::write(&config, format!("{own}\n[page]\nlisten = \"127.0.0.1:0\"\n{channel}")).unwrap();
     assert_eq!(stage.ran(&["backup"]).code, Some(0));
     let daemon = Daemon::start(&stage);
     let up = wait_for(&stage, "a channel that cannot be opened", |it| {
-        it["channels"][0]["note"].as_str().is_some_and(|note| note.contains("bailey secrets set NOT_SET"))
+        it["page"]["up"] == true
+            && it["channels"][0]["note"]
+                .as_str()
+                .is_some_and(|note| note.contains("bailey secrets set NOT_SET"))
     });
     assert_eq!((&up["state"], &up["pid"]), (&json!("up"), &daemon.status()["pid"]));
     assert_eq!((&up["channels"][0]["name"], &up["channels"][0]["up"]), (&json!("phone"), &json!(false)));
@@ -79,6 +82,7 @@ fn the_file_says_how_the_daemon_is_and_is_written_when_that_changes() {
     gate.open();
     let stopped = wait_for(&stage, "that it has ended", |it| it["state"] == "stopped");
     assert_eq!(stopped["sessions"]["working"], 0);
+    assert_eq!((&up["page"]["up"], &stopped["page"]["up"]), (&json!(true), &json!(false)));
     chat.kill().ok();
     chat.wait().unwrap();
 }
@@ -101,7 +105,7 @@ fn each_line_of_the_log_is_an_object_with_a_time_a_level_and_a_message() {
             assert!(Instant::now() < deadline);
         }
         fs::write(&config, "no_such_key = 1\n").unwrap();
-        assert_eq!(stage.ran(&["reload"]).code, Some(1));
+        assert_eq!(stage.ran(&["reload"]).code, Some(2));
         fs::write(&config, settings).unwrap();
         end(u64::from(daemon.id()), "-TERM");
         String::from_utf8(daemon.wait_with_output().unwrap().stdout).unwrap()

@@ -144,6 +144,9 @@ fn a_time_uses_up_no_more_than_its_own_budget() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let model = home(&stage, vec![Reply::text("done")]);
     let daemon = Daemon::start(&stage);
+    let none = ["schedule", "add", "small", "--cron", "@yearly", "--tokens", "0", "look around"];
+    let ran = stage.ran(&none);
+    assert!(ran.code == Some(2) && ran.stderr.contains("0 is not in 1.."), "{ran:?}");
     let bounded = ["schedule", "add", "small", "--cron", "@yearly", "--tokens", "100", "look around"];
     assert_eq!(stage.ran(&bounded).code, Some(0));
     add(&stage, "large", "@yearly", "look around");

@@ -1,8 +1,8 @@
 //! The emergency stop against whoever would keep it waiting, hide from it, or point it at somebody else.
 
-use crate::{attacks::actor::controls, stage::Stage, terminal::Terminal};
+use crate::{attacks::actor::controls, daemon::Daemon, stage::Stage, terminal::Terminal};
 use bailey_store::{Grade, Migration, Store};
-use bailey_testkit::{ModelServer, Reply};
+use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -195,6 +195,48 @@ fn a_broken_configuration_keeps_nothing_from_being_stopped() {
     let next = stage.ran(&["run", "--model", "test/model", "--approve", "never", "do it"]);
     assert!(next.code != Some(0) && next.stderr.contains("stopped"), "{next:?}");
     assert!(!stage.ran(&["audit", "export"]).stdout.contains("a key may stand here"));
+}
+
+/// What is stopped is signed at once: whoever takes the journal away, of a home that had signed nothing, does not take the stop along.
+#[test]
+fn a_stop_outlives_its_journal_also_where_nothing_was_signed_before() {
+    for is_signed in [true, false] {
+        let stage = Stage::new(&[]);
+        fs::create_dir_all(stage.home()).unwrap();
+        let stopped = stage.ran(&STOP);
+        assert_eq!(stopped.code, Some(0), "{stopped:?}");
+        if !is_signed {
+            fs::remove_file(stage.home().join("journal.key")).unwrap();
+        }
+        for end in ["", "-wal", "-shm"] {
+            fs::remove_file(stage.home().join(format!("journal.db{end}"))).ok();
+        }
+        let ran = stage.ran(&["sandbox", "run", "--", "echo", "it ran"]);
+        let (is_refused, is_run) =
+            (ran.stderr.contains("bailey estop --release"), ran.stdout.contains("it ran"));
+        assert_eq!(
+            (is_refused, is_run),
+            (is_signed, !is_signed),
+            "without a signature is the control: {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn whoever_looks_on_at_a_task_of_the_daemons_hears_that_everything_was_stopped() {
+    let stage = Stage::new(&[]);
+    let gate = Gate::default();
+    let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("never said"))]);
+    let _daemon = Daemon::start(&stage);
+    let run = stage.bailey(&["run", "--model", "test/model", "take your time"]);
+    let run = { run }.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    model.wait_for(1);
+    assert_eq!(stage.ran(&STOP).code, Some(0));
+    let ended = run.wait_with_output().unwrap();
+    gate.open();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("everything was stopped (") && said.contains("bailey estop --release"), "{said}");
+    assert_eq!(ended.status.code(), Some(3), "{said}");
 }
 
 #[test]

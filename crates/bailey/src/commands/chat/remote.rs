@@ -4,6 +4,7 @@ use super::{models, seat::Seat};
 use crate::{
     bounds,
     cli::{self, Answering, TurnOptions},
+    commands::daemon::standing,
     compose::{self, Keys},
     config::Config,
     daemon::{
@@ -11,7 +12,7 @@ use crate::{
         client::Client,
         wire::{self, Ask, EVENT_BYTES_MAX, State, Status, Told, Wanted},
     },
-    exit,
+    exit::{self, Failure},
     front::{Asker, Chat, Front, History, Leave, short},
     home::Home,
     print::Printer,
@@ -75,7 +76,7 @@ pub(in crate::commands) async fn back(home: &Home, session: SessionId, printer: 
         }
         tokio::time::sleep(LOOK).await;
     }
-    Err(gone(session))
+    Err(gone(home, session))
 }
 
 async fn status(home: &Home) -> Option<(Client, Status)> {
@@ -86,7 +87,15 @@ async fn status(home: &Home) -> Option<(Client, Status)> {
     }
 }
 
-fn gone(session: SessionId) -> anyhow::Error {
+fn gone(home: &Home, session: SessionId) -> anyhow::Error {
+    // Who is bound cannot look.
+    if let Ok(Some(since)) = standing(home) {
+        let error = format!(
+            "everything was stopped ({since}), and this session with it; nothing begins until `bailey estop --release`, then `bailey chat --resume {}` goes on",
+            short(&session)
+        );
+        return Failure { error, code: exit::DENIED }.into();
+    }
     anyhow!(
         "the session's process has ended; what it did is kept: `bailey status` shows whether the daemon runs, \
          `bailey chat --resume {}` goes on",
@@ -146,7 +155,7 @@ pub(super) async fn run(
         }
     };
     let talked = front.during(talk).await;
-    end(&mut front, session, seat, talked)
+    end(home, &mut front, session, seat, talked)
 }
 
 /// Opens the session and comes to it. One that was at its end is opened once more.
@@ -194,7 +203,13 @@ pub(in crate::commands) async fn say(mut write: OwnedWriteHalf, mut asked: mpsc:
     Ok(())
 }
 
-fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<bool>) -> Result<ExitCode> {
+fn end(
+    home: &Home,
+    front: &mut Front<'_>,
+    session: SessionId,
+    seat: Seat,
+    talked: Result<bool>,
+) -> Result<ExitCode> {
     crate::front::restore();
     let leave = front.left();
     let next = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
@@ -215,7 +230,7 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
         return Ok(ExitCode::from(code));
     }
     if !talked.with_context(|| format!("to come back: bailey chat --resume {name}"))? {
-        return Err(gone(session));
+        return Err(gone(home, session));
     }
     if leave == Leave::Clear {
         seat.leave(next.as_deref())?;
