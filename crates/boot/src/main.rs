@@ -27,8 +27,6 @@ const START_MAX: Duration = Duration::from_secs(60);
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// So many times without an answer are an end.
 const MISSED_MAX: u32 = 3;
-/// How long one may take to notice that who started it is gone.
-const LAST_BREATH: Duration = Duration::from_secs(1);
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(100);
 /// How many of its last lines are kept for the explanation.
@@ -56,13 +54,10 @@ When this program ends, the daemon ends, once the turns that run have ended.
 Exit codes: 0 the daemon was told to end, 1 it was given up, 2 wrong options or configuration.";
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(code) => code,
-        Err(why) => {
-            say(&format!("error: {why}"));
-            ExitCode::from(2)
-        }
-    }
+    run().unwrap_or_else(|why| {
+        say(&format!("error: {why}"));
+        ExitCode::from(2)
+    })
 }
 
 /// What is said goes to standard error; who reads it may be gone.
@@ -94,8 +89,13 @@ fn run() -> Result<ExitCode, String> {
 
 /// Keeps the daemon up until it is told to end, or nothing helps.
 fn keep(settings: &Settings) -> ExitCode {
-    if let Some(pid) = another(settings) {
-        say(&format!("error: a daemon of this home runs already (process {pid}); to end it: bailey stop"));
+    let is_there = |turn: u32| {
+        thread::sleep(LOOK * turn.min(1));
+        ping::ping(&settings.home).is_ok_and(|(_, is_ending)| !is_ending)
+    };
+    // One whose starter has just gone takes a moment to notice that.
+    if (0..10).all(is_there) {
+        say("error: a daemon of this home runs already; to end it: bailey stop");
         return ExitCode::FAILURE;
     }
     let mut ends: VecDeque<(Instant, String)> = VecDeque::new();
@@ -113,9 +113,7 @@ fn keep(settings: &Settings) -> ExitCode {
             return ExitCode::from(2);
         }
         ends.push_back((Instant::now(), why.clone()));
-        while ends.front().is_some_and(|(at, _)| at.elapsed() > RESTARTS_WITHIN) {
-            ends.pop_front();
-        }
+        ends.retain(|(at, _)| at.elapsed() <= RESTARTS_WITHIN);
         if ends.len() > RESTARTS_MAX {
             explain(settings, &ends);
             return ExitCode::FAILURE;
@@ -125,18 +123,6 @@ fn keep(settings: &Settings) -> ExitCode {
             ends.len()
         ));
         thread::sleep(Duration::from_secs(1 << ends.len().min(3)));
-    }
-}
-
-/// The daemon that is there already, and not about to end, as one is whose own starter has just gone.
-fn another(settings: &Settings) -> Option<u64> {
-    let begun = Instant::now();
-    loop {
-        match ping::ping(&settings.home) {
-            Ok((pid, false)) if begun.elapsed() > LAST_BREATH => return Some(pid),
-            Ok((_, false)) => thread::sleep(LOOK),
-            _ => return None,
-        }
     }
 }
 
@@ -219,10 +205,9 @@ fn listen(stderr: impl Read, said: &Mutex<VecDeque<String>>) {
         let line = String::from_utf8_lossy(&line).into_owned();
         say(&line);
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = (said.len() + 1).saturating_sub(LINES_MAX);
+        said.drain(..over);
         said.push_back(line);
-        if said.len() > LINES_MAX {
-            said.pop_front();
-        }
     }
 }
 

@@ -136,18 +136,15 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 fn bailey(said: Option<String>) -> Result<PathBuf, String> {
-    let beside = || Some(env::current_exe().ok()?.parent()?.join("bailey"));
-    let found = said.map(PathBuf::from).or_else(|| beside().filter(|path| path.is_file()));
-    found
-        .or_else(|| in_path("bailey"))
-        .ok_or_else(|| "the program `bailey` is neither beside this one nor in PATH: --bailey FILE".into())
+    let beside = || Some(env::current_exe().ok()?.parent()?.join("bailey")).filter(|path| path.is_file());
+    let found = said.map(PathBuf::from).or_else(beside).or_else(|| in_path("bailey"));
+    found.ok_or_else(|| "the program `bailey` is neither beside this one nor in PATH: --bailey FILE".into())
 }
 
 fn engine(said: Option<String>) -> Result<PathBuf, String> {
     let found = said.map(PathBuf::from).or_else(|| ["docker", "podman"].into_iter().find_map(in_path));
-    found.ok_or_else(|| {
-        "there is no container engine: install Docker or Podman, or leave --container out".into()
-    })
+    let none = "there is no container engine: install Docker or Podman, or leave --container out";
+    found.ok_or_else(|| none.into())
 }
 
 fn in_path(name: &str) -> Option<PathBuf> {
