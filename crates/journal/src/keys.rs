@@ -16,7 +16,8 @@ use std::{
     io,
     os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -122,10 +123,7 @@ impl KeyFile {
                 tokio::time::sleep(AGAIN).await;
             }
         };
-        let is_late = |_| {
-            Err(self.io(io::Error::new(io::ErrorKind::TimedOut, "another process does not let go of it")))
-        };
-        tokio::time::timeout(PATIENCE, free).await.unwrap_or_else(is_late)
+        tokio::time::timeout(PATIENCE, free).await.unwrap_or_else(|_| Err(self.io(is_kept())))
     }
 
     /// What it holds; none before the first key.
@@ -202,10 +200,23 @@ impl KeyFile {
     }
 }
 
+/// What stands in the way where another process keeps the lock beyond [`PATIENCE`].
+fn is_kept() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "another process does not let go of it")
+}
+
 /// Gives it all the room it will ever need, so that a full disk stops no step. Of two processes that make it at once one
-/// does so, and the other finds what the first has written meanwhile.
+/// does so, and the other finds what the first has written meanwhile; it does not wait for one that was stopped there.
 fn lengthen(file: &File) -> io::Result<()> {
-    file.lock()?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(AGAIN),
+            Err(TryLockError::WouldBlock) => return Err(is_kept()),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
     let length = file.metadata()?.len();
     let missing = usize::try_from(SIZE.saturating_sub(length)).unwrap_or(0);
     let written = file.write_all_at(&vec![0; missing], length);

@@ -1,5 +1,5 @@
-use super::{KeyFile, SIZE};
-use std::{fs, os::unix::fs::PermissionsExt as _, thread, time::Duration};
+use super::{KeyFile, PATIENCE, SIZE};
+use std::{fs, os::unix::fs::PermissionsExt as _, sync::mpsc, thread, time::Duration};
 
 #[test]
 fn what_another_process_writes_while_the_file_is_made_stays() {
@@ -30,4 +30,23 @@ fn a_file_that_others_may_read_is_taken_from_them_and_a_short_one_is_lengthened(
     let about = fs::metadata(&path).unwrap();
     assert_eq!((about.permissions().mode() & 0o777, about.len()), (0o600, SIZE));
     assert!(fs::read(&path).unwrap().starts_with(b"short\0"));
+}
+
+#[test]
+fn a_short_one_that_another_process_keeps_locked_is_refused_and_named() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("journal.key");
+    let other = fs::File::create(&path).unwrap();
+    other.lock().unwrap();
+    let (done, opened) = mpsc::channel();
+    thread::spawn({
+        let path = path.clone();
+        move || done.send(KeyFile::open(&path).map(drop))
+    });
+    let refused = opened.recv_timeout(6 * PATIENCE).expect("it waits without an end").unwrap_err();
+    let told = refused.to_string();
+    assert!(told.contains("does not let go of it") && told.contains(path.to_str().unwrap()), "{told}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0, "it was written without the lock");
+    other.unlock().unwrap();
+    KeyFile::open(&path).expect("the control: let go of, it is opened");
 }
