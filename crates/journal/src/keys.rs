@@ -52,7 +52,7 @@ pub(crate) struct State {
 
 impl State {
     /// A new line of keys.
-    fn begin() -> Result<Self, JournalError> {
+    pub(crate) fn begin() -> Result<Self, JournalError> {
         let secret = Secret::new(random()?);
         Ok(Self { first: PublicKey::of(&secret), epoch: 0, secret, newest: None })
     }
@@ -132,13 +132,18 @@ impl KeyFile {
     }
 
     fn newest(&self) -> Result<Option<State>, JournalError> {
-        let mut found: Option<State> = None;
+        Ok(self.in_use()?.map(|(_, state)| state))
+    }
+
+    /// The slot that counts, and what it holds.
+    fn in_use(&self) -> Result<Option<(usize, State)>, JournalError> {
+        let mut found: Option<(usize, State)> = None;
         for slot in 0..2 {
             let state = parse(&*self.slot(slot)?);
             if let Some(state) = state
-                && found.as_ref().is_none_or(|found| found.epoch < state.epoch)
+                && found.as_ref().is_none_or(|(_, found)| found.epoch < state.epoch)
             {
-                found = Some(state);
+                found = Some((slot, state));
             }
         }
         Ok(found)
@@ -154,7 +159,7 @@ impl KeyFile {
     /// Puts another state in the place of all others, which are overwritten.
     pub(crate) fn write(&self, _: &Held<'_>, state: &State) -> Result<(), JournalError> {
         let bytes = render(state)?;
-        let place = usize::try_from(state.epoch & 1).unwrap_or(0);
+        let place = self.in_use()?.map_or(0, |(slot, _)| 1 - slot);
         let at = |slot: usize| (slot * SLOT) as u64;
         let written = self.file.write_all_at(&*bytes, at(place)).and_then(|()| self.file.sync_data());
         written.map_err(|error| self.io(error))?;

@@ -2,7 +2,8 @@
 //!
 //! INVARIANT: a secret is overwritten only after the checkpoint that it signed is on disk. Where a crash came between, the
 //! same secret signs that checkpoint once more; the one before it was handed to nobody, because everybody reads
-//! those of the key's past only.
+//! those of the key's past only. Beside the key of another journal the first secret is in memory alone until then: where a crash
+//! came between, another line of keys begins.
 
 use crate::{
     Entry, Fact, Journal, JournalError,
@@ -90,7 +91,9 @@ impl Journal {
         let journal = self.store().read(|tx| chain::hash_of(tx, 1)).await?;
         let state = match keys.read(held)? {
             Some(state) if state.is_of(journal) => state,
-            _ => keys.begin(held)?,
+            // It says that another journal was signed, and goes on to until this one is.
+            Some(_) => State::begin()?,
+            None => keys.begin(held)?,
         };
         let secret = Secret::new(random()?);
         let next = PublicKey::of(&secret);

@@ -9,9 +9,14 @@ use bailey_journal::{
 };
 use bailey_protocol::{Digest, Labels, Report, SessionId, TurnId, number::Seq};
 use bailey_secrets::{Redactor, Vault};
-use bailey_store::params;
+use bailey_store::{Grade, Migration, Store, params};
 use std::{
-    fs, future::poll_fn, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc, task::Poll,
+    fs,
+    future::poll_fn,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    task::Poll,
     time::Duration,
 };
 
@@ -342,22 +347,57 @@ async fn a_forged_or_missing_checkpoint_is_found() {
     }
 }
 
+/// The journal that begins where the one of `home` is gone.
+async fn anew(home: &Path) -> Journal {
+    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        fs::remove_file(home.join(name)).ok();
+    }
+    let redactor = Redactor::new(&Vault::default());
+    Journal::open(&home.join("journal.db"), redactor, Arc::new(SystemClock)).await.unwrap().0
+}
+
 #[tokio::test]
 async fn a_journal_that_begins_anew_beside_an_old_key_gets_a_key_of_its_own() {
     let (desk, _, first) = signed().await;
     let Desk { journal, mint, home, .. } = desk;
     drop((journal, mint));
-    for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
-        fs::remove_file(home.path().join(name)).ok();
-    }
-    let redactor = Redactor::new(&Vault::default());
-    let (journal, _mint) =
-        Journal::open(&home.path().join("journal.db"), redactor, Arc::new(SystemClock)).await.unwrap();
+    let journal = anew(home.path()).await;
     journal.checkpoint().await.unwrap();
     let vouched = journal.verify().await.unwrap().signed.unwrap();
     assert_ne!(vouched.key, first);
     // Behind its beginning, and that it is stopped: nobody can tell that the old one was not.
     assert_eq!((vouched.since, vouched.checkpoints), (3, 1));
+}
+
+/// What an old key says of its journal, that something was signed there, is what a stop outlives it by.
+#[tokio::test]
+async fn an_old_key_stays_until_the_new_journal_is_signed() {
+    let (desk, ..) = signed().await;
+    let Desk { journal, mint, home, .. } = desk;
+    drop((journal, mint));
+    let journal = anew(home.path()).await;
+    let migrations = [Migration { version: bailey_journal::SCHEMA_VERSION, sql: "" }];
+    let raw = Store::open(&home.path().join("journal.db"), &migrations).unwrap();
+    let no_room =
+        "CREATE TRIGGER no_room BEFORE INSERT ON checkpoint BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    raw.write(Grade::Full, move |tx| Ok(tx.execute(no_room, params![])?)).await.unwrap();
+    journal.checkpoint().await.unwrap_err();
+    drop((journal, raw));
+    let journal = anew(home.path()).await;
+    assert!(journal.stopped().await.unwrap().is_some(), "the key forgot that another one was signed");
+    // A crash between the journal and the key: another line of keys begins, and both hold.
+    let file = home.path().join("journal.key");
+    let before = fs::read(&file).unwrap();
+    journal.checkpoint().await.unwrap();
+    let first = journal.line().await.unwrap().unwrap().first;
+    drop(journal);
+    fs::write(&file, before).unwrap();
+    let redactor = Redactor::new(&Vault::default());
+    let (journal, _mint) =
+        Journal::open(&home.path().join("journal.db"), redactor, Arc::new(SystemClock)).await.unwrap();
+    journal.checkpoint().await.unwrap();
+    let vouched = journal.verify().await.unwrap().signed.unwrap();
+    assert!(vouched.key != first && vouched.newest.entries == journal.newest(), "{vouched:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
