@@ -20,29 +20,23 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Journal, Mint, SystemClock};
 use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
-use running::Ending;
+use running::{Ended, Ending};
 use serde_json::json;
 use std::{process::ExitCode, sync::Arc, time::Instant};
 
 pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<ExitCode> {
     let begin = Instant::now();
-    let ending = Ending::begin(&home.root);
-    // Where the journal cannot be written, what runs is ended all the same.
-    let barred = bar(home, why, printer).await;
-    // Also what began before the bar stood.
-    let ended = ending.finish();
-    // By now nobody else takes that room.
-    let barred = match barred {
-        Err(_) if reserve::give_up(&home.root) => bar(home, why, printer).await,
-        barred => barred,
-    };
+    let (mut barred, mut all) = end(home, why, printer).await;
+    if barred.is_err() {
+        // By now nobody else takes the room that is kept for this, and whoever kept the journal from it has ended.
+        reserve::give_up(&home.root);
+        let ended = all.ended;
+        (barred, all) = end(home, why, printer).await;
+        all.ended += ended;
+    }
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (ended, left) = (ended.ended, ended.left);
-    if printer.is_json() {
-        printer.json(&json!({
-            "barred": barred.is_ok(), "ended": ended, "left": left, "milliseconds": milliseconds
-        }));
-    } else {
+    let Ended { ended, left } = all;
+    if !printer.is_json() {
         printer.line(format!(
             "{}: {ended} running {} ended, after {milliseconds} ms",
             printer.paint(Style::Red, "stopped"),
@@ -50,12 +44,28 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
         ));
         left.iter().for_each(|left| printer.warn(&left.to_string()));
     }
-    let journal = barred.context("what ran was ended, but the journal cannot say that nothing may begin")?;
-    sign(&journal, printer).await;
+    let is_signed = match &barred {
+        Ok(journal) => sign(home, journal, printer).await,
+        Err(_) => false,
+    };
+    if printer.is_json() {
+        printer.json(&json!({
+            "barred": barred.is_ok(), "signed": is_signed, "ended": ended, "left": left, "milliseconds": milliseconds
+        }));
+    }
+    barred.context("what ran was ended, but the journal cannot say that nothing may begin")?;
     if !printer.is_json() {
         printer.note("nothing begins in this home until: bailey estop --release");
     }
     Ok(ExitCode::from(if left.is_empty() { exit::DONE } else { exit::FAILED }))
+}
+
+/// Ends what runs while the bar is written; where that cannot be, what runs is ended all the same.
+async fn end(home: &Home, why: &str, printer: &Printer) -> (Result<Journal>, Ended) {
+    let ending = Ending::begin(&home.root);
+    let barred = bar(home, why, printer).await;
+    // Also what began before the bar stood.
+    (barred, ending.finish())
 }
 
 pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> {
@@ -97,11 +107,16 @@ async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<Journal> {
 }
 
 /// The key knows then of a journal that was stopped: whoever takes that one away does not take the stop along. The bar does not depend
-/// on it.
-async fn sign(journal: &Journal, printer: &Printer) {
-    if let Err(error) = journal.checkpoint().await {
+/// on it. Whether it is signed.
+pub(super) async fn sign(home: &Home, journal: &Journal, printer: &Printer) -> bool {
+    let mut signed = journal.checkpoint().await;
+    if signed.is_err() && reserve::give_up(&home.root) {
+        signed = journal.checkpoint().await;
+    }
+    if let Err(error) = &signed {
         printer.warn(&format!("the stop holds, and is not signed: {error}"));
     }
+    signed.is_ok()
 }
 
 /// `IDENTITY.md` says it, too; the bar does not depend on it.

@@ -198,6 +198,16 @@ fn a_copy_lifts_no_stop_and_a_person_is_told_so() {
     assert_ne!(run(), Some(0));
     let told = stage.ran(&["restore", copy.to_str().unwrap()]);
     assert!(told.stderr.contains("nothing begins in this home: it is stopped since"), "{told:?}");
+    // The key of the new home has signed that: it outlives its journal as any stop does. Without that key is the control.
+    for is_signed in [true, false] {
+        if !is_signed {
+            fs::remove_file(stage.home().join("journal.key")).unwrap();
+        }
+        for end in ["", "-wal", "-shm"] {
+            fs::remove_file(stage.home().join(format!("journal.db{end}"))).ok();
+        }
+        assert_eq!(run() == Some(0), !is_signed);
+    }
 }
 
 #[test]

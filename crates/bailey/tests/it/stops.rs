@@ -1,11 +1,17 @@
 //! The emergency stop against whoever would keep it waiting, hide from it, or point it at somebody else.
 
-use crate::{attacks::actor::controls, daemon::Daemon, stage::Stage, terminal::Terminal};
+use crate::{
+    attacks::actor::controls,
+    daemon::Daemon,
+    stage::{Ran, Stage},
+    terminal::Terminal,
+};
 use bailey_store::{Grade, Migration, Store};
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
     fs,
+    io::Write as _,
     net::TcpListener,
     os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
     path::{Path, PathBuf},
@@ -222,21 +228,55 @@ fn a_stop_outlives_its_journal_also_where_nothing_was_signed_before() {
     }
 }
 
+/// Whoever keeps the key while what runs is ended has let go of it then.
+#[test]
+fn a_stop_that_could_not_be_written_is_tried_once_more_behind_what_ended() {
+    for is_let_go in [true, false] {
+        let stage = Stage::new(&[]);
+        assert_eq!(stage.ran(&["sandbox", "run", "--", "true"]).code, Some(0));
+        let key = fs::File::open(stage.home().join("journal.key")).unwrap();
+        key.lock().unwrap();
+        let stop = stage.bailey(&STOP).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // One try takes ten seconds.
+        thread::sleep(Duration::from_secs(13));
+        if is_let_go {
+            key.unlock().unwrap();
+        }
+        let stopped = Ran::of(stop.wait_with_output().unwrap());
+        let code = if is_let_go { 0 } else { 5 };
+        assert_eq!(stopped.code, Some(code), "that it is kept is the control: {stopped:?}");
+        let told = &stopped.lines()[0];
+        let says = (told["barred"].as_bool(), told["signed"].as_bool());
+        assert_eq!(says, (Some(is_let_go), Some(is_let_go)), "{told}");
+    }
+}
+
 #[test]
 fn whoever_looks_on_at_a_task_of_the_daemons_hears_that_everything_was_stopped() {
-    let stage = Stage::new(&[]);
-    let gate = Gate::default();
-    let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("never said"))]);
-    let _daemon = Daemon::start(&stage);
-    let run = stage.bailey(&["run", "--model", "test/model", "take your time"]);
-    let run = { run }.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    model.wait_for(1);
-    assert_eq!(stage.ran(&STOP).code, Some(0));
-    let ended = run.wait_with_output().unwrap();
-    gate.open();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("everything was stopped (") && said.contains("bailey estop --release"), "{said}");
-    assert_eq!(ended.status.code(), Some(3), "{said}");
+    for (words, message) in [(&["run", "take your time"][..], ""), (&["chat"], "take your time\n")] {
+        let stage = Stage::new(&[]);
+        let gate = Gate::default();
+        let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("never said"))]);
+        let _daemon = Daemon::start(&stage);
+        let mut looking = stage.bailey(words);
+        looking.args(["--model", "test/model"]).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut looking = looking.stderr(Stdio::piped()).spawn().unwrap();
+        let mut input = looking.stdin.take().unwrap();
+        input.write_all(message.as_bytes()).unwrap();
+        // Who runs a task reads no more, and who talks is still there.
+        let input = (!message.is_empty()).then_some(input);
+        model.wait_for(1);
+        assert_eq!(stage.ran(&STOP).code, Some(0));
+        let ended = looking.wait_with_output().unwrap();
+        gate.open();
+        drop(input);
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(
+            said.contains("everything was stopped (") && said.contains("bailey estop --release"),
+            "{words:?}: {said}"
+        );
+        assert_eq!(ended.status.code(), Some(3), "{words:?}: {said}");
+    }
 }
 
 #[test]

@@ -7,7 +7,10 @@ use super::{
     sums::{self, Compared, Sums},
 };
 use crate::{
-    commands::{channels, estop::running::in_use},
+    commands::{
+        channels,
+        estop::{self, running::in_use},
+    },
     daemon::client::Client,
     home::{Begun, Home, make_private, swap},
     identity,
@@ -72,7 +75,7 @@ pub(in crate::commands) async fn run(
     begun.keep();
     swap::finish(&home.root)?;
     let left_behind = left_behind(home, &before).await;
-    let stopped = stopped(home).await?;
+    let stopped = stopped(home, printer).await?;
     identity::tell_stopped(home, stopped)?;
     if printer.is_json() {
         let left: Vec<_> =
@@ -168,11 +171,15 @@ async fn left_behind(home: &Home, before: &Path) -> Vec<(SessionId, &'static str
     found
 }
 
-/// Since when the home is stopped, if it is.
-async fn stopped(home: &Home) -> Result<Option<Timestamp>> {
+/// Since when the home is stopped, if it is, which is signed: its key is a new one, that signed nothing yet.
+async fn stopped(home: &Home, printer: &Printer) -> Result<Option<Timestamp>> {
     let redactor = Redactor::new(&Vault::default());
     let (journal, _) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
-    Ok(journal.stopped().await?)
+    let stopped = journal.stopped().await?;
+    if stopped.is_some() {
+        estop::sign(home, &journal, printer).await;
+    }
+    Ok(stopped)
 }
 
 /// Looks at a copy before anything is written: that it is one, that it has nothing which no copy has, that there is room for it, and that each

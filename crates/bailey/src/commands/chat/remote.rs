@@ -87,8 +87,8 @@ async fn status(home: &Home) -> Option<(Client, Status)> {
     }
 }
 
-fn gone(home: &Home, session: SessionId) -> anyhow::Error {
-    // Who is bound cannot look.
+/// Why nobody comes back to a session.
+pub(super) fn gone(home: &Home, session: SessionId) -> anyhow::Error {
     if let Ok(Some(since)) = standing(home) {
         let error = format!(
             "everything was stopped ({since}), and this session with it; nothing begins until `bailey estop --release`, then `bailey chat --resume {}` goes on",
@@ -155,7 +155,7 @@ pub(super) async fn run(
         }
     };
     let talked = front.during(talk).await;
-    end(home, &mut front, session, seat, talked)
+    end(&mut front, session, seat, talked)
 }
 
 /// Opens the session and comes to it. One that was at its end is opened once more.
@@ -203,18 +203,11 @@ pub(in crate::commands) async fn say(mut write: OwnedWriteHalf, mut asked: mpsc:
     Ok(())
 }
 
-fn end(
-    home: &Home,
-    front: &mut Front<'_>,
-    session: SessionId,
-    seat: Seat,
-    talked: Result<bool>,
-) -> Result<ExitCode> {
+fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<bool>) -> Result<ExitCode> {
     crate::front::restore();
     let leave = front.left();
     let next = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
-    // Of what was piped in, nobody knows what was read already.
-    if matches!(talked, Ok(false)) && front.ending().is_none() && io::stdin().is_terminal() {
+    if matches!(talked, Ok(false)) && front.ending().is_none() {
         seat.leave(next.as_deref())?;
         return Ok(ExitCode::from(exit::AGAIN));
     }
@@ -229,9 +222,7 @@ fn end(
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
     }
-    if !talked.with_context(|| format!("to come back: bailey chat --resume {name}"))? {
-        return Err(gone(home, session));
-    }
+    talked.with_context(|| format!("to come back: bailey chat --resume {name}"))?;
     if leave == Leave::Clear {
         seat.leave(next.as_deref())?;
         return Ok(ExitCode::from(exit::NEXT));
