@@ -51,7 +51,7 @@ Usage: bailey-boot [OPTIONS]
 The same names without dashes, as `name = value` lines of HOME/boot.conf, are the defaults.
 When this program ends, the daemon ends, once the turns that run have ended.
 
-Exit codes: 0 the daemon was told to end, 1 it was given up, 2 wrong options or configuration.";
+Exit codes: 0 the daemon was told to end, 1 it was given up or another one runs, 2 wrong options or configuration.";
 
 fn main() -> ExitCode {
     run().unwrap_or_else(|why| {
@@ -93,13 +93,13 @@ fn keep(settings: &Settings) -> ExitCode {
         thread::sleep(LOOK * turn.min(1));
         ping::ping(&settings.home).is_ok_and(|(_, is_ending)| !is_ending)
     };
-    // One whose starter has just gone takes a moment to notice that.
-    if (0..10).all(is_there) {
-        say("error: a daemon of this home runs already; to end it: bailey stop");
-        return ExitCode::FAILURE;
-    }
     let mut ends: VecDeque<(Instant, String)> = VecDeque::new();
     loop {
+        // One whose starter has just gone takes a moment to notice that.
+        if (0..30).all(is_there) {
+            say("error: a daemon of this home runs already; to end it: bailey stop");
+            return ExitCode::FAILURE;
+        }
         let (why, is_wrong) = match once(settings) {
             Ok(None) => {
                 say("the daemon has ended, as it was told to");

@@ -128,6 +128,30 @@ fn beside_another_daemon_none_is_started() {
     drop(daemon);
 }
 
+/// Both found no daemon, and only one of theirs can be it: the other one is told so, and not that its own ended again and again.
+#[test]
+fn of_two_that_begin_at_once_one_leaves() {
+    let stage = Stage::new(&[]);
+    let [one, other] = [(); 2].map(|()| Boot::start(&stage, &[]));
+    let (mut left, stayed) = {
+        let deadline = Instant::now() + PATIENCE;
+        let (mut one, mut other) = (one, other);
+        loop {
+            if one.child.try_wait().unwrap().is_some() {
+                break (one, other);
+            }
+            (one, other) = (other, one);
+            assert!(Instant::now() < deadline, "both stay: {} and {}", one.heard, other.heard);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    left.wait_for("error: a daemon of this home runs already; to end it: bailey stop");
+    assert_eq!(left.ended(), 1);
+    assert!(!left.heard.contains("given up"), "{}", left.heard);
+    assert!(status(&stage).is_some());
+    drop(stayed);
+}
+
 #[test]
 fn what_no_restart_mends_is_said_at_once() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
