@@ -116,6 +116,10 @@ impl Daemon {
     /// Writes the file, where it would say something else. That it cannot be written stops nothing.
     pub(super) fn tell_health(self: &Rc<Self>, state: Phase) {
         let home = self.told.home(&self.home);
+        // Where somebody took that folder away, another daemon has come, whose file it is.
+        if home.daemon().exists() && !self.lock.is_in(&home.daemon()) {
+            return;
+        }
         let health = self.health(state, &home);
         let mut last = self.told.last.borrow_mut();
         if last.as_ref() == Some(&health) {

@@ -2,21 +2,31 @@
 //! which makes room again.
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
-use std::{fs, os::unix::fs::OpenOptionsExt as _, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::Path,
+};
 
 /// The file in a home whose room it is.
 pub(crate) const NAME: &str = "reserve";
+/// It is kept beside that.
+const JOURNAL: &str = "journal.db";
 /// How much room: a few pages of the journal, and what it needs beside them.
 const BYTES: u64 = 1 << 20;
+/// What a file's room is counted in, in bytes (stat(2)).
+const BLOCK: u64 = 512;
 /// It is kept where there is so much more.
 const ROOM_MIN: u64 = 16 << 20;
 
 /// Keeps it, where there is a journal, and room for it. Where it cannot be kept, there is none.
 pub(crate) fn keep(root: &Path) {
     let path = root.join(NAME);
-    if path.exists() || !root.join("journal.db").exists() || room(root).is_none_or(|room| room < ROOM_MIN) {
+    if is_kept(root) || !root.join(JOURNAL).exists() || room(root).is_none_or(|room| room < ROOM_MIN) {
         return;
     }
+    // One that holds no room, as a start that was killed leaves it, or a copy.
+    fs::remove_file(&path).ok();
     let Ok(file) = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) else {
         return;
     };
@@ -32,13 +42,26 @@ pub(crate) fn give_up(root: &Path) -> bool {
 
 /// What is short of room, for people; none where there is enough.
 pub(crate) fn lack(root: &Path) -> Option<String> {
-    let room = room(root).filter(|room| *room < ROOM_MIN)?;
-    let kept = if root.join(NAME).exists() { "" } else { ", and none is kept for an emergency stop" };
-    Some(if room < BYTES {
-        format!("the disk of this home is full: what cannot be recorded does not begin{kept}")
-    } else {
-        format!("the disk of this home has {} MiB left{kept}", room >> 20)
-    })
+    let room = room(root)?;
+    let is_kept = is_kept(root);
+    let kept = if is_kept { "" } else { ", and none is kept for an emergency stop" };
+    match room {
+        _ if room < BYTES => {
+            Some(format!("the disk of this home is full: what cannot be recorded does not begin{kept}"))
+        }
+        _ if room < ROOM_MIN => Some(format!("the disk of this home has {} MiB left{kept}", room >> 20)),
+        // Whoever opens the home keeps it.
+        _ if !is_kept && root.join(JOURNAL).exists() => Some(
+            "the file system of this home sets no room aside: an emergency stop has none on a full disk"
+                .into(),
+        ),
+        _ => None,
+    }
+}
+
+/// Whether it takes the disk's room, and not its name alone.
+fn is_kept(root: &Path) -> bool {
+    root.join(NAME).symlink_metadata().is_ok_and(|about| about.blocks() * BLOCK >= BYTES)
 }
 
 /// How much its owner can write there, in bytes. What counts nothing, such as a memory file system without a limit, has no end of it.

@@ -58,6 +58,30 @@ fn of_two_starts_at_once_no_daemon_is_left_after_a_stop() {
     }
 }
 
+/// Whoever takes the folder of a daemon away, as one who wants its socket gone, has it end; and what is told of the home is told by the next one.
+#[test]
+fn a_daemon_whose_folder_was_taken_away_says_nothing_over_the_next_one() {
+    let stage = Stage::new(&[]);
+    let mut first = stage.bailey(&["start", "--foreground"]).stderr(Stdio::null()).spawn().unwrap();
+    until("the daemon", || stage.ran(&["status"]).code == Some(0));
+    let told =
+        || -> Value { serde_json::from_slice(&fs::read(stage.home().join("health.json")).unwrap()).unwrap() };
+    until("the first one's file", || told()["state"] == "up");
+    fs::remove_dir_all(stage.home().join("daemon")).unwrap();
+    let second = Daemon::start(&stage);
+    let its = stage.ran(&["--json", "status"]).lines().remove(0);
+    let is_its = || {
+        let told = told();
+        told["pid"] == its["pid"] && told["state"] == "up"
+    };
+    until("the second one's file", is_its);
+    assert!(!first.wait().unwrap().success());
+    assert!(is_its(), "{}", told());
+    drop(second);
+    let ended = told();
+    assert_eq!(ended["state"], "stopped", "the control: who is in its place says so: {ended}");
+}
+
 /// A daemon whose home is not where it was does nothing in whatever came to that place, and ends; its sessions go on where the home is.
 #[test]
 fn a_home_that_moves_beneath_its_daemon_takes_it_along() {

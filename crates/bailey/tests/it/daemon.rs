@@ -1041,7 +1041,9 @@ fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
         let reserve = stage.home().join("reserve");
         assert_eq!(fs::metadata(&reserve).unwrap().len(), 1 << 20);
         if !is_reserved {
-            fs::remove_file(&reserve).unwrap();
+            // Of the same name and length, as a copy may be, and no room behind it.
+            fs::write(&reserve, "").unwrap();
+            fs::File::options().write(true).open(&reserve).unwrap().set_len(1 << 20).unwrap();
         }
         let filler = small.fill();
         let said = stage.ran(&["status"]).stderr;
