@@ -10,7 +10,7 @@ use super::{
 };
 use crate::home::Home;
 use anyhow::{Context as _, Result};
-use bailey_journal::{Clock as _, SystemClock};
+use bailey_journal::{Clock as _, FileLocks, InUse, SystemClock};
 use bailey_protocol::Digest;
 use rustix::fs::statvfs;
 use serde::Serialize;
@@ -116,8 +116,7 @@ impl Daemon {
     /// Writes the file, where it would say something else. That it cannot be written stops nothing.
     pub(super) fn tell_health(self: &Rc<Self>, state: Phase) {
         let home = self.told.home(&self.home);
-        // Where somebody took that folder away, another daemon has come, whose file it is.
-        if home.daemon().exists() && !self.lock.is_in(&home.daemon()) {
+        if self.is_followed(&home) {
             return;
         }
         let health = self.health(state, &home);
@@ -129,6 +128,12 @@ impl Daemon {
             Ok(()) => *last = Some(health),
             Err(error) => self.log.note("not_told", serde_json::json!({ "why": format!("{error:#}") })),
         }
+    }
+
+    /// Whether another daemon has come, where somebody took this one's folder away: the file is that one's.
+    fn is_followed(&self, home: &Home) -> bool {
+        let folder = home.daemon();
+        !self.lock.is_in(&folder) && matches!(InUse::of(&folder, &FileLocks::default()), Ok(Some(_)))
     }
 
     fn health(self: &Rc<Self>, state: Phase, home: &Home) -> Health {

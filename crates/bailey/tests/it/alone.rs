@@ -58,28 +58,32 @@ fn of_two_starts_at_once_no_daemon_is_left_after_a_stop() {
     }
 }
 
-/// Whoever takes the folder of a daemon away, as one who wants its socket gone, has it end; and what is told of the home is told by the next one.
+/// Whoever takes the folder of a daemon away, as one who wants its socket gone, has it end, which the file says, but where another daemon came,
+/// whose file it is then.
 #[test]
 fn a_daemon_whose_folder_was_taken_away_says_nothing_over_the_next_one() {
-    let stage = Stage::new(&[]);
-    let mut first = stage.bailey(&["start", "--foreground"]).stderr(Stdio::null()).spawn().unwrap();
-    until("the daemon", || stage.ran(&["status"]).code == Some(0));
-    let told =
-        || -> Value { serde_json::from_slice(&fs::read(stage.home().join("health.json")).unwrap()).unwrap() };
-    until("the first one's file", || told()["state"] == "up");
-    fs::remove_dir_all(stage.home().join("daemon")).unwrap();
-    let second = Daemon::start(&stage);
-    let its = stage.ran(&["--json", "status"]).lines().remove(0);
-    let is_its = || {
-        let told = told();
-        told["pid"] == its["pid"] && told["state"] == "up"
-    };
-    until("the second one's file", is_its);
-    assert!(!first.wait().unwrap().success());
-    assert!(is_its(), "{}", told());
-    drop(second);
-    let ended = told();
-    assert_eq!(ended["state"], "stopped", "the control: who is in its place says so: {ended}");
+    for is_followed in [true, false] {
+        let stage = Stage::new(&[]);
+        let mut first = stage.bailey(&["start", "--foreground"]).stderr(Stdio::null()).spawn().unwrap();
+        until("the daemon", || stage.ran(&["status"]).code == Some(0));
+        let told = || -> Value {
+            serde_json::from_slice(&fs::read(stage.home().join("health.json")).unwrap()).unwrap()
+        };
+        until("the first one's file", || told()["state"] == "up");
+        fs::remove_dir_all(stage.home().join("daemon")).unwrap();
+        // It may be made anew by one that does not come to be a daemon.
+        fs::create_dir(stage.home().join("daemon")).unwrap();
+        let second = is_followed.then(|| Daemon::start(&stage));
+        let its = stage.ran(&["--json", "status"]).lines().remove(0);
+        let is_its = || told()["pid"] == its["pid"] && told()["state"] == "up";
+        if is_followed {
+            until("the second one's file", is_its);
+        }
+        assert!(!first.wait().unwrap().success());
+        assert_eq!((is_its(), told()["state"] == "stopped"), (is_followed, !is_followed), "{}", told());
+        drop(second);
+        assert_eq!(told()["state"], "stopped");
+    }
 }
 
 /// A daemon whose home is not where it was does nothing in whatever came to that place, and ends; its sessions go on where the home is.
