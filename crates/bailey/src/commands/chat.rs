@@ -50,7 +50,9 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
     }
     let daemon = match seat.lost {
         // Of what was piped in, nobody knows what was read already.
-        Some(session) if !io::stdin().is_terminal() => return Err(remote::gone(home, session)),
+        Some(session) if !io::stdin().is_terminal() => {
+            return Err(remote::lost(home, session).await);
+        }
         Some(session) => Some(remote::back(home, session, printer).await?),
         None => remote::daemon(home, &chat)?,
     };

@@ -51,7 +51,7 @@ pub(in crate::commands) async fn run(
     let new = beside(&format!("{NEW}{}", std::process::id()));
     make_private(&new)?;
     let held = hold(&new);
-    let entries = match prepare(home, &from, &compared, &new).await {
+    let entries = match prepare(home, &from, &compared, &new, printer).await {
         Ok(prepared) => prepared,
         Err(error) => {
             fs::remove_dir_all(&new).ok();
@@ -171,7 +171,7 @@ async fn left_behind(home: &Home, before: &Path) -> Vec<(SessionId, &'static str
     found
 }
 
-/// Since when the home is stopped, if it is, which is signed: its key is a new one, that signed nothing yet.
+/// Since when the home is stopped, if it is; a stop that came meanwhile is signed as well.
 async fn stopped(home: &Home, printer: &Printer) -> Result<Option<Timestamp>> {
     let redactor = Redactor::new(&Vault::default());
     let (journal, _) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
@@ -219,7 +219,13 @@ fn compare(home: &Home, from: &Path, printer: &Printer) -> Result<Compared> {
 }
 
 /// Makes the home that will be, and looks that it holds: the newest entry that it brings back.
-async fn prepare(home: &Home, from: &Path, compared: &Compared, new: &Path) -> Result<u64> {
+async fn prepare(
+    home: &Home,
+    from: &Path,
+    compared: &Compared,
+    new: &Path,
+    printer: &Printer,
+) -> Result<u64> {
     compared.copy_to(new)?;
     // The keys of this machine go on, where the copy has none.
     if !new.join(ENV).exists() && home.env_file().exists() {
@@ -235,5 +241,9 @@ async fn prepare(home: &Home, from: &Path, compared: &Compared, new: &Path) -> R
     // Who looks later sees that something is missing, and since when.
     let is_stopped = bailey_journal::is_stopped(&home.journal());
     journal.note_restored(format!("from {}", from.display()), is_stopped).await?;
+    if is_stopped {
+        // Its key is a new one, that signed nothing yet.
+        estop::sign(&of_copy, &journal, printer).await;
+    }
     Ok(entries)
 }

@@ -87,8 +87,16 @@ async fn status(home: &Home) -> Option<(Client, Status)> {
     }
 }
 
-/// Why nobody comes back to a session.
-pub(super) fn gone(home: &Home, session: SessionId) -> anyhow::Error {
+/// Why nobody comes back to a session that a conversation was cut off from. A stop may be written a moment after what it ends has ended.
+pub(super) async fn lost(home: &Home, session: SessionId) -> anyhow::Error {
+    let begun = Instant::now();
+    while begun.elapsed() < ABSENT && !matches!(standing(home), Ok(Some(_))) {
+        tokio::time::sleep(LOOK).await;
+    }
+    gone(home, session)
+}
+
+fn gone(home: &Home, session: SessionId) -> anyhow::Error {
     if let Ok(Some(since)) = standing(home) {
         let error = format!(
             "everything was stopped ({since}), and this session with it; nothing begins until `bailey estop --release`, then `bailey chat --resume {}` goes on",
