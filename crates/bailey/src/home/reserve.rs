@@ -1,7 +1,7 @@
 //! Room that is kept for what must be written where there is none left: that everything is stopped, or that a session is removed,
 //! which makes room again.
 
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
 use std::{
     fs,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
@@ -14,6 +14,8 @@ pub(crate) const NAME: &str = "reserve";
 const JOURNAL: &str = "journal.db";
 /// How much room: a few pages of the journal, and what it needs beside them.
 const BYTES: u64 = 1 << 20;
+/// A link there is not followed, and a pipe is not waited for.
+const PLAIN: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 /// What a file's room is counted in, in bytes (stat(2)).
 const BLOCK: u64 = 512;
 /// It is kept where there is so much more.
@@ -25,11 +27,10 @@ pub(crate) fn keep(root: &Path) {
     if is_kept(root) || !root.join(JOURNAL).exists() || room(root).is_none_or(|room| room < ROOM_MIN) {
         return;
     }
-    // One that holds no room, as a start that was killed leaves it, or a copy.
-    fs::remove_file(&path).ok();
-    let Ok(file) = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) else {
-        return;
-    };
+    // Also one that holds no room yet, as a start that was killed leaves it, or a copy.
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(PLAIN);
+    let Ok(file) = options.open(&path) else { return };
     if fallocate(&file, FallocateFlags::empty(), 0, BYTES).is_err() {
         fs::remove_file(&path).ok();
     }
@@ -52,7 +53,7 @@ pub(crate) fn lack(root: &Path) -> Option<String> {
         _ if room < ROOM_MIN => Some(format!("the disk of this home has {} MiB left{kept}", room >> 20)),
         // Whoever opens the home keeps it.
         _ if !is_kept && root.join(JOURNAL).exists() => Some(
-            "the file system of this home sets no room aside: an emergency stop has none on a full disk"
+            "no room can be set aside in this home (by its file system, or for a quota), so that an emergency stop has none on a full disk"
                 .into(),
         ),
         _ => None,
