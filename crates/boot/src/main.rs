@@ -100,6 +100,9 @@ fn keep(settings: &Settings) -> ExitCode {
             say("error: a daemon of this home runs already; to end it: bailey stop");
             return ExitCode::FAILURE;
         }
+        if !ends.is_empty() {
+            say(&format!("it is begun again ({} of {RESTARTS_MAX} in five minutes)", ends.len()));
+        }
         let (why, is_wrong) = match once(settings) {
             Ok(None) => {
                 say("the daemon has ended, as it was told to");
@@ -118,10 +121,7 @@ fn keep(settings: &Settings) -> ExitCode {
             explain(settings, &ends);
             return ExitCode::FAILURE;
         }
-        say(&format!(
-            "the daemon ended: {why}\nit is begun again ({} of {RESTARTS_MAX} in five minutes)",
-            ends.len()
-        ));
+        say(&format!("the daemon ended: {why}"));
         thread::sleep(Duration::from_secs(1 << ends.len().min(3)));
     }
 }

@@ -147,7 +147,7 @@ fn of_two_that_begin_at_once_one_leaves() {
     };
     left.wait_for("error: a daemon of this home runs already; to end it: bailey stop");
     assert_eq!(left.ended(), 1);
-    assert!(!left.heard.contains("given up"), "{}", left.heard);
+    assert!(!left.heard.contains("begun again"), "{}", left.heard);
     assert!(status(&stage).is_some());
     drop(stayed);
 }
