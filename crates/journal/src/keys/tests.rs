@@ -1,4 +1,4 @@
-use super::{KeyFile, PATIENCE, SIZE};
+use super::{KeyFile, PATIENCE, SIZE, SLOT, State, parse};
 use std::{fs, os::unix::fs::PermissionsExt as _, sync::mpsc, thread, time::Duration};
 
 #[test]
@@ -49,4 +49,31 @@ fn a_short_one_that_another_process_keeps_locked_is_refused_and_named() {
     assert_eq!(fs::metadata(&path).unwrap().len(), 0, "it was written without the lock");
     other.unlock().unwrap();
     KeyFile::open(&path).expect("the control: let go of, it is opened");
+}
+
+/// Whatever its number, as where the line of another journal takes the place of one: what is there stays until that is on disk.
+#[test]
+fn a_state_is_written_into_the_slot_that_is_not_in_use() {
+    for epoch in [1000, 1001] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("journal.key");
+        let keys = KeyFile::open(&path).unwrap();
+        let held = keys.try_lock().unwrap().unwrap();
+        let whole = || {
+            let bytes = fs::read(&path).unwrap();
+            let slot = |slot: usize| parse(bytes[slot * SLOT..][..SLOT].try_into().unwrap());
+            [0, 1].map(|number| slot(number).map(|state| state.epoch))
+        };
+        keys.write(&held, &State { epoch, ..State::begin().unwrap() }).unwrap();
+        assert_eq!(whole(), [Some(epoch), None]);
+        let old = fs::read(&path).unwrap();
+        keys.write(&held, &State { epoch: 1, ..State::begin().unwrap() }).unwrap();
+        assert_eq!(whole(), [None, Some(1)], "behind {epoch}");
+        // A crash before the old one is erased: that one counts, and the next is written over the other.
+        let both = [&old[..SLOT], &fs::read(&path).unwrap()[SLOT..]].concat();
+        fs::write(&path, both).unwrap();
+        assert_eq!(keys.newest().unwrap().unwrap().epoch, epoch);
+        keys.write(&held, &State { epoch: 2, ..State::begin().unwrap() }).unwrap();
+        assert_eq!(whole(), [None, Some(2)], "behind {epoch}");
+    }
 }
