@@ -84,6 +84,9 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
     mint.release().await?;
     tell(home, None, printer);
     printer.line("released; `bailey sessions resume` goes on with what was cut off");
+    printer.note(
+        "what a channel asked for goes on by itself, and what ran beneath the daemon at its next start",
+    );
     Ok(ExitCode::SUCCESS)
 }
 

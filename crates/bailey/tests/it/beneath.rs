@@ -7,7 +7,14 @@ use crate::{
 };
 use bailey_testkit::{Gate, Message, Reply};
 use serde_json::{Value, json};
-use std::{fs, io::Write as _, os::unix::net::UnixStream, process::Stdio, thread, time::Instant};
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::net::UnixStream,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
 
 const RUN: [&str; 4] = ["run", "--model", "test/model", "do it"];
 
@@ -36,6 +43,31 @@ fn opened(stage: &Stage) -> usize {
         .unwrap_or_default()
         .matches("\"what\":\"opened\"")
         .count()
+}
+
+/// It was told, and there is nothing to go on with.
+#[test]
+fn a_task_that_failed_is_begun_again_by_nobody() {
+    let stage = Stage::new(&[]);
+    let refused = Reply::error(401, "authentication_error", "no such key");
+    let _model = stage.model(vec![refused]);
+    let daemon = Daemon::with(&stage, "BAILEY_CONTROL_IDLE", "700");
+    let ran = stage.ran(&RUN);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let log = || fs::read_to_string(stage.home().join("daemon/log")).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while !log().contains("\"what\":\"closed\"") {
+        assert!(Instant::now() < deadline, "its process did not end: {}", log());
+        thread::sleep(Duration::from_millis(20));
+    }
+    // A record is what the next daemon begins again by.
+    let records = || {
+        let names = fs::read_dir(stage.home().join("daemon")).unwrap().map(|it| it.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(".json")).count()
+    };
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!((opened(&stage), records()), (1, 0), "{}", log());
+    drop(daemon);
 }
 
 /// What it said, without what no two runs have in common.

@@ -18,7 +18,7 @@ use crate::{
     print::Printer,
 };
 use anyhow::Result;
-use bailey_kernel::Kernel;
+use bailey_kernel::{Kernel, Refused};
 use bailey_protocol::{ApprovalId, Event, Happening, Inbound, Op, SessionId};
 use bailey_runtime::{HostError, Opening};
 use clients::{Came, Clients};
@@ -85,7 +85,11 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
                 return Err(error);
             }
         }
-        host.serve(&mut inbox).await.map(drop)
+        match host.serve(&mut inbox).await {
+            Err(error @ (HostError::Journal(_) | HostError::Refused(Refused::Journal(_)))) => Err(error),
+            // What the last turn failed at was told, and that one has ended: nobody is to begin it again.
+            Ok(_) | Err(_) => Ok(()),
+        }
     };
     let keep_keys = |named: &Named| door.iter().for_each(|door| door.keep_keys(&named.salt, &named.names));
     let served = desk.serve(work, events, BufReader::new(life), (&kernel, id), keep_keys).await;
