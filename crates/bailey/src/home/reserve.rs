@@ -46,18 +46,17 @@ pub(crate) fn lack(root: &Path) -> Option<String> {
     let room = room(root)?;
     let is_kept = is_kept(root);
     let kept = if is_kept { "" } else { ", and none is kept for an emergency stop" };
-    match room {
-        _ if room < BYTES => {
-            Some(format!("the disk of this home is full: what cannot be recorded does not begin{kept}"))
-        }
-        _ if room < ROOM_MIN => Some(format!("the disk of this home has {} MiB left{kept}", room >> 20)),
-        // Whoever opens the home keeps it.
-        _ if !is_kept && root.join(JOURNAL).exists() => Some(
-            "no room can be set aside in this home (by its file system, or for a quota), so that an emergency stop has none on a full disk"
-                .into(),
-        ),
-        _ => None,
+    if room < BYTES {
+        return Some(format!("the disk of this home is full: what cannot be recorded does not begin{kept}"));
     }
+    if room < ROOM_MIN {
+        return Some(format!("the disk of this home has {} MiB left{kept}", room >> 20));
+    }
+    // Whoever opened the home has just tried to.
+    let is_impossible = !is_kept && root.join(JOURNAL).exists();
+    is_impossible.then(|| {
+        "no room can be set aside in this home (by its file system, or for a quota), so that an emergency stop has none on a full disk".into()
+    })
 }
 
 /// Whether it takes the disk's room, and not its name alone.
