@@ -23,7 +23,7 @@ pub fn tokens(text: &str) -> u64 {
     let mut before = Class::Space;
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let class = Class::of(first);
+        let class = rest.bytes().next().map_or(Class::Other, Class::of);
         let length = run(rest, first, class);
         let (piece, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
         quarters += cost(piece, first, class, before);
@@ -59,17 +59,33 @@ enum Class {
     Other,
 }
 
+/// By the first byte of a character, since each request is walked over from its beginning.
+#[expect(clippy::indexing_slicing, reason = "evaluated as it is compiled")]
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < classes.len() {
+        classes[byte] = Class::of_first(byte as u8);
+        byte += 1;
+    }
+    classes
+};
+
 impl Class {
-    fn of(c: char) -> Self {
-        match c {
-            'a'..='z' => Self::Lower,
-            'A'..='Z' => Self::Upper,
-            '0'..='9' => Self::Digit,
-            ' ' | '\t' => Self::Space,
-            '\n' | '\r' => Self::Line,
-            c if c.is_ascii() => Self::Mark,
+    const fn of_first(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' => Self::Lower,
+            b'A'..=b'Z' => Self::Upper,
+            b'0'..=b'9' => Self::Digit,
+            b' ' | b'\t' => Self::Space,
+            b'\n' | b'\r' => Self::Line,
+            0..=0x7F => Self::Mark,
             _ => Self::Other,
         }
+    }
+
+    fn of(byte: u8) -> Self {
+        CLASSES.get(usize::from(byte)).copied().unwrap_or(Self::Other)
     }
 }
 
@@ -81,13 +97,13 @@ fn run(text: &str, first: char, class: Class) -> usize {
     }
     // What is left is ASCII, and of another class than any byte of what is not.
     let rest = text.as_bytes().get(1..).unwrap_or_default();
-    let of = |byte: u8| Class::of(char::from(byte));
     let like = match class {
-        Class::Upper if rest.first().map(|second| of(*second)) != Some(Class::Upper) => Class::Lower,
+        Class::Upper if rest.first().map(|second| Class::of(*second)) != Some(Class::Upper) => Class::Lower,
         class => class,
     };
-    let belongs =
-        |byte: &&u8| if class == Class::Mark { char::from(**byte) == first } else { of(**byte) == like };
+    let belongs = |byte: &&u8| {
+        if class == Class::Mark { char::from(**byte) == first } else { Class::of(**byte) == like }
+    };
     1 + rest.iter().take_while(belongs).count()
 }
 
@@ -118,7 +134,8 @@ fn cost(piece: &str, first: char, class: Class, before: Class) -> Quarters {
 /// A word of few vowels is no word, and falls to pieces; so does what stands in the middle of letters and digits.
 fn word(word: &str, joined: bool) -> Quarters {
     let length = word.len() as u64;
-    let vowels = word.bytes().filter(|byte| b"aeiouyAEIOUY".contains(byte)).count() as u64;
+    // All of it letters, which differ by one bit from the same ones in upper case.
+    let vowels = word.bytes().filter(|byte| b"aeiouy".contains(&(byte | 0x20))).count() as u64;
     let whole = match length {
         0..=3 => 4,
         _ if vowels * 4 < length => length * 5 / 2,
