@@ -136,16 +136,14 @@ pub(crate) fn place(root: BorrowedFd<'_>, path: &Path, kind: Kind) -> io::Result
         Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => {}
         done => return done,
     }
-    let mut at = beneath(root, Path::new("."))?;
-    let mut parts = relative.components().peekable();
-    while let Some(part) = parts.next() {
-        let Component::Normal(name) = part else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a plain absolute path"));
-        };
-        let is_last = parts.peek().is_none();
-        at = step(at.as_fd(), name, if is_last { kind } else { Kind::Directory })?;
-    }
-    Ok(at)
+    let (Some(parent), Some(Component::Normal(name))) =
+        (relative.parent(), relative.components().next_back())
+    else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a plain absolute path"));
+    };
+    // What leads there is there more often than not: mounts stand side by side.
+    let at = place(root, parent, Kind::Directory)?;
+    step(at.as_fd(), name, kind)
 }
 
 fn step(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> io::Result<OwnedFd> {
