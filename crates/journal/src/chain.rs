@@ -11,6 +11,7 @@ use crate::{
     project,
     retain::{Archive, Archives},
     sign::{Signatures, Vouched},
+    stop,
     tree::{self, Forest},
 };
 use bailey_protocol::{Digest, SessionId, Timestamp, number::Seq};
@@ -31,12 +32,26 @@ pub(crate) fn head(tx: &Tx<'_>) -> Result<(u64, Digest), StoreError> {
     Ok(row.map_or((0, Digest([0; 32])), |(seq, hash)| (seq, Digest(hash))))
 }
 
-/// The newest entry's position and hash, of the journal at `path`, which is there: for whoever only looks, and needs no key for it.
+/// How a journal stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Newest {
+    /// The newest entry's position.
+    pub entry: u64,
+    /// Its hash.
+    pub hash: Digest,
+    /// Since when everything is stopped, where it is.
+    pub stopped: Option<Timestamp>,
+}
+
+/// How the journal at `path`, which is there, stands: for whoever only looks, and needs no key for it.
 ///
 /// # Errors
 /// When it cannot be read, or is newer than this program.
-pub fn newest(path: &std::path::Path) -> Result<(u64, Digest), StoreError> {
-    bailey_store::Database::open(path, crate::schema::MIGRATIONS)?.glance(head)
+pub fn newest(path: &std::path::Path) -> Result<Newest, StoreError> {
+    bailey_store::Database::open(path, crate::schema::MIGRATIONS)?.glance(|tx| {
+        let (entry, hash) = head(tx)?;
+        Ok(Newest { entry, hash, stopped: stop::since(tx)? })
+    })
 }
 
 /// The position of the chain's newest link.

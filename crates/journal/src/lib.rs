@@ -62,7 +62,7 @@ pub use begin::Circumstances;
 #[cfg(feature = "controls")]
 pub use breach::Breach;
 pub use budget::{Bound, Budgets, Exceeded, Gauge, Span};
-pub use chain::{Broken, Verified, newest as head};
+pub use chain::{Broken, Newest, Verified, newest};
 #[cfg(feature = "controls")]
 pub use clock::double;
 pub use clock::{Clock, SystemClock};

@@ -61,6 +61,11 @@ pub(crate) fn stop(
     project::stopped(tx, now)
 }
 
+/// Since when everything is stopped, where it is. What cannot be read as a time is a stop all the same.
+pub(crate) fn since(db: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
+    Ok(state(db, project::STOPPED)?.map(|since| since.parse().unwrap_or_default()))
+}
+
 impl JournalFile {
     /// Writes that everything is stopped, unless it is, and closes the file: for whoever cannot wait as a task does.
     pub(crate) fn stop(self, redactor: Redactor, clock: &dyn Clock, why: String) -> Result<(), JournalError> {
@@ -88,9 +93,8 @@ impl JournalFile {
                 params![session.to_string()],
                 |row| row.get(0),
             )?;
-            Ok((state(db, project::STOPPED)?, sessions))
+            Ok((since(db)?, sessions))
         })?;
-        let since = since.map(|since| since.parse().unwrap_or_default());
         Ok((since, u64::try_from(sessions).unwrap_or_default()))
     }
 }
@@ -101,8 +105,6 @@ impl Journal {
     /// # Errors
     /// When the journal cannot be read.
     pub async fn stopped(&self) -> Result<Option<Timestamp>, JournalError> {
-        let since = self.store().glance(|db| state(db, project::STOPPED)).await?;
-        // What cannot be read as a time is a stop all the same.
-        Ok(since.map(|since| since.parse().unwrap_or_default()))
+        Ok(self.store().glance(since).await?)
     }
 }

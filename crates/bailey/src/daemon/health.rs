@@ -56,6 +56,8 @@ struct Health {
     /// How it is with memory, where that is known.
     memory: Option<String>,
     last_backup: Option<String>,
+    /// Since when nothing begins, where an emergency stop holds.
+    stopped_since: Option<String>,
     journal: Option<Head>,
     /// In steps of 64 MiB.
     disk_free_bytes: Option<u64>,
@@ -144,7 +146,7 @@ impl Daemon {
         let free = free.map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >> ROOM_STEP << ROOM_STEP);
         // It is the daemon's to look at, and not to begin.
         let journal = Some(home.journal()).filter(|path| path.exists());
-        let head = journal.and_then(|path| bailey_journal::head(&path).ok());
+        let newest = journal.and_then(|path| bailey_journal::newest(&path).ok());
         Health {
             state,
             version: env!("CARGO_PKG_VERSION"),
@@ -161,7 +163,8 @@ impl Daemon {
             telemetry: status.telemetry,
             memory: status.memory.map(|memory| memory.state),
             last_backup: copied.map(|time| time.to_string()),
-            journal: head.map(|(entry, hash)| Head { entry, hash }),
+            stopped_since: newest.and_then(|newest| newest.stopped).map(|since| since.to_string()),
+            journal: newest.map(|newest| Head { entry: newest.entry, hash: newest.hash }),
             disk_free_bytes: free,
         }
     }

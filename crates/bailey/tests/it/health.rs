@@ -76,6 +76,7 @@ fn the_file_says_how_the_daemon_is_and_is_written_when_that_changes() {
     let working = wait_for(&stage, "a turn", |it| it["sessions"]["working"] == 1);
     assert!(working["journal"]["entry"].as_u64().unwrap() > 1, "{working:#}");
     assert_eq!(working["journal"]["hash"].as_str().unwrap().len(), 64);
+    assert_eq!(working["stopped_since"], Value::Null);
     // The turn is waited for, and that is told, too.
     end(pid(&daemon.status()), "-TERM");
     wait_for(&stage, "that it ends", |it| it["state"] == "draining" && it["sessions"]["working"] == 1);
@@ -84,6 +85,26 @@ fn the_file_says_how_the_daemon_is_and_is_written_when_that_changes() {
     assert_eq!(stopped["sessions"]["working"], 0);
     assert_eq!((&up["page"]["up"], &stopped["page"]["up"]), (&json!(true), &json!(false)));
     chat.kill().ok();
+    chat.wait().unwrap();
+}
+
+#[test]
+fn the_file_says_that_everything_is_stopped() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("done"))]);
+    default_model(&stage);
+    let _daemon = Daemon::start(&stage);
+    let mut chat = stage.bailey(&["chat", "--model", "test/model"]);
+    let mut chat = chat.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    chat.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
+    model.wait_for(1);
+    wait_for(&stage, "a turn", |it| it["sessions"]["working"] == 1 && it["stopped_since"].is_null());
+    assert_eq!(stage.ran(&["estop"]).code, Some(0));
+    // The session that it ended is what the daemon notices.
+    let stopped = wait_for(&stage, "the stop", |it| it["stopped_since"].is_string());
+    assert_eq!((&stopped["state"], &stopped["sessions"]["working"]), (&json!("up"), &json!(0)));
+    gate.open();
     chat.wait().unwrap();
 }
 
