@@ -6,6 +6,7 @@
 use super::{
     case::{Case, compare, table},
     lab::{Lab, finished, mib},
+    walls::{bubblewrap, has, plain},
 };
 use crate::line::{self, Line, held_kib};
 use anyhow::{Result, anyhow, ensure};
@@ -39,12 +40,20 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
     let up = Up::start(bailey, &used)?;
     up.idle()?;
     let known = line::open(&used, &lab.project(), None)?;
-    let cases = vec![
+    let project = lab.project();
+    let mut cases = Vec::new();
+    // What a sandbox costs by itself, where nothing is asked, decided or written down.
+    if has("bwrap") {
+        cases.push(Case::new("bubblewrap, one command alone", || plain(&mut bubblewrap(&project))));
+    } else {
+        println!("SKIPPED bubblewrap (not installed): apt-get install bubblewrap");
+    }
+    cases.extend([
         Case::new("bailey run, without the daemon", || finished(lab.run(&used).arg("--alone"))),
         Case::new("bailey run, as its client", || finished(&mut lab.run(&used))),
         Case::new("a turn in a new session", || turn(&used, &line::open(&used, &lab.project(), None)?)),
         Case::new("a turn in a session that is there", || turn(&used, &known)),
-    ];
+    ]);
     compare("turns beneath a daemon, one after the other", TURNS, 1, cases)?;
     drop(up);
     rush(bailey, &home(&lab, 2)?, &lab.project())?;
@@ -187,22 +196,32 @@ fn turn(home: &Path, session: &str) -> Result<()> {
     }
 }
 
-/// One new session after the other, from several front ends.
+/// One new session after the other, from several front ends; and one sandbox after the other, with nothing around it.
 fn rush(bailey: &Path, home: &Path, project: &Path) -> Result<()> {
+    println!("one after the other from {FRONTS} front ends, for {} s", RUSH.as_secs());
+    if has("bwrap") {
+        let alone = a_second(|| plain(&mut bubblewrap(project)))?;
+        println!("  bubblewrap, one command alone: {alone:.1} a second");
+    }
     let _up = Up::start(bailey, home)?;
+    let turns = a_second(|| turn(home, &line::open(home, project, None)?))?;
+    println!("  new sessions with one turn each: {turns:.1} a second\n");
+    Ok(())
+}
+
+/// How often something is done in a second, where several do it one after the other.
+fn a_second(work: impl Fn() -> Result<()> + Sync) -> Result<f64> {
     let begun = Instant::now();
     let of_front = |_| {
-        let mut turns = 0;
+        let mut done = 0;
         while begun.elapsed() < RUSH {
-            turn(home, &line::open(home, project, None)?)?;
-            turns += 1;
+            work()?;
+            done += 1;
         }
-        Ok(turns)
+        Ok(done)
     };
-    let turns: usize = at_once(0..FRONTS, of_front)?.into_iter().sum();
-    println!("new sessions with one turn each, from {FRONTS} front ends");
-    println!("  {:.1} a second\n", turns as f64 / begun.elapsed().as_secs_f64());
-    Ok(())
+    let done: usize = at_once(0..FRONTS, of_front)?.into_iter().sum();
+    Ok(done as f64 / begun.elapsed().as_secs_f64())
 }
 
 /// Many sessions that are there together.

@@ -227,18 +227,18 @@ fn proportional(pid: u32) -> Result<u64> {
     Ok(line.split_whitespace().next().unwrap_or_default().parse()?)
 }
 
-fn plain(command: &mut Command) -> Result<()> {
+pub(super) fn plain(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("cannot run it")?;
     ensure!(status.success(), "{command:?} ended with {status}");
     Ok(())
 }
 
-fn has(program: &str) -> bool {
+pub(super) fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 /// What Bailey's walls show: programs, a few files of /etc, the project writable, its own /proc, /dev and /tmp.
-fn bubblewrap(project: &Path) -> Command {
+pub(super) fn bubblewrap(project: &Path) -> Command {
     let mut command = Command::new("bwrap");
     command.args(["--unshare-all", "--new-session", "--die-with-parent", "--ro-bind", "/usr", "/usr"]);
     for name in ["bin", "sbin", "lib", "lib64"] {
