@@ -2,7 +2,7 @@
 
 use crate::{Door, Output};
 use bailey_journal::Permit;
-use bailey_protocol::{Action, Digest, Enforced, Isolation, SessionId, Status};
+use bailey_protocol::{Action, Digest, Enforced, Isolation, SessionId, Status, WsPath};
 use bytes::Bytes;
 use std::{future::Future, pin::Pin};
 use tokio::sync::mpsc;
@@ -100,6 +100,12 @@ pub trait Executor: Send + Sync + 'static {
         session: SessionId,
         action: Action,
     ) -> BoxFuture<'a, Result<Action, ResolveError>>;
+
+    /// Whether it is plain from outside of the walls that the session's workspace has nothing at this absolute path. Where that takes a
+    /// look inside, the answer is no. Like `resolve` it brings nothing into a context, and is no effect.
+    fn lacks<'a>(&'a self, _session: SessionId, _path: &'a WsPath) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
+    }
 
     /// The digest of the files that an action names besides those it is about, as a command names its program and its script:
     /// what a human's yes is about, too. None where the action says it all.

@@ -116,6 +116,12 @@ impl Kernel {
     /// The text of a file, through the gate.
     async fn look(&self, scope: &Scope, context: &Context, path: &WsPath) -> Result<Option<String>, Refused> {
         let action = Action::Read { path: path.clone() };
+        // Most directories have none, and to say so takes no sandbox.
+        if let Some(executor) = self.executor(&action)
+            && executor.lacks(scope.session(), path).await
+        {
+            return Ok(None);
+        }
         match self.preview(scope, action.clone()).await {
             Ok(preview) if preview.verdict == Verdict::Allowed => {}
             // One that is refused, or leads nowhere, as a link to itself does, is no guide: whoever can write one could else end each turn.

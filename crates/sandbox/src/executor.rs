@@ -27,6 +27,7 @@ use std::{
     collections::BTreeMap,
     net::TcpListener,
     os::fd::OwnedFd,
+    path::Path,
     sync::{Arc, Mutex},
     time::{Instant, SystemTime},
 };
@@ -336,6 +337,10 @@ impl Executor for Walls {
                 _ => Err(failed(WorkError::NoAnswer)),
             }
         })
+    }
+
+    fn lacks<'a>(&'a self, session: SessionId, path: &'a WsPath) -> BoxFuture<'a, bool> {
+        Box::pin(self.is_absent(session, Path::new(&path.0)))
     }
 
     fn named<'a>(

@@ -172,6 +172,14 @@ impl Recording {
         end.is_some_and(|end| next.is_none_or(|next| next.seq > *end))
     }
 
+    /// Whether an effect that no call asked for is recorded before the next call of a model.
+    fn is_next(&self, action: &Action) -> bool {
+        let state = self.lock();
+        let unplayed = state.effects.iter().enumerate().filter(|(place, _)| !state.played.contains(place));
+        let mut next = unplayed.map(|(_, done)| done).take_while(|done| model(&done.action).is_none());
+        next.any(|done| done.call.is_none() && done.action == *action)
+    }
+
     /// What is recorded of an effect of the workspace.
     fn effect(&self, effect: &Effect) -> Result<Done, String> {
         let mut state = self.lock();
@@ -376,6 +384,10 @@ impl Executor for Player {
             }
             Ok(action)
         })
+    }
+
+    fn lacks<'a>(&'a self, _: SessionId, path: &'a WsPath) -> BoxFuture<'a, bool> {
+        Box::pin(async move { !self.recording.is_next(&Action::Read { path: path.clone() }) })
     }
 
     fn named<'a>(

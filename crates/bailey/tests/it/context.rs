@@ -146,6 +146,27 @@ fn a_guide_that_changes_during_a_session_is_told() {
     assert!(body.contains("Use spaces.") && !body.contains("Use tabs."), "{body}");
 }
 
+/// A look for one takes no sandbox, and is no effect, where the project alone says that there is none.
+#[test]
+fn a_guide_that_is_not_there_is_no_effect_and_one_that_the_agent_made_is_read() {
+    let stage = Stage::new(&[("web/app.js", "x")]);
+    let make = "mkdir api && echo 'No tabs.' > api/AGENTS.md && echo y > api/y.js";
+    let script = vec![
+        Reply::calls([("c1", "fs_read", json!({ "path": "web/app.js" }))]),
+        Reply::calls([("c2", "command_run", json!({ "command": make }))]),
+        Reply::calls([("c3", "fs_read", json!({ "path": "api/y.js" }))]),
+        Reply::text("All done."),
+    ];
+    let (ran, server) = stage.task(script, &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(server.requests()[3].body.contains("No tabs."));
+    let trail = stage.trail();
+    let targets =
+        trail.iter().filter(|entry| entry["type"] == "intent").filter_map(|it| it["target"].as_str());
+    let looked: Vec<&str> = targets.filter(|target| target.ends_with("AGENTS.md")).collect();
+    assert_eq!(looked, [stage.project().join("api/AGENTS.md").display().to_string()]);
+}
+
 /// Whoever can write a link, a repository of a stranger's or the agent, could else end each turn.
 #[test]
 fn a_guide_that_leads_nowhere_ends_no_turn() {

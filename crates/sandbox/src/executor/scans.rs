@@ -9,6 +9,8 @@ use crate::{
 use bailey_protocol::{Isolation, Outside, SessionId, Touched, WsPath};
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Component, Path},
     sync::PoisonError,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -134,6 +136,27 @@ impl Walls {
         self.known(|known| known.get(&session).is_some_and(Known::is_bare))
     }
 
+    /// Whether nothing is at a path of the workspace, as the project alone says where the layer holds nothing. No link is followed for
+    /// it, and nothing is opened.
+    pub(super) async fn is_absent(&self, session: SessionId, path: &Path) -> bool {
+        let Ok(yard) = self.native.yard(session) else { return false };
+        let Ok(below) = path.strip_prefix(&yard.project) else { return false };
+        if !self.is_empty(session) || !self.native.is_bare(session).await {
+            return false;
+        }
+        let mut at = yard.project.clone();
+        for part in below.components() {
+            let Component::Normal(name) = part else { return false };
+            at.push(name);
+            match fs::symlink_metadata(&at) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
+                Ok(about) if about.is_dir() => {}
+                Ok(_) | Err(_) => return false,
+            }
+        }
+        false
+    }
+
     pub(super) fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {
         with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -142,5 +165,5 @@ impl Walls {
 /// When the session began. What nobody saw come into its layer may be as old as that: what the project changed since is
 /// no base to rely on, what it did not change is.
 fn begun(yard: &Yard) -> SystemTime {
-    std::fs::metadata(&yard.folder).and_then(|folder| folder.created()).unwrap_or(UNIX_EPOCH)
+    fs::metadata(&yard.folder).and_then(|folder| folder.created()).unwrap_or(UNIX_EPOCH)
 }

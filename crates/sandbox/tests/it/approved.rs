@@ -1,8 +1,8 @@
-//! Commands that a human said yes to.
+//! The walls as an executor: commands that a human said yes to, and what is plain without a look inside.
 
 use crate::house::{House, everyone};
 use bailey_kernel::{Acted, BoxFuture, Executor, Io, Output, Permit, ResolveError, Route};
-use bailey_protocol::{Action, Answer, Digest, Isolation, Report, SessionId, Status};
+use bailey_protocol::{Action, Answer, Digest, Isolation, Report, SessionId, Status, WsPath};
 use bailey_sandbox::Walls;
 use bailey_testkit::{Bench, Setup};
 use std::sync::{Arc, Mutex};
@@ -88,6 +88,38 @@ async fn what_an_approved_command_names_is_looked_at_once_more_inside() {
             // The control: where nobody said what it must be, what stands there by now runs.
             let ran = house.sh("sh ./deploy.sh").await.ok();
             assert_eq!(ran, if runs { "as approved" } else { "TRICKED" });
+        }
+    }
+}
+
+/// Nothing is called absent that a command would find, wherever that lies: the layer, a link's other end, beside the project.
+#[tokio::test]
+async fn what_the_project_lacks_is_plain_while_the_layer_holds_nothing() {
+    for who in everyone() {
+        let bench = Bench::new(Setup { bare: true, ..Setup::default() }).await;
+        let house = House::new(who);
+        let walls = Walls::new(house.native.clone(), bench.journal.seal(), "/nowhere".into(), PATH.into());
+        house.write("there/file", "");
+        std::os::unix::fs::symlink("nowhere", house.project.join("dangling")).unwrap();
+        std::os::unix::fs::symlink("/tmp", house.project.join("linked")).unwrap();
+        let lacks = async |name: &str| {
+            let path = WsPath(format!("{}/{name}", house.project.display()));
+            walls.lacks(house.session, &path).await
+        };
+        // Nobody said that the session is new, so what its layer holds is not known.
+        assert!(!lacks("absent").await);
+        walls.begin(house.session);
+        house.native.prepare(house.session).unwrap();
+        for name in ["absent", "there/absent", "absent/below"] {
+            assert!(lacks(name).await, "{who:?}: {name}");
+        }
+        for name in ["there", "there/file", "there/file/below", "dangling", "linked/absent", "../absent", ""]
+        {
+            assert!(!lacks(name).await, "{who:?}: {name}");
+        }
+        house.sh("mkdir made && echo x > made/file").await.ok();
+        for name in ["made/file", "made", "absent"] {
+            assert!(!lacks(name).await, "{who:?}: {name}");
         }
     }
 }
