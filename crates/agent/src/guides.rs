@@ -11,7 +11,7 @@ use std::{
 
 /// The file's name (<https://agents.md>).
 const NAME: &str = "AGENTS.md";
-/// The most guides that one session looks for: each is an effect.
+/// The most guides that one session looks for: each may be an effect.
 const LOOKS_MAX: usize = 64;
 
 /// The agent's own file, as far as this process knows it. Clones are one.

@@ -126,8 +126,14 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                     host.pin(&text).await?;
                     continue;
                 }
-                (Step::Say(inbound), Some(host)) => host.say(inbound, &mut ops).await,
-                (Step::GoOn, Some(host)) => host.go_on(&mut ops).await,
+                (Step::Say(inbound, turn), Some(host)) => {
+                    self.recording.begin(turn);
+                    host.say(inbound, &mut ops).await
+                }
+                (Step::GoOn(turn), Some(host)) => {
+                    self.recording.begin(turn);
+                    host.go_on(&mut ops).await
+                }
                 (_, None) => bail!("the session was never opened"),
             };
             match done {

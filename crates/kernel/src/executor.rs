@@ -101,8 +101,8 @@ pub trait Executor: Send + Sync + 'static {
         action: Action,
     ) -> BoxFuture<'a, Result<Action, ResolveError>>;
 
-    /// Whether it is plain from outside of the walls that the session's workspace has nothing at this absolute path. Where that takes a
-    /// look inside, the answer is no. Like `resolve` it brings nothing into a context, and is no effect.
+    /// Whether it is plain from the project's names alone that the session's workspace has nothing at this absolute path. Where that
+    /// takes a look inside the walls, the answer is no. Like `resolve` it brings nothing into a context, and is no effect.
     fn lacks<'a>(&'a self, _session: SessionId, _path: &'a WsPath) -> BoxFuture<'a, bool> {
         Box::pin(async { false })
     }

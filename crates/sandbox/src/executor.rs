@@ -27,7 +27,6 @@ use std::{
     collections::BTreeMap,
     net::TcpListener,
     os::fd::OwnedFd,
-    path::Path,
     sync::{Arc, Mutex},
     time::{Instant, SystemTime},
 };
@@ -340,7 +339,7 @@ impl Executor for Walls {
     }
 
     fn lacks<'a>(&'a self, session: SessionId, path: &'a WsPath) -> BoxFuture<'a, bool> {
-        Box::pin(self.is_absent(session, Path::new(&path.0)))
+        Box::pin(self.is_absent(session, path))
     }
 
     fn named<'a>(

@@ -132,6 +132,11 @@ impl Native {
         self.ask(&Order::Look { session }, &[]).await.is_ok_and(|layer: Layer| layer == Layer::Bare)
     }
 
+    /// Whether a session's layer holds nothing, and the project has nothing at a path below it; false where that cannot be said.
+    pub(crate) async fn lacks(&self, session: SessionId, below: String) -> bool {
+        self.ask(&Order::Lacks { session, below }, &[]).await.unwrap_or_default()
+    }
+
     /// Has the agent's own file changed, where it holds `old`; where `old` and `new` are the same, it is only looked at.
     ///
     /// # Errors

@@ -136,9 +136,8 @@ pub(crate) fn place(root: BorrowedFd<'_>, path: &Path, kind: Kind) -> io::Result
         Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => {}
         done => return done,
     }
-    let (Some(parent), Some(Component::Normal(name))) =
-        (relative.parent(), relative.components().next_back())
-    else {
+    let is_plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
+    let (true, Some(parent), Some(name)) = (is_plain, relative.parent(), relative.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a plain absolute path"));
     };
     // What leads there is there more often than not: mounts stand side by side.
@@ -166,6 +165,19 @@ fn step(at: BorrowedFd<'_>, name: &OsStr, kind: Kind) -> io::Result<OwnedFd> {
 /// Of openat2(2).
 pub(crate) fn beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
     Ok(open_beneath(root, path, OFlags::PATH | OFlags::CLOEXEC)?)
+}
+
+/// Whether nothing stands at a relative path beneath `root`. What lies behind a link or in another mount may be there.
+pub(crate) fn is_absent(root: BorrowedFd<'_>, path: &Path) -> bool {
+    let resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS
+        | ResolveFlags::NO_XDEV;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // The kernel finds nothing at an empty path, either.
+    !path.as_os_str().is_empty()
+        && rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)
+            .is_err_and(|error| error == Errno::NOENT)
 }
 
 /// The same, opened with these flags. A path may be longer than the kernel takes one (PATH_MAX): who goes down step by step makes such.
@@ -234,7 +246,24 @@ pub(crate) enum Content<'a> {
 ///
 /// # Errors
 /// Of openat(2).
-pub(crate) fn directory(path: &str) -> io::Result<OwnedFd> {
+pub(crate) fn directory(path: impl AsRef<Path>) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
+    Ok(rustix::fs::openat(CWD, path.as_ref(), flags, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{directory, is_absent};
+    use std::{os::fd::AsFd as _, path::Path};
+
+    #[test]
+    fn what_another_mount_may_hold_is_not_absent() {
+        let root = directory("/").unwrap();
+        let absent = |path| is_absent(root.as_fd(), Path::new(path));
+        assert!(absent("nothing-is-called-so") && absent("nothing-is-called-so/below"));
+        // /proc is a mount, in which there is nothing of that name.
+        for path in ["proc/nothing-is-called-so", "proc", "proc/self/nothing", "..", ".", ""] {
+            assert!(!absent(path), "{path}");
+        }
+    }
 }

@@ -233,7 +233,7 @@ pub(super) fn plain(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn has(program: &str) -> bool {
+fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 

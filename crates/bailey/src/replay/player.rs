@@ -1,6 +1,6 @@
 //! Stands in for the world: brings what the journal recorded, and does nothing. What was never recorded is a divergence.
 
-use super::tape::{Asked, Done, Step, Tape};
+use super::tape::{Asked, Done, Step, Tape, Turn};
 use crate::agent_file;
 use bailey_agent::Own;
 use bailey_journal::{Clock, Fact};
@@ -39,6 +39,8 @@ pub(super) struct Recording {
 struct State {
     effects: Vec<Done>,
     played: BTreeSet<usize>,
+    /// The turn that is at work.
+    turn: Turn,
     questions: Vec<Asked>,
     /// Names of questions: those of this run, and those of the recording.
     names: Vec<(ApprovalId, ApprovalId)>,
@@ -99,6 +101,7 @@ impl Recording {
         let state = State {
             effects: tape.effects.clone(),
             played: BTreeSet::new(),
+            turn: 0..u64::MAX,
             questions: tape.questions.clone(),
             names: Vec::new(),
             said: None,
@@ -112,6 +115,11 @@ impl Recording {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&self, turn: Turn) {
+        self.lock().turn = turn;
     }
 
     /// The first request that was not recorded.
@@ -166,17 +174,19 @@ impl Recording {
             .iter()
             .next_back()
             .and_then(|place| state.effects.get(*place))
-            .map_or(0, |it| it.seq);
+            .map_or(0, |it| it.seq)
+            .max(state.turn.start);
         let next = state.effects.iter().find(|it| it.seq > last && matches!(it.action, Action::Model { .. }));
         let end = state.unpaid.iter().find(|end| **end > last);
         end.is_some_and(|end| next.is_none_or(|next| next.seq > *end))
     }
 
-    /// Whether an effect that no call asked for is recorded before the next call of a model.
+    /// Whether an effect that no call asked for is recorded before the turn's next call of a model.
     fn is_next(&self, action: &Action) -> bool {
         let state = self.lock();
         let unplayed = state.effects.iter().enumerate().filter(|(place, _)| !state.played.contains(place));
-        let mut next = unplayed.map(|(_, done)| done).take_while(|done| model(&done.action).is_none());
+        let of_turn = unplayed.map(|(_, done)| done).filter(|done| state.turn.contains(&done.seq));
+        let mut next = of_turn.take_while(|done| model(&done.action).is_none());
         next.any(|done| done.call.is_none() && done.action == *action)
     }
 

@@ -51,14 +51,17 @@ pub(super) enum Step {
         shape: Shape,
     },
     /// A person said this, and a turn began.
-    Say(Inbound),
+    Say(Inbound, Turn),
     /// A turn went on that had ended before a person answered.
-    GoOn,
+    GoOn(Turn),
     /// A person answered this question.
     Answer(ApprovalId),
     /// A person pinned these words.
     Pin(String),
 }
+
+/// The entries of a turn: from the end of the one before it, or the opening of the session, to its own end.
+pub(super) type Turn = std::ops::Range<u64>;
 
 impl Step {
     /// The question that it answers.
@@ -197,11 +200,11 @@ impl Tape {
                 }
                 Fact::Accepted { .. } if !runs => {
                     (runs, is_new) = (true, false);
-                    steps.push(Step::Say(self.said(place)));
+                    steps.push(Step::Say(self.said(place), self.turn(place)));
                 }
                 Fact::Intent { kind: Kind::Model, .. } if is_new => {
                     is_new = false;
-                    steps.push(Step::GoOn);
+                    steps.push(Step::GoOn(self.turn(place)));
                 }
                 Fact::Answered { approval, .. } if !runs => steps.push(Step::Answer(*approval)),
                 Fact::Pinned { .. } if !runs => steps.push(Step::Pin(recorded.text())),
@@ -210,6 +213,17 @@ impl Tape {
             }
         }
         steps
+    }
+
+    /// The turn that is at work here.
+    fn turn(&self, place: usize) -> Turn {
+        let bounds = |fact: &Fact| {
+            matches!(fact, Fact::TurnEnded { .. } | Fact::SessionOpened { .. } | Fact::SessionResumed { .. })
+        };
+        let (before, after) = self.entries.split_at(place);
+        let seq = |it: &Recorded| it.entry.seq.0;
+        let from = before.iter().rev().find(|it| bounds(&it.entry.fact)).map_or(0, seq);
+        from..after.iter().find(|it| bounds(&it.entry.fact)).map_or(u64::MAX, seq)
     }
 
     /// What stood between the effects of the process that opened the session here and the host.

@@ -9,8 +9,7 @@ use crate::{
 use bailey_protocol::{Isolation, Outside, SessionId, Touched, WsPath};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Component, Path},
+    fs,
     sync::PoisonError,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -136,25 +135,14 @@ impl Walls {
         self.known(|known| known.get(&session).is_some_and(Known::is_bare))
     }
 
-    /// Whether nothing is at a path of the workspace, as the project alone says where the layer holds nothing. No link is followed for
-    /// it, and nothing is opened.
-    pub(super) async fn is_absent(&self, session: SessionId, path: &Path) -> bool {
+    /// Whether nothing is at a path of the workspace, as the project alone says where it is known that the layer holds nothing.
+    pub(super) async fn is_absent(&self, session: SessionId, path: &WsPath) -> bool {
         let Ok(yard) = self.native.yard(session) else { return false };
-        let Ok(below) = path.strip_prefix(&yard.project) else { return false };
-        if !self.is_empty(session) || !self.native.is_bare(session).await {
-            return false;
+        let below = path.relative_to(&yard.project.display().to_string()).map(str::to_owned);
+        match below {
+            Some(below) if self.is_empty(session) => self.native.lacks(session, below).await,
+            _ => false,
         }
-        let mut at = yard.project.clone();
-        for part in below.components() {
-            let Component::Normal(name) = part else { return false };
-            at.push(name);
-            match fs::symlink_metadata(&at) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
-                Ok(about) if about.is_dir() => {}
-                Ok(_) | Err(_) => return false,
-            }
-        }
-        false
     }
 
     pub(super) fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {

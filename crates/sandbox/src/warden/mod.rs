@@ -79,6 +79,13 @@ pub(crate) enum Order {
         /// Its name.
         session: SessionId,
     },
+    /// Say whether, besides, the project has nothing at a path below it; one descriptor comes with it, where that goes.
+    Lacks {
+        /// The session's name.
+        session: SessionId,
+        /// The path, relative to the project.
+        below: String,
+    },
     /// Change the agent's own file; two descriptors come with it: a memfd with the [`Swap`](wire::Swap), and where the
     /// [`Swapped`](wire::Swapped) goes.
     Swap,

@@ -124,6 +124,7 @@ impl Server {
                     Order::Prepare { session } => self.prepare(session),
                     Order::Forget { session } => self.forget(session),
                     Order::Look { session } => self.look(session, &fds),
+                    Order::Lacks { session, below } => self.lacks(session, &below, &fds),
                     Order::Swap => self.swap(fds),
                 }
             }
@@ -245,12 +246,29 @@ impl Server {
     /// that a command wrote into one.
     fn look(&mut self, session: SessionId, fds: &VecDeque<OwnedFd>) {
         let Some(control) = fds.front() else { return };
+        let layer = if self.is_at_rest_and_bare(session) { Layer::Bare } else { Layer::Unknown };
+        // When nobody listens any more there is nobody to tell.
+        drop(wire::tell(control.as_fd(), &layer));
+    }
+
+    /// Where the layer holds nothing, what is absent from the project is absent from what the session sees.
+    fn lacks(&mut self, session: SessionId, below: &str, fds: &VecDeque<OwnedFd>) {
+        let Some(control) = fds.front() else { return };
+        let lacks = self.is_at_rest_and_bare(session)
+            && self.ground.config.sessions.get(&session).is_some_and(|lease| {
+                let project = tree::directory(&lease.yard.project);
+                project.is_ok_and(|project| tree::is_absent(project.as_fd(), Path::new(below)))
+            });
+        // When nobody listens any more there is nobody to tell.
+        drop(wire::tell(control.as_fd(), &lacks));
+    }
+
+    /// Whether a session's layer holds nothing, and nothing lives that could change that.
+    fn is_at_rest_and_bare(&mut self, session: SessionId) -> bool {
         self.settle(session);
         let may_change =
             self.holders.get(&(session, View::Workspace)).is_some_and(|held| !held.live.is_empty());
-        let layer = if !may_change && self.is_bare(session) { Layer::Bare } else { Layer::Unknown };
-        // When nobody listens any more there is nobody to tell.
-        drop(wire::tell(control.as_fd(), &layer));
+        !may_change && self.is_bare(session)
     }
 
     /// Whether a session's layer is an overlay's and holds nothing now, not even that something was deleted.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -273,6 +274,25 @@ fn failures_of_a_model_and_a_used_up_budget_come_again() {
     fs::write(&config, format!("{text}\n[limits]\nsession_tokens = 100000\n")).unwrap();
     let ran = stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]);
     assert_eq!(ran.code, Some(7), "{ran:?}");
+    same(&stage);
+}
+
+/// Between the end of the one and the beginning of the other nothing else is recorded.
+#[test]
+fn a_turn_after_one_that_used_its_budget_up_comes_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let dear =
+        Message { usage: (90_000, 9_000), ..Message::calls([("c1", "fs_read", json!({ "path": "a.txt" }))]) };
+    let model = stage.model(vec![Reply::Message(dear), Reply::text("done")]);
+    let config = stage.home().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}\n[limits]\nturn_tokens = 100000\n")).unwrap();
+    let mut chat = stage.bailey(&["--json", "chat", "--model", "test/model"]);
+    let mut chat = chat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    chat.stdin.take().unwrap().write_all(b"do it\ngo on\n").unwrap();
+    let said = String::from_utf8(chat.wait_with_output().unwrap().stdout).unwrap();
+    assert!(said.contains(r#""reason":"budget""#) && said.contains(r#""reason":"answered""#), "{said}");
+    assert_eq!(model.requests().len(), 2);
     same(&stage);
 }
 
