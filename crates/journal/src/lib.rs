@@ -572,3 +572,11 @@ pub enum JournalError {
         source: std::io::Error,
     },
 }
+
+impl JournalError {
+    /// Whether all that is wrong is that the disk has no room.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Full { .. }))
+    }
+}

@@ -373,7 +373,12 @@ impl Host {
         self.confine().await?;
         // First, so that what the project says stands before what the person says.
         self.read_guides().await?;
-        let (scope, message, turn) = self.kernel.accept(&self.connection, inbound).await?;
+        let accepted = self.kernel.accept(&self.connection, inbound).await;
+        let (scope, message, turn) = accepted.map_err(|error| match error {
+            // Nothing began, and there may be room again.
+            Refused::Journal(error) if error.is_full() => Refused::Begin(error.into()),
+            error => error,
+        })?;
         tell_unseen(&self.kernel, &scope, self.models.as_ref(), &message).await?;
         self.context.push(message);
         Ok((scope, turn))
