@@ -127,8 +127,8 @@ fn a_page_that_is_gone_costs_what_stood_on_it() {
     let pages = fs::metadata(good.join("journal.db")).unwrap().len() / PAGE;
     assert!(pages > 20, "{pages}");
     let (mut nothing, mut some, mut early) = (0, 0, 0);
-    // Each third one; the first has the header and the schema.
-    for page in (0..pages).filter(|page| page % 3 == 0 || *page < 3) {
+    // The first has the header and the schema; few have entries.
+    for page in 0..pages {
         copy(&good, &stage.home());
         let file = stage.home().join("journal.db");
         let mut before = [0; PAGE as usize];
