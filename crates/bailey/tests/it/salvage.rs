@@ -137,6 +137,12 @@ fn a_page_that_is_gone_costs_what_stood_on_it() {
             continue;
         }
         write_at(&file, page * PAGE, &[0; PAGE as usize]);
+        // Without the first entry nothing can be told from anything.
+        if before.windows(9).any(|text| text == br#""genesis""#) {
+            let ran = salvage(&stage);
+            assert!(ran.code == Some(5) && ran.stderr.contains("the first entry"), "page {page}: {ran:?}");
+            continue;
+        }
         let told = holds(&stage, &format!("page {page}"), &whole);
         let kept = told["kept"].as_u64().unwrap();
         match (kept == whole.len() as u64, told["payloads"].as_array().unwrap().is_empty()) {
