@@ -6,7 +6,7 @@
 use super::{
     case::{Case, compare, table},
     lab::{Lab, finished, mib},
-    walls::{bubblewrap, plain},
+    walls::{Sessions, bubblewrap, plain},
 };
 use crate::line::{self, Line, held_kib};
 use anyhow::{Result, anyhow, ensure};
@@ -17,7 +17,10 @@ use std::{
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -202,6 +205,18 @@ fn rush(bailey: &Path, home: &Path, project: &Path) -> Result<()> {
         let alone = a_second(|| plain(&mut bubblewrap(project)))?;
         println!("  bubblewrap, one command alone: {alone:.1} a second");
     }
+    let waiting = Mutex::new(Vec::new());
+    let walls = a_second(|| {
+        let taken = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut sessions = taken.map_or_else(|| Sessions::new(bailey), Ok)?;
+        while !sessions.next()? {
+            sessions = Sessions::new(bailey)?;
+        }
+        waiting.lock().unwrap_or_else(PoisonError::into_inner).push(sessions);
+        Ok(())
+    })?;
+    println!("  Bailey's walls of a new session, one command alone: {walls:.1} a second");
+    drop(waiting);
     let _up = Up::start(bailey, home)?;
     let turns = a_second(|| turn(home, &line::open(home, project, None)?))?;
     println!("  new sessions with one turn each: {turns:.1} a second\n");

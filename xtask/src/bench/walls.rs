@@ -211,6 +211,32 @@ impl Walls {
     }
 }
 
+/// Walls of one session after the other, each for one command, with nothing around them. A warden serves those that it was told of.
+pub(super) struct Sessions {
+    walls: Walls,
+    runtime: Runtime,
+    numbers: std::ops::RangeInclusive<u8>,
+    _folder: tempfile::TempDir,
+}
+
+impl Sessions {
+    pub(super) fn new(bailey: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let root = fs::canonicalize(folder.path())?;
+        let walls = Walls::new(bailey, &root, &yard(&root)?)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { walls, runtime, numbers: 0..=u8::MAX, _folder: folder })
+    }
+
+    /// Whether there was a session left.
+    pub(super) fn next(&mut self) -> Result<bool> {
+        let Some(number) = self.numbers.next() else { return Ok(false) };
+        self.walls.run(&self.runtime, session(number))?;
+        self.walls.native.forget(session(number))?;
+        Ok(true)
+    }
+}
+
 /// The rows of what is idle.
 const HOLDS: &str = "a session: its holder, a sandbox's init and payload";
 const WAITS: &str = "a holder for the next session";
