@@ -35,9 +35,10 @@ impl Budget {
     #[must_use]
     pub fn of(provider: &dyn Provider, context: &Context, tools: &[ToolSpec], ceiling: &Ceiling) -> Self {
         let window = provider.window_tokens().unwrap_or(WINDOW_TOKENS).min(ceiling.get());
-        // A codec reserves for what it sends and for the longest reply; without a conversation that is the fixed part.
+        // What is sent without a conversation, and the longest reply.
         let empty = Context::new(context.instruction().clone());
-        Self { window, fixed: provider.encode(&empty, tools).tokens() }
+        let encoded = provider.encode(&empty, tools);
+        Self { window, fixed: encoded.reads(&empty).saturating_add(encoded.writes) }
     }
 
     /// What the conversation may take.

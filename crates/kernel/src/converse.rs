@@ -6,7 +6,7 @@ use crate::{
     live::Told,
     price::{self, price},
     provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
-    request_tokens, tokens,
+    tokens,
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{Action, Cost, Happening, Outcome, Report, Seq, Status, ToolSpec, Usage};
@@ -57,10 +57,9 @@ impl Kernel {
         keep: impl FnOnce(&Answer) -> Result<Entry, ModelError> + Send + 'static,
     ) -> Result<(Answer, Seq), Refused> {
         let encoded = provider.encode(context, tools);
-        let read = request_tokens(context, &String::from_utf8_lossy(&encoded.request.body.0));
-        let (reads, prices) = (encoded.reads.max(read), provider.prices().to_vec());
-        let money = price::most(&prices, reads, encoded.writes);
-        let reserved = Cost { tokens: reads.saturating_add(encoded.writes), money };
+        let (read, prices) = (encoded.reads(context), provider.prices().to_vec());
+        let money = price::most(&prices, read, encoded.writes);
+        let reserved = Cost { tokens: read.saturating_add(encoded.writes), money };
         let (provider_name, model) = (provider.name().to_owned(), provider.model().to_owned());
         let action = Action::Model { provider: provider_name, model, request: encoded.request };
         let asked = Asked {

@@ -1,6 +1,6 @@
 //! The seam to models: a provider is a codec, from a context to a request and from response bytes to a reply.
 
-use crate::{Context, Price};
+use crate::{Context, Price, tokens::request_tokens};
 use bailey_protocol::{HttpRequest, Money, ToolCall, ToolSpec, Usage};
 use std::time::Duration;
 
@@ -9,17 +9,15 @@ use std::time::Duration;
 pub struct Encoded {
     /// What is sent. Keys are named in it, never held.
     pub request: HttpRequest,
-    /// About how many tokens are sent.
-    pub reads: u64,
     /// The most tokens that may come back.
     pub writes: u64,
 }
 
 impl Encoded {
-    /// The most tokens that it can use up.
+    /// About how many tokens are sent: the kernel's own count, for a budget is not a codec's to keep.
     #[must_use]
-    pub fn tokens(&self) -> u64 {
-        self.reads.saturating_add(self.writes)
+    pub fn reads(&self, context: &Context) -> u64 {
+        request_tokens(context, &String::from_utf8_lossy(&self.request.body.0))
     }
 }
 

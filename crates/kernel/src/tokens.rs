@@ -33,8 +33,7 @@ pub fn tokens(text: &str) -> u64 {
 }
 
 /// The estimate for a request with this context: pictures in it are no text, though they are written in letters.
-#[must_use]
-pub fn request_tokens(context: &Context, body: &str) -> u64 {
+pub(crate) fn request_tokens(context: &Context, body: &str) -> u64 {
     let images = context.segments().iter().flat_map(Segment::images);
     let mut written: Vec<String> = images.map(bailey_protocol::Image::base64).collect();
     // A small one may be written as a larger one begins.

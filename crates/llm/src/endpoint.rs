@@ -3,7 +3,7 @@
 use crate::{
     Wire, anthropic, decode::Reading, failure, gemini, ollama, openai, responses, transcript, wire::word,
 };
-use bailey_kernel::{Context, Decoder, Encoded, Price, Provider, request_tokens};
+use bailey_kernel::{Context, Decoder, Encoded, Price, Provider};
 use bailey_protocol::{Blob, HeaderValue, HttpRequest, ToolSpec};
 use serde_json::Value;
 use std::sync::Arc;
@@ -138,16 +138,14 @@ impl Codec {
         &self.endpoint
     }
 
-    fn request(&self, context: &Context, body: &Value) -> Encoded {
-        let body = body.to_string();
-        let (reads, writes) = (request_tokens(context, &body), self.endpoint.max_tokens.into());
+    fn request(&self, body: &Value) -> Encoded {
         let request = HttpRequest {
             method: "POST".into(),
             url: self.endpoint.url(),
             headers: self.endpoint.headers(),
-            body: Blob(body.into_bytes()),
+            body: Blob(body.to_string().into_bytes()),
         };
-        Encoded { request, reads, writes }
+        Encoded { request, writes: self.endpoint.max_tokens.into() }
     }
 }
 
@@ -183,7 +181,7 @@ impl Provider for Codec {
             Wire::Ollama => ollama::body,
         };
         let body = body(&self.endpoint, instruction, &turns, tools);
-        self.request(context, &body)
+        self.request(&body)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

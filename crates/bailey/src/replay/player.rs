@@ -448,7 +448,7 @@ impl Provider for Replayed {
         }
         // Not where only the room that a conversation has is measured.
         if !context.segments().is_empty() && self.recording.is_unpaid() {
-            encoded.reads = u64::MAX / 4;
+            encoded.writes = u64::MAX / 4;
         }
         encoded
     }

@@ -225,7 +225,7 @@ impl Provider for Sender {
     }
 
     fn encode(&self, _: &Context, _: &[ToolSpec]) -> Encoded {
-        Encoded { request: self.0.clone(), reads: 1, writes: 0 }
+        Encoded { request: self.0.clone(), writes: 0 }
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

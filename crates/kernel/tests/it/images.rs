@@ -1,6 +1,6 @@
 //! Pictures that people send: what they count as, what a request shows of them, and what is kept of them.
 
-use bailey_kernel::{Context, IMAGE_TOKENS, Instruction, Provider as _, Segment, recall, request_tokens};
+use bailey_kernel::{Context, IMAGE_TOKENS, Instruction, Provider as _, Segment, recall};
 use bailey_llm::{Endpoint, Wire, provider};
 use bailey_protocol::{IMAGES_BYTES_MAX, Image, Inbound};
 use bailey_testkit::{Bench, ModelServer, Setup};
@@ -37,19 +37,22 @@ async fn a_picture_counts_as_one_and_not_as_the_letters_it_is_written_in() {
     let context = shown(&bench, &images.map(|image| vec![image])).await;
     for wire in Wire::ALL {
         let encoded = codec(&bench, &server, wire, true).encode(&context, &[]);
-        let rest = encoded.reads.checked_sub(4 * IMAGE_TOKENS).unwrap();
+        let rest = encoded.reads(&context).checked_sub(4 * IMAGE_TOKENS).unwrap();
         assert!(rest < 1_500, "{wire:?}: {rest}");
         assert!(encoded.request.body.0.len() > 1_200_000 * 2);
         // To whom none is shown, none is counted.
         let blind = codec(&bench, &server, wire, false).encode(&context, &[]);
-        assert!(blind.reads < 1_500 && blind.request.body.0.len() < 2_000, "{wire:?}: {}", blind.reads);
+        let reads = blind.reads(&context);
+        assert!(reads < 1_500 && blind.request.body.0.len() < 2_000, "{wire:?}: {reads}");
         assert!(blind.request.body.lossy().contains("you take no pictures"));
     }
     let size: u64 = context.segments().iter().map(Segment::tokens).sum();
     assert!((4 * IMAGE_TOKENS..4 * IMAGE_TOKENS + 200).contains(&size), "{size}");
     // What only looks like one is text.
-    let body = "/9j/".repeat(1_000);
-    assert!(request_tokens(&Context::new(Instruction::fixed("x")), &body) > 1_000);
+    let empty = Context::new(Instruction::fixed("x"));
+    let mut looks = codec(&bench, &server, Wire::Anthropic, true).encode(&empty, &[]);
+    looks.request.body = "/9j/".repeat(1_000).as_str().into();
+    assert!(looks.reads(&empty) > 1_000);
 }
 
 #[tokio::test]
