@@ -164,7 +164,13 @@ impl Daemon {
                 None => ["-C".to_owned(), channel.workspace.display().to_string()],
             };
             let words = again.iter().cloned().chain(place).collect();
-            Wanted { directory: channel.workspace.clone(), words, again: again.clone(), session }
+            Wanted {
+                directory: channel.workspace.clone(),
+                words,
+                again: again.clone(),
+                session,
+                only_running: false,
+            }
         };
         let opened = match self.open(wanted(known)).await {
             // For want of room nothing is the matter with it.

@@ -134,11 +134,7 @@ impl Daemon {
         match is_working {
             true => Predecessor::Runs(session),
             // Whether it works is seen once it is open.
-            false
-                if self.opening.borrow().contains(&session) || self.returning.borrow().contains(&session) =>
-            {
-                Predecessor::Comes
-            }
+            false if self.is_coming(session) => Predecessor::Comes,
             false => Predecessor::None,
         }
     }
@@ -250,7 +246,7 @@ impl Daemon {
         let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}@{id}")];
         let place = session.map_or(new.into(), |session| vec!["--resume".to_owned(), session.to_string()]);
         let words = again.iter().cloned().chain(place).collect();
-        let wanted = Wanted { directory: directory.clone(), words, again, session };
+        let wanted = Wanted { directory: directory.clone(), words, again, session, only_running: false };
         match self.open(wanted).await? {
             Told::Opened { session, .. } => Ok(session),
             _ => bail!("the session was not opened"),

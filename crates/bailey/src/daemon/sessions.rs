@@ -8,6 +8,7 @@ use super::{
 use crate::{
     compose::Named,
     exit::{self, Failure},
+    front::short,
     program,
 };
 use anyhow::{Context as _, Result, bail};
@@ -179,7 +180,7 @@ impl Daemon {
         self.returning.borrow_mut().insert(session);
         // It was accepted before: it waits, and is not refused.
         self.until_room().await;
-        let wanted = Wanted { directory, words, again, session: Some(session) };
+        let wanted = Wanted { directory, words, again, session: Some(session), only_running: false };
         match self.open(wanted).await {
             Ok(_) => self.log.note("begun_again", json!({ "session": session })),
             Err(error) => {
@@ -207,6 +208,10 @@ impl Daemon {
             let is_draining = self.sessions.borrow().get(&session).map(|held| held.is_draining);
             match is_draining {
                 Some(false) => return Ok(Told::Opened { session, remarks: Vec::new() }),
+                None if wanted.only_running && !self.is_coming(session) => bail!(
+                    "session {0} has ended, and is not begun again by itself; what it did is kept: `bailey chat --resume {0}` goes on",
+                    short(&session)
+                ),
                 None if self.opening.borrow_mut().insert(session) => break,
                 Some(true) | None if since.elapsed() > OPENING_MAX => bail!(
                     "session {session} is about to end, or is being opened, and that takes longer than {} s: try again",
@@ -220,6 +225,11 @@ impl Daemon {
         self.opening.borrow_mut().remove(&session);
         self.changed.notify_waiters();
         begun
+    }
+
+    /// Whether a session is about to run.
+    pub(super) fn is_coming(&self, session: SessionId) -> bool {
+        self.opening.borrow().contains(&session) || self.returning.borrow().contains(&session)
     }
 
     /// Ends the process of a session that is at rest, and waits for its end.
@@ -251,7 +261,7 @@ impl Daemon {
     }
 
     pub(super) async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
-        let Wanted { directory, words, again, session: wanted } = wanted;
+        let Wanted { directory, words, again, session: wanted, .. } = wanted;
         let reloads = self.reloads.get();
         let mut child = program::again()
             .arg("--home")
@@ -421,11 +431,14 @@ impl Daemon {
 
     /// Notes the end of a session's process that nobody wanted.
     pub(super) fn may_begin_again(&self, session: SessionId) -> bool {
+        self.crashes.borrow_mut().entry(session).or_default().push(Instant::now());
+        !self.crashes_often(session)
+    }
+
+    /// Whether a session's process has ended so often that somebody has to ask for it once more.
+    pub(super) fn crashes_often(&self, session: SessionId) -> bool {
         self.crashes_lately();
-        let mut crashes = self.crashes.borrow_mut();
-        let of_it = crashes.entry(session).or_default();
-        of_it.push(Instant::now());
-        of_it.len() <= CRASHES_MAX
+        self.crashes.borrow().get(&session).is_some_and(|of_it| of_it.len() > CRASHES_MAX)
     }
 
     /// How many there were within the time that counts; the others are forgotten.

@@ -339,8 +339,7 @@ fn a_session_whose_process_is_killed_goes_on_and_one_that_kills_itself_is_left()
     let mut last = 0;
     for times in 1..=4 {
         model.wait_for(times);
-        // Somebody who is still on the way back to it may be what begins it once more.
-        let is_next = |it: &Value| it["working"] == true && it["pid"] != last && it["clients"] == 1;
+        let is_next = |it: &Value| it["working"] == true && it["pid"] != last;
         last = pid(&daemon.wait("another process", is_next));
         end(last, "-KILL");
     }
@@ -351,6 +350,17 @@ fn a_session_whose_process_is_killed_goes_on_and_one_that_kills_itself_is_left()
     }
     assert_eq!(terminal.end().0, 1);
     gate.open();
+    // Nor by whoever was cut off from it, and comes only now.
+    let back_to = json!({
+        "v": 1, "ask": "open", "directory": stage.project(), "words": ["--resume", self::last(&stage)],
+        "again": [], "session": self::last(&stage), "only_running": true
+    });
+    let refused = asked(&stage, &back_to);
+    assert!(
+        refused["why"].as_str().is_some_and(|why| why.contains("not begun again by itself")),
+        "{refused}"
+    );
+    assert_eq!(daemon.status()["sessions"], json!([]));
     // Its owner goes on with it.
     let mut back =
         Terminal::start(&stage, &["chat", "--model", "test/model", "--resume", &self::last(&stage)]).unwrap();
@@ -664,7 +674,7 @@ fn a_service_manager_hears_that_it_is_up_lives_and_ends() {
 }
 
 /// Asks a daemon in its own words.
-fn asked(stage: &Stage, what: &Value) -> Value {
+pub(crate) fn asked(stage: &Stage, what: &Value) -> Value {
     let mut stream = UnixStream::connect(stage.home().join("daemon/socket")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     writeln!(stream, "{what}").unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     attacks::actor::controls,
-    daemon::{Daemon, PATIENCE},
+    daemon::{Daemon, PATIENCE, asked, end, pid},
     stage::{Ran, Stage},
 };
 use bailey_testkit::{Gate, Message, Reply};
@@ -761,6 +761,41 @@ fn what_was_stopped_stays_so_when_somebody_looks() {
     page.say(&stream, "go on");
     assert_eq!(event(&mut lines, "end")["reason"], "answered");
     assert_eq!(model.requests().len(), 2);
+}
+
+#[test]
+fn a_page_that_stays_open_begins_no_session_anew_that_ends_each_time() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let held = || Reply::Held(gate.clone(), Message::text("said at last"));
+    let model = stage.model((0..5).map(|_| held()).collect());
+    default_model(&stage);
+    anywhere(&stage);
+    let daemon = Daemon::start(&stage);
+    let page = Page::of(&stage);
+    let (lines, stream, session) = page.begin(&stage, None);
+    page.say(&stream, "do it");
+    let mut last = 0;
+    for times in 1..=4 {
+        model.wait_for(times);
+        last = pid(&daemon.wait("another process", |it| it["working"] == true && it["pid"] != last));
+        end(last, "-KILL");
+    }
+    rests(&daemon);
+    drop(lines);
+    let looked = page.get(&format!("/api/sessions/{session}/events"));
+    assert!(looked.status >= 400 && looked.body.contains("not begun again by itself"), "{looked:?}");
+    assert_eq!(daemon.status()["sessions"], json!([]));
+    assert_eq!(model.requests().len(), 4);
+    // The control: who asks for it begins it, and then the page sees it.
+    let words = ["--resume", session.as_str()];
+    let own = json!({
+        "v": 1, "ask": "open", "directory": stage.project(), "words": words, "again": [], "session": session
+    });
+    assert_eq!(asked(&stage, &own)["told"], "opened");
+    let (mut lines, _) = page.join(&session, "");
+    gate.open();
+    assert_eq!(event(&mut lines, "end")["reason"], "answered");
 }
 
 #[test]
