@@ -550,6 +550,11 @@ impl Config {
     fn limit(&mut self, document: &Document, limits: &FileLimits) -> Result<(), ConfigError> {
         let nothing_runs = [
             ("reply_tokens", limits.reply_tokens.map(u64::from)),
+            ("call_tokens", limits.call_tokens),
+            ("turn_tokens", limits.turn_tokens),
+            ("session_tokens", limits.session_tokens),
+            ("task_tokens", limits.task_tokens),
+            ("day_tokens", limits.day_tokens),
             ("connect_seconds", limits.connect_seconds),
             ("first_byte_seconds", limits.first_byte_seconds),
             ("idle_seconds", limits.idle_seconds),

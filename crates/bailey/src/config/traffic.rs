@@ -66,6 +66,12 @@ impl Limit {
         if sent.is_none() && received.is_none() && self.per_minute.is_none() {
             return Err(format!("`{}`: write `sent`, `received` or `per_minute`", self.host));
         }
+        if self.per_minute == Some(0) {
+            return Err(format!(
+                "`{}`: with `per_minute = 0` no request would ever be let pass: write 1 or more, or deny the host by a rule",
+                self.host
+            ));
+        }
         Ok(HostLimit { host, sent, received, per_minute: self.per_minute })
     }
 }

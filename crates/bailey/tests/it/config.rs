@@ -103,6 +103,7 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
             "a password in it",
         ),
         ("[limits]\ntool_calls = 0\n", "config.toml:2:1", "1 or more"),
+        ("[limits]\nturn_tokens = 0\n", "config.toml:2:1", "1 or more"),
         ("[limits]\ncommand_memory_mib = 0\n", "config.toml:2:1", "1 or more"),
         ("[limits]\ncommand_disk_mib = 0\n", "config.toml:2:1", "1 or more"),
         ("[limits]\ncommand_processes = 0\n", "config.toml:2:1", "1 or more"),

@@ -589,6 +589,7 @@ fn a_limit_or_a_tunnel_that_makes_no_sense_is_a_mistake_with_its_place() {
     let stage = stage("", "");
     for (config, told) in [
         ("[[network.limit]]\nhost = \"*\"\n", "write `sent`, `received` or `per_minute`"),
+        ("[[network.limit]]\nhost = \"*\"\nper_minute = 0\n", "write 1 or more"),
         ("[[network.limit]]\nhost = \"https://a\"\nsent = \"1 KB\"\n", "is no host"),
         ("[[network.limit]]\nhost = \"a\"\nsent = \"1 kb\"\n", "`a`"),
         ("[network]\ntunnels = [\"a:5432\"]\n", "is no place such as"),
