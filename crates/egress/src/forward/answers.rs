@@ -4,7 +4,7 @@ use super::{
     body::{Answered, text},
     dial::{is_of_a_cloud, is_private},
 };
-use bailey_policy::{HostGlob, Method, is_final};
+use bailey_policy::{HostGlob, Method, UrlGlob, is_final};
 use hyper::{Response, StatusCode, Uri, header::HeaderValue};
 
 /// The longest rule that stands in a line, in bytes.
@@ -90,7 +90,7 @@ impl Allowing {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
         let can_be = host.bytes().all(is_plain) && HostGlob::new(host).is_ok() && Method::new(method).is_ok();
         let (name, what) =
-            of_git(&uri).unwrap_or_else(|| (method.to_ascii_lowercase(), format!("method = \"{method}\"")));
+            of_git(&uri).or_else(|| of_what_is_sent(method, &uri, url)).unwrap_or_else(|| by_method(method));
         let matching = format!("match = {{ action = \"http\", host = \"{host}\", {what} }}");
         can_be.then(|| Self { name: rule_name(host, &name), matching })
     }
@@ -137,6 +137,22 @@ fn of_git(uri: &Uri) -> Option<(String, String)> {
         )),
         _ => None,
     }
+}
+
+/// What a server is asked to tell, it may tell of all its pages.
+fn by_method(method: &str) -> (String, String) {
+    (method.to_ascii_lowercase(), format!("method = \"{method}\""))
+}
+
+/// What a server is asked to do, it may do at this path alone: nobody should open all of a host for one request. None where a rule about
+/// the path would be another one than it looks like, or none.
+fn of_what_is_sent(method: &str, uri: &Uri, url: &str) -> Option<(String, String)> {
+    let path = uri.path();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~:@+".contains(&byte);
+    let is_wanted = !matches!(method, "GET" | "HEAD") && path.bytes().all(is_plain);
+    let fits = is_wanted && UrlGlob::new(path).is_ok_and(|glob| glob.is_match(url));
+    let (name, by_method) = by_method(method);
+    fits.then(|| (format!("{name}-{path}"), format!("{by_method}, url_path = \"{path}\"")))
 }
 
 /// A name that a rule may have, and that for another host or another thing is not.
@@ -226,7 +242,15 @@ mod tests {
             ("GET", "https://a.example/../x/info/refs?service=git-upload-pack", Some("method = \"GET\" }")),
             ("GET", "https://a.example/%2e%2e/info/refs?service=git-upload-pack", Some("method = \"GET\" }")),
             ("GET", "https://a.example/a\"b/git-upload-pack", Some("method = \"GET\" }")),
-            ("POST", "https://a.example/", Some("method = \"POST\" }")),
+            // What is asked to be done is opened at its own path, where a rule can name that.
+            ("POST", "https://a.example/", Some("method = \"POST\", url_path = \"/\" }")),
+            ("PUT", "https://a.example/a/b-1?c=d", Some("method = \"PUT\", url_path = \"/a/b-1\" }")),
+            ("DELETE", "https://a.example/a/b/", Some("method = \"DELETE\", url_path = \"/a/b/\" }")),
+            ("POST", "https://a.example/a/*", Some("method = \"POST\" }")),
+            ("POST", "https://a.example/a/%62", Some("method = \"POST\" }")),
+            ("POST", "https://a.example/a//b", Some("method = \"POST\" }")),
+            ("POST", "https://a.example/a/../b", Some("method = \"POST\" }")),
+            ("GET", "https://a.example/a/b", Some("method = \"GET\" }")),
             ("get", "https://a.example/", None),
             ("M-SEARCH", "https://a.example/", None),
             ("GETGETGETGETGETGETGETGETGETGETGETGET", "https://a.example/", None),
