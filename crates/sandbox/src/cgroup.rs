@@ -9,7 +9,10 @@ mod memory;
 pub use memory::{Gauge, Memory};
 
 use bailey_protocol::{Limits, Wall};
-use rustix::process::Pid;
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
 use std::{
     cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
@@ -234,13 +237,15 @@ impl Drop for Group {
 
 /// Removes the groups of wardens that were killed. Each warden is looked for once, however many groups it has.
 fn sweep<'a>(parents: impl Iterator<Item = &'a Path>) {
-    let mut lives: BTreeMap<String, bool> = BTreeMap::new();
+    let mut lives: BTreeMap<i32, bool> = BTreeMap::new();
     for entry in parents.flat_map(|parent| fs::read_dir(parent).into_iter().flatten().flatten()) {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix("bailey-")?.split_once('-'));
-        let Some((owner, _)) = owner else { continue };
-        let lives = lives.entry(owner.to_owned()).or_insert_with(|| Path::new("/proc").join(owner).exists());
-        if !*lives {
+        let owner = owner.and_then(|(owner, _)| Pid::from_raw(owner.parse().ok()?));
+        let Some(owner) = owner else { continue };
+        // There are as many as sessions that live, and a look into /proc for each is dear.
+        let is_gone = || test_kill_process(owner) == Err(Errno::SRCH);
+        if !*lives.entry(owner.as_raw_pid()).or_insert_with(|| !is_gone()) {
             drop(fs::remove_dir(entry.path()));
         }
     }

@@ -68,6 +68,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // A plan that depended on what is bound would be made anew for each.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // A statement that changes or sorts much would else note it in a file of the system's temporary directory, which keeps what it
     // held, and which a process that has bound itself cannot make.
     connection.execute_batch("PRAGMA temp_store = MEMORY")
