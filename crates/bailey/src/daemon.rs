@@ -96,6 +96,8 @@ struct Daemon {
     sessions: RefCell<BTreeMap<SessionId, Held>>,
     /// When processes of sessions ended that nobody told to.
     crashes: RefCell<BTreeMap<SessionId, Vec<Instant>>>,
+    /// Sessions that ended so often that somebody has to ask for them.
+    given_up: RefCell<BTreeSet<SessionId>>,
     /// Those that are being opened again, and how many are being opened at all.
     opening: RefCell<BTreeSet<SessionId>>,
     /// Those that were cut off and are begun again, which may have to wait for that.
@@ -153,6 +155,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         manager: Manager::find(),
         sessions: RefCell::default(),
         crashes: RefCell::default(),
+        given_up: RefCell::default(),
         opening: RefCell::default(),
         returning: RefCell::default(),
         beginning: Cell::new(0),

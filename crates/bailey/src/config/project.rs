@@ -118,6 +118,10 @@ impl Config {
                     ),
                 ));
             }
+            if value == 0 {
+                return Err(document
+                    .mistake(&key, format!("`{key}`: with 0 nothing would work: it must be 1 or more")));
+            }
             if self.lower(name, value) {
                 self.came_from(document, &key);
             }

@@ -169,7 +169,7 @@ impl Daemon {
                 words,
                 again: again.clone(),
                 session,
-                only_running: false,
+                comes_back: true,
             }
         };
         let opened = match self.open(wanted(known)).await {

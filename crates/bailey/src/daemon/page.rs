@@ -309,7 +309,7 @@ impl Daemon {
         let again: Vec<String> = model.into_iter().flat_map(|model| ["--model".to_owned(), model]).collect();
         let words = again.iter().cloned().chain(["-C".to_owned(), directory.to_owned()]).collect();
         let wanted =
-            Wanted { directory: place.to_path_buf(), words, again, session: None, only_running: false };
+            Wanted { directory: place.to_path_buf(), words, again, session: None, comes_back: false };
         match self.open(wanted).await? {
             Told::Opened { session, .. } => Ok(session),
             _ => bail!("the session was not opened"),
@@ -319,10 +319,10 @@ impl Daemon {
     /// A connection to a session, introduced as theirs.
     async fn join(self: &Rc<Self>, session: SessionId, login: &Login) -> Result<OwnedFd> {
         let words = ["--resume".to_owned(), session.to_string()].into();
-        // A page that is open comes back by itself, and begins nothing anew that ends each time.
-        let only_running = self.crashes_often(session);
+        // A page that is open comes back by itself: for a while nobody knows whether a person does.
+        let comes_back = self.crashes_often(session);
         let wanted =
-            Wanted { directory: "/".into(), words, again: Vec::new(), session: Some(session), only_running };
+            Wanted { directory: "/".into(), words, again: Vec::new(), session: Some(session), comes_back };
         self.open(wanted).await?;
         let mut stream = wire::connect(&self.home.daemon(), &session.to_string())
             .with_context(|| format!("session {session} cannot be reached"))?;

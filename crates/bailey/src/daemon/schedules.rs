@@ -246,7 +246,7 @@ impl Daemon {
         let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}@{id}")];
         let place = session.map_or(new.into(), |session| vec!["--resume".to_owned(), session.to_string()]);
         let words = again.iter().cloned().chain(place).collect();
-        let wanted = Wanted { directory: directory.clone(), words, again, session, only_running: false };
+        let wanted = Wanted { directory: directory.clone(), words, again, session, comes_back: false };
         match self.open(wanted).await? {
             Told::Opened { session, .. } => Ok(session),
             _ => bail!("the session was not opened"),

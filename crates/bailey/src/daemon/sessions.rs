@@ -180,7 +180,7 @@ impl Daemon {
         self.returning.borrow_mut().insert(session);
         // It was accepted before: it waits, and is not refused.
         self.until_room().await;
-        let wanted = Wanted { directory, words, again, session: Some(session), only_running: false };
+        let wanted = Wanted { directory, words, again, session: Some(session), comes_back: false };
         match self.open(wanted).await {
             Ok(_) => self.log.note("begun_again", json!({ "session": session })),
             Err(error) => {
@@ -208,8 +208,9 @@ impl Daemon {
             let is_draining = self.sessions.borrow().get(&session).map(|held| held.is_draining);
             match is_draining {
                 Some(false) => return Ok(Told::Opened { session, remarks: Vec::new() }),
-                None if wanted.only_running && !self.is_coming(session) => bail!(
-                    "session {0} has ended, and is not begun again by itself; what it did is kept: `bailey chat --resume {0}` goes on",
+                None if wanted.comes_back && self.given_up.borrow().contains(&session) => bail!(
+                    "the process of session {0} was killed again and again, and is not begun again by itself; what it did is kept: \
+                     `bailey chat --resume {0}` goes on",
                     short(&session)
                 ),
                 None if self.opening.borrow_mut().insert(session) => break,
@@ -220,6 +221,9 @@ impl Daemon {
                 Some(true) | None => self.end_overdue(),
             }
             timeout(RESTING_MAX, changed).await.ok();
+        }
+        if !wanted.comes_back {
+            self.given_up.borrow_mut().remove(&session);
         }
         let begun = self.begin(wanted).await;
         self.opening.borrow_mut().remove(&session);
@@ -419,13 +423,16 @@ impl Daemon {
         self.log.note("closed", json!({ "session": session, "how": how }));
         self.changed.notify_waiters();
         if status.is_some_and(|status| status.success()) {
+            self.crashes.borrow_mut().remove(&session);
             return record::forget(&self.home, session);
         }
         // Whom the daemon ended itself did not crash; and who was to end, and had nothing to do, has ended, if late.
         let is_shed = held.as_ref().is_some_and(|held| held.is_shed);
         let is_wanted = is_shed || held.is_none_or(|held| !held.is_ending());
-        if !self.is_stopping.get() && is_wanted && (is_shed || self.may_begin_again(session)) {
-            self.begin_again(record).await;
+        match !self.is_stopping.get() && is_wanted {
+            true if is_shed || self.may_begin_again(session) => self.begin_again(record).await,
+            true => drop(self.given_up.borrow_mut().insert(session)),
+            false => {}
         }
     }
 

@@ -79,9 +79,9 @@ pub(crate) struct Wanted {
     pub(crate) again: Vec<String>,
     /// Which one it is, where it was there before.
     pub(crate) session: Option<SessionId>,
-    /// Whether it is wanted only while it runs, or is begun again by the daemon itself: by who was cut off from it.
+    /// Whether who wants it comes back by itself: such a one begins none that ended so often that the daemon left it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) only_running: bool,
+    pub(crate) comes_back: bool,
 }
 
 /// What the daemon answers.

@@ -353,7 +353,7 @@ fn a_session_whose_process_is_killed_goes_on_and_one_that_kills_itself_is_left()
     // Nor by whoever was cut off from it, and comes only now.
     let back_to = json!({
         "v": 1, "ask": "open", "directory": stage.project(), "words": ["--resume", self::last(&stage)],
-        "again": [], "session": self::last(&stage), "only_running": true
+        "again": [], "session": self::last(&stage), "comes_back": true
     });
     let refused = asked(&stage, &back_to);
     assert!(

@@ -5,10 +5,13 @@ use super::{
     dial::{is_of_a_cloud, is_private},
 };
 use bailey_policy::{HostGlob, Method, UrlGlob, is_final};
+use bailey_protocol::Digest;
 use hyper::{Response, StatusCode, Uri, header::HeaderValue};
 
 /// The longest rule that stands in a line, in bytes.
 const RULE_BYTES_MAX: usize = 400;
+/// How many digits of a digest tell two paths in names apart.
+const DIGITS: usize = 6;
 
 pub(super) fn told(status: StatusCode, why: String) -> Response<Answered> {
     let mut answer = Response::new(text(why));
@@ -54,10 +57,12 @@ pub(super) fn why_denied(method: &str, url: &str, reasons: &[String]) -> String 
     if reasons.iter().any(|reason| is_final(reason)) {
         return "a rule denies it".into();
     }
-    // One that is cut off would be another one.
-    let fits = |rule: &Allowing| !is_of_a_cloud(url) && rule.matching.len() <= RULE_BYTES_MAX;
-    let rule = Allowing::of(method, url).filter(fits);
+    let rule = Allowing::of(method, url).filter(|_| !is_of_a_cloud(url));
     let Some(rule) = rule else { return "no rule allows it".into() };
+    // One that is cut off would be another one.
+    if rule.matching.len() > RULE_BYTES_MAX {
+        return "no rule allows it, and one that does is too long to stand here".into();
+    }
     let too = other_place(url).map(|place| format!(", where `[network] private` names \"{place}\", too"));
     format!(
         "no rule allows it; one with answer = \"allow\", {} does{}",
@@ -147,12 +152,17 @@ fn by_method(method: &str) -> (String, String) {
 /// What a server is asked to do, it may do at this path alone: nobody should open all of a host for one request. None where a rule about
 /// the path would be another one than it looks like, or none.
 fn of_what_is_sent(method: &str, uri: &Uri, url: &str) -> Option<(String, String)> {
-    let path = uri.path();
+    // At the end of a glob a slash stands for all that lies below, and at the end of a request for nothing.
+    let path = uri.path().strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(uri.path());
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~:@+".contains(&byte);
     let is_wanted = !matches!(method, "GET" | "HEAD") && path.bytes().all(is_plain);
     let fits = is_wanted && UrlGlob::new(path).is_ok_and(|glob| glob.is_match(url));
     let (name, by_method) = by_method(method);
-    fits.then(|| (format!("{name}-{path}"), format!("{by_method}, url_path = \"{path}\"")))
+    // A name has fewer letters than a path, and may be cut: what differs in the others is another rule.
+    let host = uri.authority().map_or("", |authority| authority.as_str());
+    let digest = Digest::of(format!("{method} {host} {path}").as_bytes()).to_string();
+    let digest = digest.get(..DIGITS).unwrap_or_default();
+    fits.then(|| (format!("{name}-{path}-{digest}"), format!("{by_method}, url_path = \"{path}\"")))
 }
 
 /// A name that a rule may have, and that for another host or another thing is not.
@@ -245,7 +255,7 @@ mod tests {
             // What is asked to be done is opened at its own path, where a rule can name that.
             ("POST", "https://a.example/", Some("method = \"POST\", url_path = \"/\" }")),
             ("PUT", "https://a.example/a/b-1?c=d", Some("method = \"PUT\", url_path = \"/a/b-1\" }")),
-            ("DELETE", "https://a.example/a/b/", Some("method = \"DELETE\", url_path = \"/a/b/\" }")),
+            ("DELETE", "https://a.example/a/b/", Some("method = \"DELETE\", url_path = \"/a/b\" }")),
             ("POST", "https://a.example/a/*", Some("method = \"POST\" }")),
             ("POST", "https://a.example/a/%62", Some("method = \"POST\" }")),
             ("POST", "https://a.example/a//b", Some("method = \"POST\" }")),
@@ -265,7 +275,11 @@ mod tests {
             assert_eq!(why.contains("match = {"), what.is_some(), "{why}");
         }
         let long = format!("https://a.example/{}/git-upload-pack", "a".repeat(500));
-        assert_eq!(why_denied("POST", &long, &[]), "no rule allows it", "cut off, it would be another one");
+        let told = why_denied("POST", &long, &[]);
+        assert!(
+            !told.contains("match") && told.ends_with("too long to stand here"),
+            "cut off, it would be another one: {told}"
+        );
         assert_eq!(why_denied("GET", "http://169.254.169.254/", &[]), "no rule allows it");
         // No rule lifts what another one denies.
         let told = said("GET", "https://a.example/", "never there (user rule `never`: deny)").await;
@@ -273,6 +287,33 @@ mod tests {
         let told =
             said("GET", "https://a.example/", "no rule allows this (built-in rule `default`: deny)").await;
         assert!(told.contains("[[rule]]"), "{told}");
+    }
+
+    /// Two rules of one name are a mistake that stops a home.
+    #[tokio::test]
+    async fn rules_about_paths_have_names_of_their_own() {
+        let long = "a".repeat(120);
+        let mut names = Vec::new();
+        for (method, path) in [
+            ("POST", "/"),
+            ("POST", "/a/b"),
+            ("POST", "/a-b"),
+            ("POST", "/a@b"),
+            ("PUT", "/a/b"),
+            ("POST", "/%61"),
+            ("POST", &format!("/{long}/x")),
+            ("PUT", &format!("/{long}/x")),
+            ("POST", &format!("/x/{long}/x")),
+        ] {
+            let told = said(method, &format!("https://a.example{path}"), "no rule allows it").await;
+            let name = told.split("name = \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+            assert!(name.len() <= 100, "{name}");
+            names.push(name);
+        }
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
     }
 
     #[test]

@@ -269,7 +269,7 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
     }
     words.extend(chat.schedule.iter().map(|name| format!("--schedule={name}")));
     words.extend(once(options)?);
-    Ok(Wanted { directory, words, again, session, only_running: seat.lost.is_some() })
+    Ok(Wanted { directory, words, again, session, comes_back: seat.lost.is_some() })
 }
 
 /// What a new session is wanted for a task, in the daemon's words.
@@ -283,7 +283,7 @@ pub(in crate::commands) fn for_task(home: &Home, run: &cli::Run) -> Result<Wante
     words.extend(["-C".to_owned(), project::find(run.directory.as_deref(), home)?.1.0]);
     words.extend(run.warm.then(|| "--warm".to_owned()));
     words.extend(once(&run.options)?);
-    Ok(Wanted { directory, words, again, session: None, only_running: false })
+    Ok(Wanted { directory, words, again, session: None, comes_back: false })
 }
 
 /// Whether anything is said of a session that its process must hear when it begins.

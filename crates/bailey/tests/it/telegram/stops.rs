@@ -2,7 +2,7 @@
 
 use super::{ANN, BOB, at, bridge, pair};
 use crate::{
-    daemon::{Daemon, end},
+    daemon::{Daemon, asked, end, pid},
     schedules::wait,
     stage::Stage,
     terminal::Terminal,
@@ -207,4 +207,37 @@ fn what_waits_for_a_session_keeps_its_order_and_is_tried_less_and_less_often() {
     let body = model.requests().last().unwrap().body.to_string();
     let places = ["two", "three", "four"].map(|word| body.find(&format!("\"text\":\"{word}\"")));
     assert!(places.is_sorted() && places[0].is_some(), "{places:?}: {body}");
+}
+
+/// What a channel says again by itself begins no session anew that ends each time.
+#[test]
+fn a_session_that_ends_each_time_is_begun_by_no_message_that_is_said_again() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let gate = Gate::default();
+    let script = (0..5).map(|_| Reply::Held(gate.clone(), Message::text("said at last")));
+    let (telegram, model) = at(&stage, script.collect());
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "do it");
+    let (mut last, mut session) = (0, String::new());
+    for times in 1..=4 {
+        model.wait_for(times);
+        let next = daemon.wait("another process", |it| it["working"] == true && it["pid"] != last);
+        (last, session) = (pid(&next), next["session"].as_str().unwrap().to_owned());
+        end(last, "-KILL");
+    }
+    telegram.wait_for(ANN, "not begun again by itself");
+    // It is tried again after two seconds, and after four.
+    thread::sleep(Duration::from_secs(8));
+    assert_eq!(daemon.status()["sessions"], json!([]));
+    assert_eq!(model.requests().len(), 4);
+    // The control: once somebody asked for it, what waits is said, and answered once.
+    let words = ["--resume", session.as_str()];
+    let own = json!({
+        "v": 1, "ask": "open", "directory": stage.project(), "words": words, "again": [], "session": session
+    });
+    assert_eq!(asked(&stage, &own)["told"], "opened");
+    gate.open();
+    telegram.wait_for(ANN, "said at last");
+    assert_eq!((count(&stage, "accepted"), model.requests().len()), (1, 5));
 }
