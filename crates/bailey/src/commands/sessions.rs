@@ -23,6 +23,7 @@ use bailey_journal::{Fact, Query, Recorded, SessionInfo};
 use bailey_protocol::{Kind, SessionId, WsPath};
 use bailey_runtime::{Changes, HALF_APPLIED, Host, Opening};
 use bailey_sandbox::Shape;
+use serde::Serialize;
 use std::{
     path::{Component, PathBuf},
     process::ExitCode,
@@ -62,6 +63,15 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
     }
 }
 
+/// A line of the list.
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    session: &'a SessionInfo,
+    /// Whether there is a folder with what it changed.
+    kept: bool,
+}
+
 async fn list(home: &Home, last: Option<usize>, printer: &Printer) -> Result<ExitCode> {
     let journal = super::journal(home, printer).await?;
     let mut sessions = journal.sessions().await?;
@@ -79,17 +89,20 @@ async fn list(home: &Home, last: Option<usize>, printer: &Printer) -> Result<Exi
         if let Some(project) = origin(home, session.id) {
             session.workspace = project;
         }
+        // What is thrown away at the end of a command leaves its entries, and nothing to look at or to apply.
+        let kept = home.of_session(session.id, "").exists();
         if printer.is_json() {
-            printer.json(session);
+            printer.json(&Listed { session, kept });
             continue;
         }
         let updated = session.updated.to_string();
         printer.line(format!(
-            "{}  {}  {}  {}",
+            "{}  {}  {}  {}{}",
             printer.paint(Style::Bold, &short(&session.id)),
             printer.paint(Style::Dim, updated.get(..16).unwrap_or(&updated)),
             printer.paint(Style::Plain, &session.workspace.0),
             printer.paint(Style::Dim, &session.title),
+            if kept { "" } else { "  (nothing kept)" },
         ));
     }
     if older > 0 && !printer.is_json() {

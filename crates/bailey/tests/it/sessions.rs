@@ -141,7 +141,13 @@ fn a_session_without_a_message_is_called_after_its_command() {
     assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "grep", "a", "a.txt"]).code, Some(0));
     assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines()[0]["title"], "grep a a.txt");
     let listed = stage.ran(&["sessions", "list"]);
-    assert!(listed.stdout.contains("grep a a.txt"), "{listed:?}");
+    assert!(listed.stdout.contains("grep a a.txt") && !listed.stdout.contains("nothing kept"), "{listed:?}");
+    // One that is thrown away is told from one that is kept.
+    assert_eq!(stage.ran(&["sandbox", "run", "--", "grep", "a", "a.txt"]).code, Some(0));
+    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    assert_eq!(listed.iter().map(|it| &it["kept"]).collect::<Vec<_>>(), [false, true], "{listed:#?}");
+    let listed = stage.ran(&["sessions", "list"]).stdout;
+    assert_eq!(listed.matches("grep a a.txt  (nothing kept)\n").count(), 1, "{listed}");
     // The control: where something was said, that is its title.
     let (ran, _model) = stage.task(vec![Reply::text("done")], &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
