@@ -936,7 +936,8 @@ fn clear_and_alone() {
     terminal.wait_for("bailey · test/other");
     terminal.keys("/clear\r");
     daemon.wait("two sessions", |_| daemon.status()["sessions"].as_array().unwrap().len() == 2);
-    terminal.wait_for("› ");
+    // Its own line, and not the one that `/clear` was typed in.
+    terminal.wait_for_in_turn(&["bailey · test/other", "› "]);
     terminal.keys("second\r");
     terminal.wait_for("two");
     let second = &model.requests()[1].body;
