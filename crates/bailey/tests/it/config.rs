@@ -80,6 +80,17 @@ fn a_collectors_key_stands_in_no_header_that_has_another_meaning() {
 }
 
 #[test]
+fn a_project_sets_no_limit_with_which_nothing_would_work() {
+    for (value, is_taken) in [(0, false), (1, true)] {
+        let settings = format!("[limits]\nturn_tokens = {value}\n");
+        let stage = Stage::new(&[(".bailey/config.toml", &settings)]);
+        let trusted = stage.ran(&["trust", "add"]);
+        assert_eq!(trusted.code == Some(0), is_taken, "{trusted:?}");
+        assert_eq!(trusted.stderr.contains("must be 1 or more"), !is_taken, "{trusted:?}");
+    }
+}
+
+#[test]
 fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     for (config, place, words) in [
         ("modle = \"a/b\"\n", "config.toml:1:1", "did you mean `model`"),

@@ -351,11 +351,7 @@ fn a_session_whose_process_is_killed_goes_on_and_one_that_kills_itself_is_left()
     assert_eq!(terminal.end().0, 1);
     gate.open();
     // Nor by whoever was cut off from it, and comes only now.
-    let back_to = json!({
-        "v": 1, "ask": "open", "directory": stage.project(), "words": ["--resume", self::last(&stage)],
-        "again": [], "session": self::last(&stage), "comes_back": true
-    });
-    let refused = asked(&stage, &back_to);
+    let refused = resume(&stage, &self::last(&stage), true);
     assert!(
         refused["why"].as_str().is_some_and(|why| why.contains("not begun again by itself")),
         "{refused}"
@@ -674,7 +670,7 @@ fn a_service_manager_hears_that_it_is_up_lives_and_ends() {
 }
 
 /// Asks a daemon in its own words.
-pub(crate) fn asked(stage: &Stage, what: &Value) -> Value {
+fn asked(stage: &Stage, what: &Value) -> Value {
     let mut stream = UnixStream::connect(stage.home().join("daemon/socket")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     writeln!(stream, "{what}").unwrap();
@@ -690,6 +686,16 @@ pub(crate) fn open(stage: &Stage, words: &[&str]) -> Value {
     let directory = stage.project();
     let open = json!({
         "v": 1, "ask": "open", "directory": directory, "words": words, "again": again, "session": null
+    });
+    asked(stage, &open)
+}
+
+/// Asks for a session that was there before: as its owner, or as who comes back to it by itself.
+pub(crate) fn resume(stage: &Stage, session: &str, comes_back: bool) -> Value {
+    let (directory, words) = (stage.project(), ["--resume", session]);
+    let open = json!({
+        "v": 1, "ask": "open", "directory": directory, "words": words, "again": [], "session": session,
+        "comes_back": comes_back
     });
     asked(stage, &open)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     attacks::actor::controls,
-    daemon::{Daemon, PATIENCE, asked, end, pid},
+    daemon::{Daemon, PATIENCE, end, pid, resume},
     stage::{Ran, Stage},
 };
 use bailey_testkit::{Gate, Message, Reply};
@@ -794,11 +794,7 @@ fn a_page_that_stays_open_begins_no_session_anew_that_ends_each_time() {
     assert_eq!(daemon.status()["sessions"], json!([]));
     assert_eq!(model.requests().len(), 4);
     // The control: who asks for it begins it, and then the page sees it.
-    let words = ["--resume", session.as_str()];
-    let own = json!({
-        "v": 1, "ask": "open", "directory": stage.project(), "words": words, "again": [], "session": session
-    });
-    assert_eq!(asked(&stage, &own)["told"], "opened");
+    assert_eq!(resume(&stage, &session, false)["told"], "opened");
     let (mut lines, _) = page.join(&session, "");
     gate.open();
     assert_eq!(event(&mut lines, "end")["reason"], "answered");

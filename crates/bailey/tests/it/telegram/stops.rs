@@ -2,7 +2,7 @@
 
 use super::{ANN, BOB, at, bridge, pair};
 use crate::{
-    daemon::{Daemon, asked, end, pid},
+    daemon::{Daemon, end, pid, resume},
     schedules::wait,
     stage::Stage,
     terminal::Terminal,
@@ -232,11 +232,7 @@ fn a_session_that_ends_each_time_is_begun_by_no_message_that_is_said_again() {
     assert_eq!(daemon.status()["sessions"], json!([]));
     assert_eq!(model.requests().len(), 4);
     // The control: once somebody asked for it, what waits is said, and answered once.
-    let words = ["--resume", session.as_str()];
-    let own = json!({
-        "v": 1, "ask": "open", "directory": stage.project(), "words": words, "again": [], "session": session
-    });
-    assert_eq!(asked(&stage, &own)["told"], "opened");
+    assert_eq!(resume(&stage, &session, false)["told"], "opened");
     gate.open();
     telegram.wait_for(ANN, "said at last");
     assert_eq!((count(&stage, "accepted"), model.requests().len()), (1, 5));
