@@ -29,6 +29,7 @@ fn in_pieces(wire: Wire, data: &[u8]) -> Result<Answer, ModelError> {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: true,
+        parameters: std::collections::BTreeMap::new(),
     });
     let mut decoder = codec.decoder();
     decoder.head(200, &[]);

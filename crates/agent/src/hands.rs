@@ -2,8 +2,8 @@
 
 use crate::{CallsLeft, Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
 use bailey_kernel::{
-    BeginError, BoxFuture, Context, Kernel, ModelError, Observation, Provenance, Provider, Refused, Reply,
-    Scope, Segment, Step, Tool, UserMessage, claims,
+    BeginError, BoxFuture, Context, Kernel, ModelError, ModelErrorKind, Observation, Provenance, Provider,
+    Refused, Reply, Scope, Segment, Step, Tool, UserMessage, claims,
 };
 use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec};
 use bailey_tools::Toolbox;
@@ -12,6 +12,8 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 /// How many calls of one reply run at a time: each may bring a process tree of its own.
 const CALLS_AT_ONCE_MAX: usize = 8;
+/// How many forms of one request a server may refuse: each names another parameter.
+const FORMS_MAX: u32 = 6;
 /// How much of a call's arguments is told when it begins.
 const TARGET_CHARS_MAX: usize = 200;
 
@@ -159,12 +161,17 @@ impl Hands {
         provider: &'a dyn Provider,
         ask: &(impl Fn(&'a dyn Provider) -> BoxFuture<'a, Result<T, Refused>> + Send + Sync),
     ) -> Result<T, Refused> {
-        let mut attempt = 1;
+        let (mut attempt, mut forms) = (1, 0);
         loop {
             let error = match ask(provider).await {
                 Err(Refused::Model(error)) => error,
                 other => return other,
             };
+            if error.kind == ModelErrorKind::OtherForm && forms < FORMS_MAX {
+                forms += 1;
+                self.notice(error.to_string()).await?;
+                continue;
+            }
             let Some(pause) = self.retry.pause(attempt, error.kind) else { return Err(error.into()) };
             let text = format!("{error}; trying again in {:.0} s", pause.as_secs_f64().ceil());
             self.kernel.tell(&self.scope, Happening::Notice { text }).await?;

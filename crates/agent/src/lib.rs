@@ -12,6 +12,7 @@ mod guides;
 mod hands;
 mod models;
 mod pause;
+mod repeats;
 mod retry;
 mod room;
 mod spending;
@@ -19,6 +20,7 @@ mod turn;
 mod view;
 mod waiting;
 mod waves;
+mod written;
 
 pub use budget::{Budget, Ceiling};
 pub use calls::CallsLeft;

@@ -1,4 +1,4 @@
-//! A turn that has made as many tool calls as it may asks the person whether it goes on.
+//! A turn that has made as many tool calls as it may, or that repeats itself, asks the person whether it goes on.
 
 use crate::{Hands, TurnEnd};
 use bailey_kernel::Refused;
@@ -15,7 +15,34 @@ impl Hands {
             // A yes would be to as many again, which is none, and the question would come back for ever.
             return Ok(Some(TurnEnd::Limit));
         }
-        let id = self.kernel.ask(&self.scope, card(calls)).await?;
+        let reason = match calls {
+            1 => "this turn has made one tool call, its limit".into(),
+            calls => format!("this turn has made {calls} tool calls, its limit"),
+        };
+        let caveat =
+            "its work is kept either way; `tool_calls` under `[limits]` in the configuration is the limit";
+        self.ask_on(format!("go on for another {}?", counted(calls)), reason, caveat, TurnEnd::Limit).await
+    }
+
+    /// Asks whether a turn goes on that makes the same failing call again and again; how it ends where it does not.
+    ///
+    /// # Errors
+    /// When the question cannot be written.
+    pub(crate) async fn pause_repeating(&self, tool: &str, times: u32) -> Result<Option<TurnEnd>, Refused> {
+        let reason =
+            format!("the model has made the same call of `{tool}` {times} times, and it failed each time");
+        let caveat = "its work is kept either way";
+        self.ask_on("let the model go on that repeats itself?".into(), reason, caveat, TurnEnd::Stuck).await
+    }
+
+    async fn ask_on(
+        &self,
+        title: String,
+        reason: String,
+        caveat: &str,
+        otherwise: TurnEnd,
+    ) -> Result<Option<TurnEnd>, Refused> {
+        let id = self.kernel.ask(&self.scope, card(title, reason, caveat)).await?;
         let settled = tokio::select! {
             settled = self.kernel.settled(&self.scope, id) => settled?,
             () = self.scope.cancel().cancelled() => {
@@ -25,23 +52,17 @@ impl Hands {
         };
         Ok(match settled.answer {
             Answer::Yes | Answer::YesForSession | Answer::YesForPattern => None,
-            Answer::No => Some(TurnEnd::Limit),
+            Answer::No => Some(otherwise),
         })
     }
 }
 
-fn card(calls: usize) -> Card {
+fn card(title: String, reason: String, caveat: &str) -> Card {
     Card {
-        title: format!("go on for another {}?", counted(calls)),
-        reasons: vec![match calls {
-            1 => "this turn has made one tool call, its limit".into(),
-            calls => format!("this turn has made {calls} tool calls, its limit"),
-        }],
+        title,
+        reasons: vec![reason],
         parts: Vec::new(),
-        caveats: vec![
-            "its work is kept either way; `tool_calls` under `[limits]` in the configuration is the limit"
-                .into(),
-        ],
+        caveats: vec![caveat.into()],
         once: true,
         origins: Vec::new(),
         pattern: None,

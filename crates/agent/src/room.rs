@@ -6,7 +6,7 @@ use crate::{
     budget::{self, Budget},
 };
 use bailey_kernel::{
-    BeginError, Context, ModelError, ModelErrorKind, Provider, Refused, Reply, Summary, SummaryRoom,
+    BeginError, Context, ModelError, ModelErrorKind, Provider, Refused, Reply, Segment, Summary, SummaryRoom,
 };
 use bailey_protocol::{Happening, Seq};
 
@@ -15,7 +15,9 @@ const OLD_RESULT_BYTES: u32 = 1024;
 /// What every result is cut down to, step by step, when nothing else helps, in bytes.
 const LAST_RESULT_BYTES: [u32; 4] = [16 * 1024, 4 * 1024, 1024, 256];
 /// How often a request that was too long for the server is made shorter and sent again.
-const OVERFLOWS_MAX: usize = 3;
+const OVERFLOWS_MAX: usize = 5;
+/// With less room than this no conversation gets anywhere, in tokens.
+const ROOM_MIN: u64 = 1024;
 /// About how many bytes of plain text are sure to fit into a token's place.
 const BYTES_PER_TOKEN: u64 = 2;
 /// What a record of words takes beside the words, as a share of them: one part in so many.
@@ -31,10 +33,18 @@ impl Hands {
     /// What the last attempt ended with; [`ModelErrorKind::Overflow`] when there is nothing left to leave out.
     pub async fn next(&self, context: &mut Context) -> Result<Reply, Refused> {
         let mut overflows = 0;
+        let mut is_likely = false;
         loop {
             self.make_room(context).await?;
             let error = match self.converse(context).await {
                 Err(Refused::Model(error)) if error.kind == ModelErrorKind::Overflow => error,
+                // A server that took a shorter request of this session is believed so once.
+                Err(Refused::Model(error))
+                    if error.kind == ModelErrorKind::LikelyOverflow && !is_likely && has_replies(context) =>
+                {
+                    is_likely = true;
+                    error
+                }
                 other => return other,
             };
             overflows += 1;
@@ -138,6 +148,11 @@ impl Hands {
         if !budget.is_over(context) {
             return Ok(());
         }
+        if budget.room() < ROOM_MIN {
+            let provider = self.models.route(ModelRole::Main).current();
+            let (name, model) = provider.map_or(("", ""), |provider| (provider.name(), provider.model()));
+            return Err(ModelError::new(ModelErrorKind::Overflow, too_small(name, model, budget)).into());
+        }
         let message = format!(
             "what cannot be left out comes to about {} tokens, and the model's window has room for {}: the last message, \
              pinned ones and guides are kept whole; say it in fewer words, take a pin off (`/unpin` in `bailey chat`), or \
@@ -151,6 +166,24 @@ impl Hands {
     pub(crate) async fn notice(&self, text: String) -> Result<(), Refused> {
         self.kernel.tell(&self.scope, Happening::Notice { text }).await
     }
+}
+
+/// A window that has no place for a conversation: how large it must be, and where servers set it.
+fn too_small(provider: &str, model: &str, budget: &Budget) -> String {
+    // What a reply may take is a quarter of a small window.
+    let needed = (budget.fixed + 4 * ROOM_MIN).next_multiple_of(4096).max(8192);
+    format!(
+        "the window of `{provider}/{model}`, {} tokens, is too small: the instruction, the tools and a reply take {} of \
+         them. Give the model at least {needed}: Ollama takes it from `window_tokens = {needed}` under \
+         `[providers.{provider}]` in config.toml; llama.cpp from `--ctx-size {needed}`; LM Studio from *Context Length* where \
+         the model is loaded (`lms load {model} --context-length {needed}`); vLLM from `--max-model-len {needed}`. For all \
+         but Ollama write `window_tokens = {needed}` as well",
+        budget.window, budget.fixed
+    )
+}
+
+fn has_replies(context: &Context) -> bool {
+    context.segments().iter().any(|segment| matches!(segment, Segment::Reply(_)))
 }
 
 /// Bytes that are sure to fit into the places of so many tokens.

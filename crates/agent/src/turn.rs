@@ -1,7 +1,11 @@
 //! Bailey's own brain: a loop of model calls and tool calls.
 
-use crate::Hands;
-use bailey_kernel::{Answer, BeginError, BoxFuture, Context, Refused, Segment, Stop};
+use crate::{
+    Hands,
+    repeats::{Repeats, Repetition},
+};
+use bailey_kernel::{Answer, BeginError, BoxFuture, Context, READS_NO_CALLS, Refused, Segment, Stop};
+use bailey_tools::Toolbox;
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,10 @@ pub enum TurnEnd {
     Waiting,
     /// A budget does not suffice for the next step; it can be continued when there is more.
     Budget,
+    /// The model repeats a call that fails, and the person did not let it go on.
+    Stuck,
+    /// Without an answer: an empty one came, one that was cut, or a call that the server did not read.
+    Unanswered,
 }
 
 impl TurnEnd {
@@ -31,6 +39,8 @@ impl TurnEnd {
             Self::Limit => "limit",
             Self::Waiting => "waiting",
             Self::Budget => "budget",
+            Self::Stuck => "stuck",
+            Self::Unanswered => "unanswered",
         }
     }
 }
@@ -85,6 +95,7 @@ impl Loop {
 
     async fn steps(&self, hands: &Hands, context: &mut Context, is_part: bool) -> Result<TurnEnd, Refused> {
         let mut own_left = self.calls_max;
+        let (mut repeats, mut again) = (Repeats::default(), true);
         loop {
             hands.hear(context).await?;
             hands.woken(context).await?;
@@ -101,12 +112,13 @@ impl Loop {
             };
             let (calls, stop) = (reply.answer().calls.clone(), reply.answer().stop);
             let cut = cut_call(reply.answer());
-            let wrong = wrong(reply.answer());
+            let lack = lack(reply.answer(), &hands.tools);
             context.push(reply);
-            if let Some(text) = wrong {
-                hands.notice(text.into()).await?;
+            if let Some(lack) = &lack {
+                hands.notice(lack.notice()).await?;
             }
             if stop == Stop::Refused {
+                hands.notice("the provider refused to answer".into()).await?;
                 for call in &calls {
                     hands
                         .leave(context, call, "not run: the provider refused the reply that it is part of")
@@ -118,28 +130,47 @@ impl Loop {
                 if !hands.news.is_empty() || hands.wait_at_end(context).await? {
                     continue;
                 }
-                return Ok(match () {
-                    () if hands.scope.cancel().is_cancelled() => TurnEnd::Cancelled,
-                    () if !hands.waiting.calls().is_empty() => TurnEnd::Waiting,
-                    () if stop == Stop::Refused => TurnEnd::Refused,
-                    () => TurnEnd::Answered,
-                });
+                let end = match &lack {
+                    _ if hands.scope.cancel().is_cancelled() => TurnEnd::Cancelled,
+                    _ if !hands.waiting.calls().is_empty() => TurnEnd::Waiting,
+                    _ if stop == Stop::Refused => TurnEnd::Refused,
+                    None => TurnEnd::Answered,
+                    Some(lack) => match lack.question().filter(|_| std::mem::take(&mut again)) {
+                        Some(question) => {
+                            context.push(hands.kernel.remind(&hands.scope, question).await?);
+                            continue;
+                        }
+                        None => TurnEnd::Unanswered,
+                    },
+                };
+                return Ok(end);
             }
+            again = true;
             // Those before the one at which a reply was cut are whole.
             let (last, whole) = match calls.split_last() {
                 Some((last, whole)) if stop == Stop::Length => (Some(last), whole),
                 _ => (None, calls.as_slice()),
             };
             let most = hands.calls_left.take(calls.len().min(own_left));
-            for observation in hands.calls(context, whole, most).await? {
-                context.push(Segment::Observation(observation));
-            }
+            let results = hands.calls(context, whole, most).await?;
+            let repetition = repeats.take(&hands.tools, whole, &results);
+            results.into_iter().for_each(|result| context.push(Segment::Observation(result)));
             if let Some(call) = last {
                 hands.leave(context, call, &cut).await?;
             }
             hands.guides(context, &calls).await?;
             if hands.scope.cancel().is_cancelled() {
                 return Ok(TurnEnd::Cancelled);
+            }
+            match repetition {
+                Some(Repetition::Tell(text)) => context.push(hands.kernel.remind(&hands.scope, &text).await?),
+                Some(Repetition::Pause(..)) if is_part => return Ok(TurnEnd::Stuck),
+                Some(Repetition::Pause(tool, times)) => {
+                    if let Some(end) = hands.pause_repeating(&tool, times).await? {
+                        return Ok(end);
+                    }
+                }
+                None => {}
             }
             own_left = own_left.saturating_sub(calls.len());
             if own_left == 0 || hands.calls_left.is_none() {
@@ -156,13 +187,50 @@ impl Loop {
     }
 }
 
-/// What people are told of a reply that is no plain one.
-fn wrong(answer: &Answer) -> Option<&'static str> {
+/// Why a reply without calls is no answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Lack {
+    /// There is nothing in it.
+    Empty,
+    /// It was cut at its limit of tokens.
+    Cut,
+    /// The server says that there are calls, and gives none.
+    NoCalls,
+    /// It calls this tool in its text.
+    Written(String),
+}
+
+/// What a reply lacks to be an answer; a refused one is another matter.
+fn lack(answer: &Answer, tools: &Toolbox) -> Option<Lack> {
     match answer.stop {
-        Stop::Length => Some("the model's answer was cut at its limit of tokens"),
-        Stop::Refused => Some("the provider refused to answer"),
-        _ if answer.calls.is_empty() && answer.text.trim().is_empty() => Some("the model's answer is empty"),
-        Stop::Answered | Stop::Calls => None,
+        Stop::Length => Some(Lack::Cut),
+        Stop::NoCalls => Some(Lack::NoCalls),
+        Stop::Answered if answer.text.trim().is_empty() => Some(Lack::Empty),
+        Stop::Answered => crate::written::called(&answer.text, tools).map(Lack::Written),
+        Stop::Refused | Stop::Calls => None,
+    }
+}
+
+impl Lack {
+    /// What people are told.
+    fn notice(&self) -> String {
+        match self {
+            Self::Empty => "the model's answer is empty".into(),
+            Self::Cut => "the model's answer was cut at its limit of tokens".into(),
+            Self::NoCalls => format!("the model made calls, and none came; {READS_NO_CALLS}"),
+            Self::Written(tool) => format!("the model called `{tool}` in its text; {READS_NO_CALLS}"),
+        }
+    }
+
+    /// What the model is told where another attempt may help.
+    fn question(&self) -> Option<&'static str> {
+        match self {
+            Self::Empty => Some("your answer was empty. Say what you found or did, or go on with the work."),
+            Self::Cut => {
+                Some("your answer was cut at its limit of tokens. Go on where it ended, more briefly.")
+            }
+            Self::NoCalls | Self::Written(_) => None,
+        }
     }
 }
 

@@ -406,7 +406,7 @@ fn papers(
         agent: session.home.agent.as_deref(),
         shape,
         model: model.map(String::as_str),
-        tools: tools.iter().map(|tool| tool.name.as_str()).collect(),
+        tools: tools.iter().map(|tool| bailey_protocol::ToolSpec::wire_name(&tool.name)).collect(),
         sessions,
         stopped,
         is_attended: !session.unattended,

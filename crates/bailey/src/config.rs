@@ -30,7 +30,7 @@ pub(crate) use environment::{known as known_variables, unknown as unknown_variab
 pub(crate) use error::ConfigError;
 pub(crate) use extensions::Declared;
 pub(crate) use memory::Memory;
-pub(crate) use models::{ModelsByUse, Provider, is_private};
+pub(crate) use models::{ModelsByUse, Provider, first_byte_seconds, is_private};
 pub(crate) use origin::Origin;
 pub(crate) use page::Page;
 pub(crate) use telemetry::Telemetry;
@@ -113,8 +113,8 @@ pub(crate) struct Config {
 pub(crate) struct Network {
     /// To reach the server.
     pub(crate) connect_seconds: u64,
-    /// From there to the first byte of the answer.
-    pub(crate) first_byte_seconds: u64,
+    /// From there to the first byte of the answer; none: by where the server is.
+    pub(crate) first_byte_seconds: Option<u64>,
     /// Without any further byte; a stream that keeps moving has no limit.
     pub(crate) idle_seconds: u64,
     /// Requests of one command.
@@ -133,10 +133,10 @@ pub(crate) struct Network {
 
 impl Default for Network {
     fn default() -> Self {
-        let (connect_seconds, first_byte_seconds, idle_seconds) = (30, 30, 120);
+        let (connect_seconds, idle_seconds) = (30, 120);
         Self {
             connect_seconds,
-            first_byte_seconds,
+            first_byte_seconds: None,
             idle_seconds,
             requests: 20_000,
             private: Vec::new(),
@@ -402,6 +402,11 @@ impl Config {
                     document.mistake(&key, format!("`{}` is no URL of a server: {why}", provider.base_url))
                 );
             }
+            if let Some(taken) = models::taken_parameter(provider) {
+                let key = format!("providers.{}.parameters", document::bare(name));
+                let why = format!("`{taken}` is what Bailey itself says there: it cannot be set");
+                return Err(document.mistake(&key, why));
+            }
         }
         if limits.tool_calls == Some(0) {
             let message = "with no tool call at all each turn would pause at once: it must be 1 or more";
@@ -487,7 +492,7 @@ impl Config {
                 secret_hits: self.budgets.secret_hits,
                 reply_tokens: Some(self.reply_tokens),
                 connect_seconds: Some(self.network.connect_seconds),
-                first_byte_seconds: Some(self.network.first_byte_seconds),
+                first_byte_seconds: self.network.first_byte_seconds,
                 idle_seconds: Some(self.network.idle_seconds),
                 command_seconds: Some(self.command.wall_ms / 1000),
                 command_memory_mib: Some(self.command.memory_bytes >> 20),
@@ -569,7 +574,7 @@ impl Config {
         }
         let set = |field: &mut u64, value: Option<u64>| *field = value.unwrap_or(*field);
         set(&mut self.network.connect_seconds, limits.connect_seconds);
-        set(&mut self.network.first_byte_seconds, limits.first_byte_seconds);
+        self.network.first_byte_seconds = limits.first_byte_seconds.or(self.network.first_byte_seconds);
         set(&mut self.network.idle_seconds, limits.idle_seconds);
         self.tool_calls = limits.tool_calls.unwrap_or(self.tool_calls);
         self.reply_tokens = limits.reply_tokens.unwrap_or(self.reply_tokens);

@@ -35,7 +35,7 @@ pub(crate) struct State<'a> {
     pub(crate) agent: Option<&'a str>,
     pub(crate) shape: Shape,
     pub(crate) model: Option<&'a str>,
-    pub(crate) tools: Vec<&'a str>,
+    pub(crate) tools: Vec<String>,
     /// How many sessions the journal knows besides this one.
     pub(crate) sessions: u64,
     /// Since when everything is stopped, if it is.

@@ -296,6 +296,7 @@ fn recorded(config: &Config, provider: &str, model: &str, wire: Wire) -> Endpoin
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     }
 }
 

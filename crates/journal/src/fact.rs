@@ -555,6 +555,8 @@ pub enum Fact {
         /// How much of it was used up, in hundredths.
         percent: u32,
     },
+    /// Bailey itself told the model something, such as that the same call failed again. Payload: the text.
+    Reminded {},
     /// A turn is over.
     TurnEnded {
         /// The turn.
@@ -610,6 +612,7 @@ impl Fact {
             Self::Archived { .. } => "archived",
             Self::ArchiveRemoved { .. } => "archive_removed",
             Self::Warned { .. } => "warned",
+            Self::Reminded {} => "reminded",
             Self::Revealed { .. } => "revealed",
             Self::SigningBegun { .. } => "signing_begun",
             Self::TurnEnded { .. } => "turn_ended",

@@ -155,6 +155,7 @@ impl Replay {
             | Fact::Shortened { .. }
             | Fact::Summary { .. }
             | Fact::Warned { .. }
+            | Fact::Reminded {}
             | Fact::Escalated { .. }
             | Fact::TokenNarrowed { .. }
             | Fact::EndAsked { .. }

@@ -224,6 +224,19 @@ impl Kernel {
             unit: gauge.unit.clone(),
             percent: u32::try_from(gauge.percent()).unwrap_or(u32::MAX),
         };
+        self.told(scope, fact, text).await
+    }
+
+    /// Tells the model something in Bailey's own words, such as that the same call failed again, and the front end that it
+    /// was told.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn remind(&self, scope: &Scope, text: &str) -> Result<Note, Refused> {
+        self.told(scope, Fact::Reminded {}, text).await
+    }
+
+    async fn told(&self, scope: &Scope, fact: Fact, text: &str) -> Result<Note, Refused> {
         let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(text.to_owned()));
         let seq = self.journal().append(entry).await?;
         scope.tell(self.journal(), seq, Happening::Notice { text: text.to_owned() }).await;

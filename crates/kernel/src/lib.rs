@@ -73,7 +73,9 @@ pub use live::Printed;
 pub use output::Output;
 pub use post::STARTS_MAX;
 pub use price::{Price, price};
-pub use provider::{Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, Stop};
+pub use provider::{
+    Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, READS_NO_CALLS, Stop,
+};
 pub use question::{Question, RED_FILES_MAX, Waits};
 pub use restore::{FindTool, Restored, recall};
 pub use scope::{Connection, Scope};

@@ -42,7 +42,13 @@ pub enum Stop {
     Length,
     /// It refused.
     Refused,
+    /// The server says that there are calls, and gives none.
+    NoCalls,
 }
+
+/// What a server lacks that hands on a model's calls as text, or not at all, and how it gets it.
+pub const READS_NO_CALLS: &str = "the server does not read the model's calls: start llama.cpp with `--jinja`, vLLM with \
+     `--enable-auto-tool-choice --tool-call-parser PARSER`, and others with the template of their model";
 
 /// A whole reply, as a codec read it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -90,8 +96,12 @@ pub enum ModelErrorKind {
     NotFound,
     /// The request itself is wrong (400, 422).
     Invalid,
+    /// The server refused a parameter, and the codec writes the next request in another form.
+    OtherForm,
     /// The context is longer than the model takes.
     Overflow,
+    /// The request is refused in words of tokens or lengths: the context may be longer than the model takes.
+    LikelyOverflow,
     /// Too many requests (429): wait this long, when the provider says so.
     RateLimited(Option<Duration>),
     /// The provider has too much to do or fails (500, 502, 503, 504, 529), and may say how long to wait.

@@ -327,7 +327,9 @@ impl Tape {
                 let (path, digest, own, text) = (path.clone(), *digest, *own, words(recorded));
                 self.context.push(Guide { entry: entry.seq, path, digest, own, text, labels });
             }
-            Fact::Warned { .. } => self.context.push(Note::warning(entry.seq, words(recorded))),
+            Fact::Warned { .. } | Fact::Reminded {} => {
+                self.context.push(Note::warning(entry.seq, words(recorded)))
+            }
             Fact::Shortened { entries, bytes } => self.context.shorten(entries, *bytes as usize),
             Fact::Summary { replaces, labels, .. } => {
                 self.see(|said| replaces.contains(&said.entry));

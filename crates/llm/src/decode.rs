@@ -3,15 +3,19 @@
 use crate::{
     Endpoint, Wire,
     failure::{self, Fault},
+    form::Form,
     lines::Lines,
     message::Message,
     sse::{Events, TooLong},
+    tail::Tail,
     wire::set,
 };
 use bailey_kernel::{Answer, Decoder, Delta, ModelError, ModelErrorKind};
 use bailey_protocol::Usage;
-use serde_json::Value;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// The most bytes that one answer may have on the wire. The network door hands on no more than this, either.
 pub const ANSWER_BYTES_MAX: usize = 32 << 20;
@@ -39,8 +43,9 @@ pub fn decode_all(
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: BTreeMap::new(),
     };
-    let mut reading = Box::new(Reading::new(Arc::new(endpoint)));
+    let mut reading = Box::new(Reading::new(Arc::new(endpoint), Arc::default()));
     reading.head(status, headers);
     reading.push(body);
     reading.end()
@@ -50,11 +55,16 @@ pub fn decode_all(
 #[derive(Debug)]
 pub(crate) struct Reading {
     endpoint: Arc<Endpoint>,
+    /// What its server was seen to want: a refusal may add to it.
+    form: Arc<Mutex<Form>>,
     status: Option<u16>,
     headers: Vec<(String, String)>,
     received: usize,
     body: Body,
     message: Message,
+    tail: Tail,
+    /// The first event that is no JSON: where no answer comes, it says why.
+    stray: Option<String>,
     /// The first fault; what comes after it is not read.
     fault: Option<Fault>,
 }
@@ -79,15 +89,18 @@ pub(crate) fn not_json(error: &serde_json::Error) -> Fault {
 }
 
 impl Reading {
-    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+    pub(crate) fn new(endpoint: Arc<Endpoint>, form: Arc<Mutex<Form>>) -> Self {
         let message = Message::new(endpoint.wire);
         Self {
             endpoint,
+            form,
             status: None,
             headers: Vec::new(),
             received: 0,
             body: Body::Unknown,
             message,
+            tail: Tail::default(),
+            stray: None,
             fault: None,
         }
     }
@@ -128,7 +141,30 @@ impl Reading {
     fn events(&mut self, events: Vec<String>) -> Result<Vec<Delta>, Fault> {
         let mut deltas = Vec::new();
         for data in events {
-            deltas.extend(self.message.event(&data)?);
+            if self.message.is_whole() {
+                break;
+            }
+            let is_mark = self.endpoint.wire == Wire::OpenAiChat && data.trim() == "[DONE]";
+            if !is_mark && !data.trim_start().starts_with('{') {
+                // A ping or an end mark of another wire's: gateways write both where they do not belong.
+                self.stray.get_or_insert(data);
+                continue;
+            }
+            match self.message.event(&data) {
+                Ok(read) => {
+                    let mut texts = read.iter().filter_map(|delta| match delta {
+                        Delta::Text(text) => Some(text),
+                        Delta::Usage(_) => None,
+                    });
+                    if texts.any(|text| self.tail.repeats(text)) {
+                        return Err(Fault::Repeats);
+                    }
+                    deltas.extend(read);
+                }
+                // Nothing behind the end can undo an answer that is whole.
+                Err(_) if self.message.has_end() => {}
+                Err(fault) => return Err(fault),
+            }
         }
         Ok(deltas)
     }
@@ -137,7 +173,7 @@ impl Reading {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let rest = match self.body {
+        let rest = match std::mem::replace(&mut self.body, Body::Unknown) {
             Body::Unknown | Body::Error(_) => return Err(Fault::Cut("it is empty")),
             Body::Json(json) => {
                 self.message.whole(&json)?;
@@ -146,11 +182,22 @@ impl Reading {
             Body::Events(events) => events.end(),
             Body::Lines(lines) => lines.end(),
         };
-        let rest = rest.and_then(|data| self.message.event(&data).err());
-        let mut answer = match (rest, self.message.end()) {
-            (Some(fault @ Fault::Reported(_)), _) | (Some(fault), Err(_)) => return Err(fault),
-            // What the end cut off counts only when it can be read.
-            (_, ended) => ended?,
+        if let Some(data) = rest.filter(|_| self.fault.is_none()) {
+            // The end of the body cut it off: it counts only when it can be read, or reports an error.
+            match self.events(vec![data]) {
+                Err(fault @ Fault::Reported(_)) => return Err(fault),
+                Err(fault) => self.fault = Some(fault),
+                Ok(_) => {}
+            }
+        }
+        let mut answer = match (self.message.end(), self.fault, self.stray) {
+            (Ok(answer), ..) => answer,
+            (Err(_), Some(fault), _) => return Err(fault),
+            (Err(Fault::Cut(_)), None, Some(stray)) => {
+                let stray: String = stray.chars().take(80).collect();
+                return Err(Fault::Malformed(format!("`{stray}` is no JSON")));
+            }
+            (Err(fault), None, _) => return Err(fault),
         };
         set(&mut answer.verbatim, "model", self.endpoint.model.clone());
         Ok(answer)
@@ -199,7 +246,8 @@ impl Decoder for Reading {
                 message: format!("`{}` did not answer at `{}`", endpoint.provider, endpoint.url()),
             }),
             (Some(status), Body::Error(body)) => {
-                Err(failure::of_status(&endpoint, status, &self.headers, body))
+                let mut form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
+                Err(failure::learned(&endpoint, status, &self.headers, body, &mut form))
             }
             (Some(_), _) => self
                 .answer()
@@ -218,15 +266,14 @@ fn plausible(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Gives calls of one reply that share an identifier one each: results find their calls by it. Such a message can then
-/// not be sent back as it came, so it is written anew from its text and calls.
+/// Gives calls of one reply that share an identifier one each: results find their calls by it. The message is sent back with
+/// them (`Wire::with_calls`).
 fn one_id_each(mut answer: Answer) -> Answer {
     let mut used: BTreeSet<String> = BTreeSet::new();
     for call in &mut answer.calls {
         if used.contains(&call.id.0) {
             let free = (2..).map(|n: usize| format!("{}_{n}", call.id)).find(|id| !used.contains(id));
             call.id.0 = free.unwrap_or_default();
-            answer.verbatim = Value::Null;
         }
         used.insert(call.id.0.clone());
     }

@@ -1,12 +1,16 @@
 //! Where a model is served, and the codec for it.
 
 use crate::{
-    Wire, anthropic, decode::Reading, failure, gemini, ollama, openai, responses, transcript, wire::word,
+    Wire, anthropic, decode::Reading, failure, form::Form, gemini, ollama, openai, responses, transcript,
+    wire::word,
 };
 use bailey_kernel::{Context, Decoder, Encoded, Price, Provider};
 use bailey_protocol::{Blob, HeaderValue, HttpRequest, ToolSpec};
 use serde_json::Value;
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// One model behind one URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +35,9 @@ pub struct Endpoint {
     pub prices: Vec<Price>,
     /// Whether it takes pictures.
     pub takes_images: bool,
+    /// Parameters of requests that the owner set: `false` leaves one out that Bailey would send, a text names the one that
+    /// takes its place, and anything else is sent as it is.
+    pub parameters: BTreeMap<String, Value>,
 }
 
 impl Endpoint {
@@ -119,16 +126,17 @@ impl Endpoint {
     }
 }
 
-/// The codec of one endpoint.
+/// The codec of one endpoint. Clones know alike what its server was seen to want.
 #[derive(Debug, Clone)]
 pub struct Codec {
     endpoint: Arc<Endpoint>,
+    form: Arc<Mutex<Form>>,
 }
 
 /// The codec of this endpoint.
 #[must_use]
 pub fn provider(endpoint: Endpoint) -> Arc<Codec> {
-    Arc::new(Codec { endpoint: Arc::new(endpoint) })
+    Arc::new(Codec { endpoint: Arc::new(endpoint), form: Arc::default() })
 }
 
 impl Codec {
@@ -138,14 +146,8 @@ impl Codec {
         &self.endpoint
     }
 
-    fn request(&self, body: &Value) -> Encoded {
-        let request = HttpRequest {
-            method: "POST".into(),
-            url: self.endpoint.url(),
-            headers: self.endpoint.headers(),
-            body: Blob(body.to_string().into_bytes()),
-        };
-        Encoded { request, writes: self.endpoint.max_tokens.into() }
+    fn form(&self) -> Form {
+        self.form.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -159,7 +161,7 @@ impl Provider for Codec {
     }
 
     fn window_tokens(&self) -> Option<u64> {
-        self.endpoint.window_tokens
+        [self.endpoint.window_tokens, self.form().window()].into_iter().flatten().min()
     }
 
     fn prices(&self) -> &[Price] {
@@ -171,20 +173,29 @@ impl Provider for Codec {
     }
 
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {
-        let turns = transcript::turns(context, &self.endpoint);
+        let form = self.form();
+        let endpoint = form.bounded(&self.endpoint);
+        let turns = transcript::turns(context, &endpoint);
         let instruction = context.instruction().text();
-        let body = match self.endpoint.wire {
+        let body = match endpoint.wire {
             Wire::Anthropic => anthropic::body,
             Wire::OpenAiChat => openai::body,
             Wire::OpenAiResponses => responses::body,
             Wire::Gemini => gemini::body,
             Wire::Ollama => ollama::body,
         };
-        let body = body(&self.endpoint, instruction, &turns, tools);
-        self.request(&body)
+        let mut body = body(&endpoint, instruction, &turns, tools);
+        form.write(&endpoint, &mut body);
+        let request = HttpRequest {
+            method: "POST".into(),
+            url: endpoint.url(),
+            headers: endpoint.headers(),
+            body: Blob(body.to_string().into_bytes()),
+        };
+        Encoded { request, writes: endpoint.max_tokens.into() }
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(Reading::new(self.endpoint.clone()))
+        Box::new(Reading::new(self.endpoint.clone(), self.form.clone()))
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::{
     Endpoint, Wire,
+    form::Form,
     wire::{list, word},
 };
-use bailey_kernel::{ModelError, ModelErrorKind};
+use bailey_kernel::{ModelError, ModelErrorKind, READS_NO_CALLS};
 use bailey_protocol::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
@@ -16,6 +17,10 @@ pub(crate) enum Fault {
     Reported(Complaint),
     /// The answer ended before it was whole; the text says how that shows.
     Cut(&'static str),
+    /// The answer ended for a reason that makes it none; the text is the server's word for it.
+    Ended(String),
+    /// The answer is one passage again and again.
+    Repeats,
     /// The answer makes no sense; the text says where.
     Malformed(String),
     /// The answer is longer than Bailey takes; the text names the limit.
@@ -44,19 +49,47 @@ const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// How providers say that a context is too long, in lower case.
 const OVERFLOW: &[&str] = &[
     "prompt is too long",
-    "exceed context limit",
+    "prompt too long",
+    "context limit",
     "context_length_exceeded",
     "maximum context length",
+    "max context length",
     "exceed_context_size",
-    "exceeds the available context size",
+    "context size",
     "context window",
+    "context_window",
+    "context length",
+    "model_max_prompt_tokens_exceeded",
+    "model token limit",
+    "max_model_len",
+    "maximum model length",
     "input is too long",
+    "input is longer than",
     "input token count",
+    "input tokens exceed",
     "too many tokens in",
+    "too many input tokens",
+    "too large for model",
     "request_too_large",
     "input length exceeds",
-    "exceeds the context length",
+    "input length should be",
+    "prompt tokens exceed",
+    "prompt token count",
+    "greater than the context",
+    "reduce the length of the messages",
+    "tokens to keep from the initial prompt",
+    "n_ctx",
+    "max_num_tokens",
+    "maximum prompt length",
+    "maximum input length",
+    "string_above_max_length",
+    "max_new_tokens",
+    "`inputs` must have less than",
 ];
+
+/// Words of a refusal that may mean the same, in lower case: a server that took a shorter request is believed so.
+const LENGTH: &[&str] =
+    &["token", "length", "context", "too long", "too large", "too many", "window", "exceed"];
 
 /// How providers say that a key is wrong where they call it a wrong request, in lower case.
 const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid"];
@@ -69,6 +102,9 @@ const BILLING: &[&str] = &["billing"];
 
 /// How Ollama says that a model knows no tools, in lower case.
 const NO_TOOLS: &[&str] = &["does not support tools"];
+
+/// How vLLM and llama.cpp say that they were started without the reading of calls, in lower case.
+const TOOLS_OFF: &[&str] = &["enable-auto-tool-choice", "tool-call-parser", "--jinja"];
 
 /// The HTTP status that a provider's kind of error stands for.
 const STATUS_OF_KIND: &[(&str, u16)] = &[
@@ -124,8 +160,13 @@ impl Complaint {
         })
     }
 
+    /// All of its words.
+    pub(crate) fn text(&self) -> String {
+        format!("{} {}", self.kind, self.message)
+    }
+
     fn says(&self, needles: &[&str]) -> bool {
-        let text = format!("{} {}", self.kind, self.message).to_lowercase();
+        let text = self.text().to_lowercase();
         needles.iter().any(|needle| text.contains(needle))
     }
 
@@ -172,6 +213,31 @@ pub(crate) fn of_status(
     told(endpoint, status, wait(headers).or(complaint.wait), &complaint)
 }
 
+/// The same, and what it teaches of how the server wants its requests.
+pub(crate) fn learned(
+    endpoint: &Endpoint,
+    status: u16,
+    headers: &[(String, String)],
+    body: &[u8],
+    form: &mut Form,
+) -> ModelError {
+    let error = of_status(endpoint, status, headers, body);
+    let complaint = Complaint::of_body(body);
+    match error.kind {
+        ModelErrorKind::Overflow => form.learn_window(&complaint),
+        ModelErrorKind::Invalid | ModelErrorKind::LikelyOverflow => {
+            if let Some(other) = form.learn(endpoint, &complaint) {
+                let (provider, why) = (&endpoint.provider, complaint.quote());
+                let message =
+                    format!("`{provider}` refused the form of the request ({status}: {why}); asking {other}");
+                return ModelError { kind: ModelErrorKind::OtherForm, message };
+            }
+        }
+        _ => {}
+    }
+    error
+}
+
 /// The failure that this fault is.
 pub(crate) fn of_fault(endpoint: &Endpoint, fault: Fault) -> ModelError {
     let provider = &endpoint.provider;
@@ -181,6 +247,21 @@ pub(crate) fn of_fault(endpoint: &Endpoint, fault: Fault) -> ModelError {
             ModelErrorKind::Cut,
             format!(
                 "the answer of `{provider}` broke off in the middle ({how}); the call can be tried again"
+            ),
+        ),
+        Fault::Ended(reason) => (
+            ModelErrorKind::Cut,
+            format!(
+                "the answer of `{provider}` is not whole: the server ended it with `{}`; the call can be tried again",
+                reason.chars().take(40).collect::<String>()
+            ),
+        ),
+        Fault::Repeats => (
+            ModelErrorKind::Malformed,
+            format!(
+                "`{}` repeats one passage without end, and was stopped; ask again in other words, or look at the server's \
+                 settings for the model (template, quantisation, repeat penalty)",
+                endpoint.model
             ),
         ),
         Fault::Malformed(place) => (
@@ -223,14 +304,21 @@ fn told(endpoint: &Endpoint, status: u16, wait: Option<Duration>, complaint: &Co
             endpoint.models_url()
         ),
         ModelErrorKind::Overflow => format!(
-            "the conversation is longer than `{model}` takes ({why}); start a new session or choose a model with a \
-             longer context"
+            "the conversation is longer than `{model}` takes ({why}); set `window_tokens` under `[providers.{provider}]` \
+             to the window that the server gives the model, start a new session, or choose a model with a longer window"
         ),
         ModelErrorKind::RateLimited(_) => {
             format!("`{provider}` takes no more requests for now ({why}); try again in {soon}")
         }
         ModelErrorKind::Overloaded(_) => {
             format!("`{provider}` is overloaded or fails ({why}); try again in {soon}")
+        }
+        ModelErrorKind::LikelyOverflow => format!(
+            "`{provider}` did not accept the request for `{model}` ({why}); if the conversation is too long for it, set \
+             `window_tokens` under `[providers.{provider}]` to the window that the server gives the model"
+        ),
+        _ if complaint.says(TOOLS_OFF) => {
+            format!("`{provider}` takes no tools for `{model}` ({why}): {READS_NO_CALLS}")
         }
         _ if complaint.says(NO_TOOLS) => {
             format!("`{model}` cannot call tools ({why}); choose a model that can")
@@ -261,6 +349,7 @@ fn kind(status: u16, wait: Option<Duration>, complaint: &Complaint) -> ModelErro
         404 => ModelErrorKind::NotFound,
         _ if client_error && complaint.says(&["model_not_found"]) => ModelErrorKind::NotFound,
         408 | 425 => ModelErrorKind::Overloaded(wait),
+        _ if client_error && complaint.says(LENGTH) => ModelErrorKind::LikelyOverflow,
         _ if client_error => ModelErrorKind::Invalid,
         500.. => ModelErrorKind::Overloaded(wait),
         _ => ModelErrorKind::Malformed,

@@ -20,6 +20,7 @@ pub mod endpoint;
 mod anthropic;
 mod catalogue;
 mod failure;
+mod form;
 mod gemini;
 mod lines;
 mod message;
@@ -27,6 +28,7 @@ mod ollama;
 mod openai;
 mod responses;
 mod sse;
+mod tail;
 mod transcript;
 mod wire;
 

@@ -53,6 +53,11 @@ impl Message {
         each!(self, message => message.is_whole())
     }
 
+    /// Whether the model has said that it stops: at most counts follow.
+    pub(crate) fn has_end(&self) -> bool {
+        each!(self, message => message.has_end())
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         each!(self, message => message.end())

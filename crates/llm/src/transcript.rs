@@ -1,13 +1,25 @@
-//! A context as wires want it: turns of the model and of everybody else, strictly alternating.
+//! A context as the strictest server of any wire takes it.
 //!
-//! All wires demand that the results of a reply's calls come right behind the reply. Words of a person that
-//! came in between are therefore moved behind them, and what answers no open call is told as text.
+//! Some servers refuse a whole conversation for one message of it, and would refuse it in each later request too. So these
+//! hold by construction, whatever the context is:
+//!
+//! - Turns alternate, the first and the last are the user's, and no turn is empty.
+//! - The results of a reply's calls come right behind the reply, one for each call, in the order of the calls. Words of a
+//!   person that came in between stand behind them; a result that answers no open call is told as text.
+//! - Identifiers of calls are unique in the whole request, and names are names that every wire takes ([`wire_name`]).
 
-use crate::{Endpoint, Wire, wire::wire_name};
+use crate::{Endpoint, Wire};
 use bailey_kernel::{Answer, Context, Segment};
-use bailey_protocol::{CallId, Image, ImageKind};
+use bailey_protocol::{CallId, Digest, Image, ImageKind, ToolCall, ToolSpec};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet};
+
+/// Stands where a conversation would begin or end with the model's words, or where two of its replies would meet.
+const GO_ON: &str = "[Bailey: go on]";
+/// Stands for the result of a call that has none.
+const NO_RESULT: &str = "[Bailey: the result of this call is not known]";
+/// Characters of an identifier that is made here. Mistral takes these only: nine letters or digits.
+const ID_CHARS: usize = 9;
 
 /// The most pictures that one request shows, and the most bytes of them: of more the older ones are only named. Anthropic takes
 /// larger ones up to so many.
@@ -17,8 +29,9 @@ const SHOWN_BYTES_MAX: usize = 12 << 20;
 /// One turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Turn<'a> {
-    /// The model's message as this very model sent it on this wire: what it signed means nothing to another.
-    Own(&'a Value),
+    /// The model's message as this very model sent it on this wire, but for names and identifiers that would be refused:
+    /// what it signed means nothing to another model.
+    Own(Cow<'a, Value>),
     /// What another model said, as text and calls.
     Foreign {
         /// The text.
@@ -55,6 +68,15 @@ pub(crate) struct Said<'a> {
 impl From<&str> for Said<'_> {
     fn from(text: &str) -> Self {
         Self { text: text.into(), images: Vec::new() }
+    }
+}
+
+impl Said<'_> {
+    /// The texts of one turn as one.
+    pub(crate) fn joined(texts: &[Self]) -> String {
+        let texts: Vec<&str> =
+            texts.iter().map(|said| said.text.as_str()).filter(|text| !text.trim().is_empty()).collect();
+        texts.join("\n\n")
     }
 }
 
@@ -134,10 +156,19 @@ fn hidden(endpoint: &Endpoint, image: &Image, is_old: bool) -> Option<&'static s
 #[derive(Debug, Default)]
 pub(crate) struct Turns<'a> {
     done: Vec<Turn<'a>>,
-    heard: Heard<'a>,
-    /// The calls of the last reply that have no result yet, with the identifiers that they were sent under.
-    open: BTreeMap<CallId, String>,
+    texts: Vec<Said<'a>>,
+    /// The calls of the last reply, in order.
+    asked: Vec<Asked<'a>>,
     used: BTreeSet<String>,
+}
+
+/// A call that was sent, and its result where it has one.
+#[derive(Debug)]
+struct Asked<'a> {
+    call: &'a CallId,
+    id: String,
+    name: String,
+    result: Option<(bool, &'a str)>,
 }
 
 impl<'a> Turns<'a> {
@@ -148,70 +179,105 @@ impl<'a> Turns<'a> {
     pub(crate) fn said(&mut self, said: Said<'a>) {
         // Anthropic refuses blank text blocks.
         if !said.text.trim().is_empty() || !said.images.is_empty() {
-            self.heard.texts.push(said);
+            self.texts.push(said);
         }
     }
 
     pub(crate) fn reply(&mut self, answer: &'a Answer, same_model: bool, wire: Wire) {
-        self.flush();
-        self.open.clear();
-        // A provider's name may come to stand for another wire when the configuration changes.
-        let own = same_model && answer.verbatim.get("wire").and_then(Value::as_str) == Some(wire.name());
-        let ids: Vec<String> = answer
-            .calls
-            .iter()
-            .map(|call| {
-                let id = if own { call.id.0.clone() } else { self.fresh(&call.id) };
-                // At once: two identifiers of one reply may be the same as another wire writes them.
-                self.used.insert(id.clone());
-                id
-            })
-            .collect();
-        self.open.extend(answer.calls.iter().map(|call| call.id.clone()).zip(ids.iter().cloned()));
-        if own {
-            return self.done.push(Turn::Own(&answer.verbatim));
+        if answer.text.trim().is_empty() && answer.calls.is_empty() {
+            return;
         }
-        let call = |(call, id): (&'a bailey_protocol::ToolCall, String)| Call {
-            id,
-            name: wire_name(&call.name),
-            arguments: &call.arguments,
-        };
-        let calls: Vec<_> = answer.calls.iter().zip(ids).map(call).collect();
-        if !answer.text.trim().is_empty() || !calls.is_empty() {
-            self.done.push(Turn::Foreign { text: &answer.text, calls });
+        self.turn_to_the_model();
+        let verbatim = Some(&answer.verbatim).filter(|verbatim| {
+            // A provider's name may come to stand for another wire when the configuration changes.
+            let own = same_model && verbatim.get("wire").and_then(Value::as_str) == Some(wire.name());
+            own && wire.calls(verbatim).count() == answer.calls.len()
+        });
+        for (place, call) in answer.calls.iter().enumerate() {
+            let taken = if verbatim.is_some() { call.id.0.clone() } else { ToolSpec::wire_name(&call.id.0) };
+            let id = self.unused(taken, place, call);
+            self.used.insert(id.clone());
+            self.asked.push(Asked {
+                call: &call.id,
+                id,
+                name: ToolSpec::wire_name(&call.name),
+                result: None,
+            });
         }
+        let calls = answer.calls.iter().zip(&self.asked);
+        self.done.push(match verbatim {
+            Some(verbatim) => {
+                let as_sent = calls.map(|(_, asked)| (asked.id.as_str(), asked.name.as_str()));
+                Turn::Own(wire.with_calls(verbatim, as_sent))
+            }
+            None => {
+                let calls = calls.map(|(call, Asked { id, name, .. })| Call {
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: &call.arguments,
+                });
+                Turn::Foreign { text: &answer.text, calls: calls.collect() }
+            }
+        });
     }
 
     pub(crate) fn result(&mut self, call: &CallId, tool: &str, ok: bool, text: &'a str) {
-        match self.open.remove(call) {
-            Some(id) => {
-                let name = wire_name(tool);
-                self.heard.results.push(CallResult { id, name, ok, text });
+        match self.asked.iter_mut().find(|asked| asked.call == call && asked.result.is_none()) {
+            Some(asked) => asked.result = Some((ok, text)),
+            None => {
+                self.user(&format!("[late result of `{}`, call {call}]\n{text}", ToolSpec::wire_name(tool)))
             }
-            None => self.user(&format!("[late result of `{tool}`, call {call}]\n{text}")),
         }
     }
 
     pub(crate) fn end(mut self) -> Vec<Turn<'a>> {
-        self.flush();
+        self.turn_to_the_user();
+        if matches!(self.done.last(), Some(Turn::Own(_) | Turn::Foreign { .. })) {
+            self.user(GO_ON);
+            self.turn_to_the_user();
+        }
         self.done
     }
 
-    fn flush(&mut self) {
-        let heard = std::mem::take(&mut self.heard);
-        if heard != Heard::default() {
-            self.done.push(Turn::Heard(heard));
+    /// A reply follows.
+    fn turn_to_the_model(&mut self) {
+        self.turn_to_the_user();
+        if !matches!(self.done.last(), Some(Turn::Heard(_))) {
+            self.user(GO_ON);
+            self.turn_to_the_user();
         }
     }
 
-    /// An identifier that Anthropic takes too: `[A-Za-z0-9_-]+`, unique in the whole conversation.
-    fn fresh(&self, call: &CallId) -> String {
-        let id = wire_name(&call.0);
-        if !self.used.contains(&id) {
-            return id;
+    /// Puts what was said since the last reply into one turn.
+    fn turn_to_the_user(&mut self) {
+        let results =
+            std::mem::take(&mut self.asked).into_iter().map(|Asked { id, name, result, .. }| {
+                let (ok, text) = result.unwrap_or((false, NO_RESULT));
+                CallResult { id, name, ok, text }
+            });
+        let heard = Heard { results: results.collect(), texts: std::mem::take(&mut self.texts) };
+        match self.done.last_mut() {
+            _ if heard == Heard::default() => {}
+            // A reply without words and calls stood between them.
+            Some(Turn::Heard(before)) => before.texts.extend(heard.texts),
+            _ => self.done.push(Turn::Heard(heard)),
         }
-        let numbered = |n: usize| format!("{id}_{n}");
-        (2..).map(numbered).find(|id| !self.used.contains(id)).unwrap_or(id.clone())
+    }
+
+    /// An identifier that no call before has: this one, or one made from where the call stands, so that a longer
+    /// conversation begins with the same bytes.
+    fn unused(&self, id: String, place: usize, call: &ToolCall) -> String {
+        let made = |n: u64| -> String {
+            let parts = [
+                &n.to_be_bytes(),
+                &self.done.len().to_be_bytes(),
+                &place.to_be_bytes(),
+                call.id.0.as_bytes(),
+            ];
+            Digest::of_parts(&parts).to_string().chars().take(ID_CHARS).collect()
+        };
+        let is_free = |id: &String| !id.is_empty() && !self.used.contains(id);
+        if is_free(&id) { id } else { (0..).map(made).find(is_free).unwrap_or(id) }
     }
 }
 

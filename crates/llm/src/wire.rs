@@ -3,6 +3,7 @@
 use bailey_protocol::{Digest, Image, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// What a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,13 +47,103 @@ impl Wire {
             Self::Anthropic | Self::Gemini | Self::Ollama => self.name(),
         }
     }
-}
 
-/// A tool's name as every wire allows it: `[A-Za-z0-9_-]{1,64}`, so `fs.read` is sent as `fs_read`.
-pub(crate) fn wire_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(64).map(plain).collect();
-    if name.is_empty() { "_".into() } else { name }
+    /// Where the calls of a message of this wire's stand: the list, and the member of each element that is the call;
+    /// none where the element is.
+    fn place_of_calls(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Anthropic => ("/content", None),
+            Self::OpenAiChat | Self::Ollama => ("/message/tool_calls", None),
+            Self::OpenAiResponses => ("/items", None),
+            Self::Gemini => ("/content/parts", Some("functionCall")),
+        }
+    }
+
+    fn is_call(self, element: &Value) -> bool {
+        match self {
+            Self::Anthropic => word(element, "type") == "tool_use",
+            Self::OpenAiChat | Self::Ollama => true,
+            Self::OpenAiResponses => word(element, "type") == "function_call",
+            Self::Gemini => element.get("functionCall").is_some(),
+        }
+    }
+
+    /// The calls of a message of this wire's, in order.
+    pub(crate) fn calls(self, verbatim: &Value) -> impl Iterator<Item = &Value> {
+        let (list, member) = self.place_of_calls();
+        let elements = verbatim.pointer(list).and_then(Value::as_array).into_iter().flatten();
+        elements
+            .filter(move |element| self.is_call(element))
+            .map(move |element| member.and_then(|member| element.get(member)).unwrap_or(element))
+    }
+
+    /// The same message with these identifiers and names of its calls, and with arguments that are an object. Most have all of
+    /// that already, and are lent.
+    pub(crate) fn with_calls<'a, 'b>(
+        self,
+        verbatim: &'a Value,
+        calls: impl Iterator<Item = (&'b str, &'b str)>,
+    ) -> Cow<'a, Value> {
+        let (id_field, arguments_field) = match self {
+            Self::Anthropic => ("id", "input"),
+            Self::OpenAiChat | Self::Ollama => ("id", "arguments"),
+            Self::OpenAiResponses => ("call_id", "arguments"),
+            Self::Gemini => ("id", "args"),
+        };
+        let function_of = |call: &'a Value| match self {
+            Self::OpenAiChat | Self::Ollama => call.get("function").unwrap_or(&Value::Null),
+            _ => call,
+        };
+        let mut whole = Cow::Borrowed(verbatim);
+        for (place, (id, name)) in calls.enumerate() {
+            let Some(call) = self.calls(verbatim).nth(place) else { continue };
+            // Where no identifier came, as from some servers of Gemini's and Ollama's wires, none goes back.
+            let has_id = call.get(id_field).is_some() || self == Self::OpenAiChat;
+            let other_id = (has_id && word(call, id_field) != id).then(|| id.to_owned());
+            let function = function_of(call);
+            let other_name = (word(function, "name") != name).then(|| name.to_owned());
+            let other_arguments = self.as_object(function.get(arguments_field));
+            if other_id.is_none() && other_name.is_none() && other_arguments.is_none() {
+                continue;
+            }
+            let Some(call) = self.calls_mut(whole.to_mut()).nth(place) else { continue };
+            other_id.into_iter().for_each(|id| set(call, id_field, id));
+            let function = match self {
+                Self::OpenAiChat | Self::Ollama => call.get_mut("function"),
+                _ => Some(call),
+            };
+            let Some(function) = function else { continue };
+            other_name.into_iter().for_each(|name| set(function, "name", name));
+            other_arguments.into_iter().for_each(|arguments| set(function, arguments_field, arguments));
+        }
+        whole
+    }
+
+    /// Arguments as the object, or the text of one, that this wire demands; none where they are that already.
+    fn as_object(self, arguments: Option<&Value>) -> Option<Value> {
+        let is_text = matches!(self, Self::OpenAiChat | Self::OpenAiResponses);
+        match arguments.unwrap_or(&Value::Null) {
+            Value::Object(_) if !is_text => None,
+            Value::String(text) if is_text => match input_text(text) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(other) => Some(other.into()),
+            },
+            Value::String(text) => Some(input(text)),
+            Value::Null if is_text => Some("{}".into()),
+            Value::Null => Some(serde_json::json!({})),
+            other if is_text => Some(input(&other.to_string()).to_string().into()),
+            other => Some(input(&other.to_string())),
+        }
+    }
+
+    fn calls_mut(self, verbatim: &mut Value) -> impl Iterator<Item = &mut Value> {
+        let (list, member) = self.place_of_calls();
+        let elements = verbatim.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        elements.filter(move |element| self.is_call(element)).filter_map(move |element| match member {
+            Some(member) => element.get_mut(member),
+            None => Some(element),
+        })
+    }
 }
 
 /// What a model is told of a tool.
@@ -76,13 +167,21 @@ pub(crate) fn made_id(reply: &str, place: usize, name: &str, arguments: &str) ->
     format!("call_{}", Digest::of_parts(&parts).short())
 }
 
-/// A call's arguments as the object that some wires demand. What is no object is kept as text inside one, so that the
-/// model sees what it wrote.
+/// A call's arguments as the object that all wires demand. Text that is no object is kept inside one, so that the model
+/// sees what it wrote.
 pub(crate) fn input(arguments: &str) -> Value {
     match serde_json::from_str(arguments) {
         Ok(object @ Value::Object(_)) => object,
         _ if arguments.trim().is_empty() => serde_json::json!({}),
         _ => serde_json::json!({ "unreadable_arguments": arguments }),
+    }
+}
+
+/// The same as text, byte for byte as it came where it is an object.
+pub(crate) fn input_text(arguments: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<BTreeMap<Cow<'_, str>, serde::de::IgnoredAny>>(arguments) {
+        Ok(_) => arguments.into(),
+        Err(_) => input(arguments).to_string().into(),
     }
 }
 

@@ -91,6 +91,14 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// A tool's name as every wire takes it, `[A-Za-z0-9_-]{1,64}`, and so as a model knows it: `fs_read` for `fs.read`.
+    #[must_use]
+    pub fn wire_name(name: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let name: String = name.chars().take(64).map(plain).collect();
+        if name.is_empty() { "_".into() } else { name }
+    }
+
     /// A tool's name as names are compared: models write capitals, blanks and an underscore for a dot.
     #[must_use]
     pub fn plain_name(written: &str) -> String {

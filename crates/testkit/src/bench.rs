@@ -248,6 +248,7 @@ impl Bench {
             window_tokens: None,
             prices: Vec::new(),
             takes_images: false,
+            parameters: std::collections::BTreeMap::new(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! A model server with a script: real HTTP/1.1 on a loopback socket, every wire that Bailey speaks, streamed. Plain
+//! A model server with a script, as strict as the strictest real one: real HTTP/1.1 on a loopback socket, every wire that Bailey speaks, streamed. Plain
 //! threads, so that it serves tests of the binary as well.
 //!
 //! Which wire is spoken follows from the path that is asked: `/v1/messages` (Anthropic), `/chat/completions` and
@@ -6,6 +6,7 @@
 
 mod http;
 mod script;
+mod strict;
 mod wire;
 
 pub use http::Request;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     always: Mutex<Option<Reply>>,
     author: OnceLock<Author>,
     requests: Mutex<Vec<Request>>,
+    /// Whether a request that real servers refuse is answered all the same.
+    lenient: AtomicBool,
     came: Condvar,
     stopped: AtomicBool,
 }
@@ -83,6 +86,13 @@ impl ModelServer {
         let server = Self::start([]);
         server.shared.author.set(Author::new(author)).ok();
         server
+    }
+
+    /// The same, but it takes what real servers refuse: for tests of what is sent.
+    #[must_use]
+    pub fn lenient(self) -> Self {
+        self.shared.lenient.store(true, Ordering::SeqCst);
+        self
     }
 
     /// Where it is, such as `http://127.0.0.1:41234`: the base URL of every wire.
@@ -131,7 +141,13 @@ impl Shared {
     /// Records a request and says what the script answers.
     fn answer(&self, request: Request) -> Answer {
         let path = request.path.clone();
+        let refusal = (request.method == "POST" && !self.lenient.load(Ordering::SeqCst))
+            .then(|| strict::refusal(&request))
+            .flatten();
         let reply = match self.author.get() {
+            _ if refusal.is_some() => {
+                Reply::error(400, "invalid_request_error", &refusal.unwrap_or_default())
+            }
             // A list of models is no part of the script.
             _ if request.method == "GET" => lock(&self.always).clone().unwrap_or(Reply::Silent),
             Some(author) => author.reply(&request),

@@ -30,6 +30,7 @@ fn named(name: &str, url: &str) -> Arc<dyn Provider> {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     })
 }
 

@@ -16,5 +16,6 @@ mod questions;
 mod restore;
 mod retry;
 mod spending;
+mod strict;
 mod support;
 mod turns;

@@ -281,14 +281,10 @@ fn stopped(message: Message, why: &str) -> Reply {
 
 #[tokio::test]
 async fn a_refused_or_empty_answer_is_told() {
-    for (reply, end, told) in [
-        (stopped(Message::text(""), "refusal"), TurnEnd::Refused, "the provider refused to answer"),
-        (stopped(Message::text("That I"), "refusal"), TurnEnd::Refused, "the provider refused to answer"),
-        (Reply::text(""), TurnEnd::Answered, "the model's answer is empty"),
-    ] {
+    for reply in [stopped(Message::text(""), "refusal"), stopped(Message::text("That I"), "refusal")] {
         let mut table = table([reply]).await;
-        assert_eq!(table.turn().await.unwrap(), end);
-        assert_eq!(notices(&mut table), [told]);
+        assert_eq!(table.turn().await.unwrap(), TurnEnd::Refused);
+        assert_eq!(notices(&mut table), ["the provider refused to answer"]);
     }
     let mut table = table([Reply::text("It is done.")]).await;
     table.turn().await.unwrap();

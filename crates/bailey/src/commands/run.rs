@@ -148,9 +148,9 @@ async fn finish(
     Ok(ExitCode::from(match (merged?, ended) {
         (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
         (_, TurnEnd::Cancelled) => exit::CANCELLED,
-        (_, TurnEnd::Limit | TurnEnd::Waiting | TurnEnd::Budget) => exit::PAUSED,
+        (_, TurnEnd::Limit | TurnEnd::Waiting | TurnEnd::Budget | TurnEnd::Stuck) => exit::PAUSED,
         (_, TurnEnd::Answered) => exit::DONE,
-        (_, TurnEnd::Refused) => exit::MODEL,
+        (_, TurnEnd::Refused | TurnEnd::Unanswered) => exit::MODEL,
     }))
 }
 

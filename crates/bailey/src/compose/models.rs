@@ -118,6 +118,7 @@ pub(crate) fn endpoint(config: &Config, catalogue: &Catalogue, model: &str) -> R
         window_tokens,
         prices: catalogue.prices(url, model),
         takes_images: catalogue.takes_images(url, model),
+        parameters: found.parameters.clone(),
     })
 }
 
@@ -133,11 +134,13 @@ pub(crate) fn door(
 ) -> Result<Egress> {
     let allowed = endpoints.iter().map(|endpoint| {
         let provider = config.providers.get(&endpoint.provider);
-        let seconds = provider.and_then(|provider| provider.first_byte_seconds);
+        let own = provider.and_then(|provider| provider.first_byte_seconds);
+        let seconds = own.or(config.network.first_byte_seconds);
+        let seconds = seconds.unwrap_or_else(|| crate::config::first_byte_seconds(&endpoint.base_url));
         bailey_egress::Endpoint {
             url: endpoint.url(),
             secrets: endpoint.key.iter().cloned().collect(),
-            first_byte_timeout: seconds.map(Duration::from_secs),
+            first_byte_timeout: Some(Duration::from_secs(seconds)),
         }
     });
     // Through a recording it is not reached: only the words of a model are played.
@@ -152,7 +155,6 @@ pub(crate) fn door(
         endpoints: allowed.chain(witness).collect(),
         proxies: Proxies::of(|name| std::env::var(name).ok())?,
         connect_timeout: Duration::from_secs(network.connect_seconds),
-        first_byte_timeout: Duration::from_secs(network.first_byte_seconds),
         idle_timeout: Duration::from_secs(network.idle_seconds),
         ..bailey_egress::Config::default()
     };
@@ -245,6 +247,7 @@ fn replay(config: &Config, file: &Path, workspace: &WsPath, journal: &Journal) -
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     };
     let door = Arc::new(Player::new(cassette, Normaliser::new(&workspace.0), journal.seal()));
     let retry = Retry { attempts: 1, ..Retry::default() };

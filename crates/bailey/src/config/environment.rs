@@ -88,6 +88,7 @@ impl Config {
             key_env: get(API_KEY).map(|_| API_KEY.into()),
             window_tokens: None,
             first_byte_seconds: None,
+            parameters: std::collections::BTreeMap::new(),
         };
         // What the human wrote down stands, and gets no other address for its key.
         if self.providers.contains_key(PROVIDER) {

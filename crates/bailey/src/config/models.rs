@@ -5,10 +5,16 @@ use anyhow::{Context as _, Result};
 use bailey_agent::ModelRole;
 use bailey_llm::Wire;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
-/// How long a server on this machine may load a model before its first byte.
-const LOADING_SECONDS: u64 = 600;
+/// How long a server may take to its first byte: one of the world's, and one of the own network, which may load a model first
+/// and read a long prompt slowly.
+const FIRST_BYTE_SECONDS: u64 = 30;
+const OWN_FIRST_BYTE_SECONDS: u64 = 600;
+
+/// What a request says by itself: the conversation, and how it is answered.
+const OWN_PARAMETERS: [&str; 8] =
+    ["model", "messages", "contents", "input", "tools", "stream", "system", "instructions"];
 
 /// The window that Ollama is asked to give a model: its own default is a few thousand tokens, too few for any work.
 const OLLAMA_WINDOW_TOKENS: u64 = 32_768;
@@ -35,6 +41,9 @@ pub(crate) struct Provider {
     pub(crate) window_tokens: Option<u64>,
     /// Seconds to the first byte, where it needs longer than others.
     pub(crate) first_byte_seconds: Option<u64>,
+    /// Parameters of requests: `false` leaves one out, a text names the one in its place, anything else is sent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) parameters: BTreeMap<String, serde_json::Value>,
 }
 
 /// Which model is asked for what, besides the default.
@@ -123,16 +132,50 @@ pub(super) fn is_url(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether nobody on the way can read what goes to this URL: it is encrypted, or stays on this machine.
-pub(crate) fn is_private(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else { return true };
+/// The parameter that a provider's table sets and Bailey itself says.
+pub(super) fn taken_parameter(provider: &Provider) -> Option<&str> {
+    provider.parameters.keys().map(String::as_str).find(|name| OWN_PARAMETERS.contains(name))
+}
+
+/// Seconds that a server at this URL may take to its first byte where the configuration says nothing.
+pub(crate) fn first_byte_seconds(url: &str) -> u64 {
+    if is_of_the_own_network(url) { OWN_FIRST_BYTE_SECONDS } else { FIRST_BYTE_SECONDS }
+}
+
+/// Whether a server is on this machine or in its own network, by its name or address.
+fn is_of_the_own_network(url: &str) -> bool {
+    let Some(host) = host(url) else { return false };
+    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V4(v4)) => {
+            // 100.64.0.0/10 (RFC 6598) is where networks of one's own that go over others have their addresses.
+            let is_shared = matches!(v4.octets(), [100, 64..=127, ..]);
+            v4.is_loopback() || v4.is_private() || v4.is_link_local() || is_shared
+        }
+        Ok(IpAddr::V6(v6)) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+        Err(_) => {
+            let names =
+                [".local", ".localhost", ".lan", ".home", ".internal", ".intranet", ".home.arpa", ".ts.net"];
+            !host.contains('.') || names.iter().any(|name| host.ends_with(name))
+        }
+    }
+}
+
+/// The host of a URL, in lower case.
+fn host(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     // The colons of an address of version 6 stand in brackets.
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
     };
-    ["127.0.0.1", "localhost", "[::1]"].contains(&host)
+    Some(host.to_ascii_lowercase())
+}
+
+/// Whether nobody on the way can read what goes to this URL: it is encrypted, or stays on this machine.
+pub(crate) fn is_private(url: &str) -> bool {
+    let is_plain = url.starts_with("http://");
+    !is_plain || host(url).is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host.as_str()))
 }
 
 /// Whether a text is the URL of a server and of nothing on it: a path would say more than is looked at.
@@ -154,10 +197,10 @@ pub(super) fn providers() -> BTreeMap<String, Provider> {
         key_env: key.map(Into::into),
         window_tokens: None,
         first_byte_seconds: None,
+        parameters: BTreeMap::new(),
     };
     let ollama = Provider {
         window_tokens: Some(OLLAMA_WINDOW_TOKENS),
-        first_byte_seconds: Some(LOADING_SECONDS),
         ..provider(Wire::Ollama, "http://127.0.0.1:11434", None)
     };
     let gemini = "https://generativelanguage.googleapis.com";
@@ -191,4 +234,33 @@ fn wire<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Wire, D::Er
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn write_wire<S: serde::Serializer>(wire: &Wire, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(wire.setting())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_byte_seconds;
+
+    #[test]
+    fn a_server_of_the_own_network_may_take_its_time() {
+        for own in [
+            "http://127.0.0.1:8080/v1",
+            "http://localhost:1234",
+            "http://[::1]:1",
+            "http://10.1.2.3/v1",
+            "http://192.168.1.5:11434",
+            "http://172.20.0.2",
+            "http://100.101.102.103:8000",
+            "http://gpu-box:8000/v1",
+            "https://llm.lan",
+            "http://[fd00::1]:8080/v1",
+            "http://GPU.local",
+        ] {
+            assert_eq!(first_byte_seconds(own), 600, "{own}");
+        }
+        for world in
+            ["https://api.openai.com/v1", "https://8.8.8.8", "http://172.32.0.1", "https://local.example.com"]
+        {
+            assert_eq!(first_byte_seconds(world), 30, "{world}");
+        }
+    }
 }

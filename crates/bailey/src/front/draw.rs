@@ -320,13 +320,14 @@ impl<'a> Drawing<'a> {
         self.calls.clear();
         self.end_text(screen);
         match reason {
-            "limit" | "budget" => {
+            "limit" | "budget" | "stuck" => {
                 let how = match self.story.session() {
                     Some(session) if !self.story.is_chat => format!("bailey sessions resume {session}"),
                     _ => "say something".into(),
                 };
                 let text = match reason {
                     "limit" => format!("paused at the limit of tool calls; to go on: {how}"),
+                    "stuck" => format!("paused, for the model repeats a call that fails; to go on: {how}"),
                     _ => format!("paused, for its budget is used up; to go on when there is more: {how}"),
                 };
                 self.line(screen, Style::Yellow, &text);

@@ -188,7 +188,8 @@ impl Story {
                 (self.commits, self.is_committed) = (branches.cloned().collect(), !commits.is_empty());
             }
             Happening::End { reason, .. } => {
-                (self.is_paused, self.is_in_turn) = (matches!(reason.as_str(), "limit" | "budget"), false);
+                (self.is_paused, self.is_in_turn) =
+                    (matches!(reason.as_str(), "limit" | "budget" | "stuck"), false);
             }
             Happening::Merged { direction, files, commits, .. } => {
                 self.merged(direction, files);

@@ -3,7 +3,7 @@ use crate::config::Config;
 use bailey_sandbox::Shape;
 
 fn state<'a>(config: &'a Config, model: &'a str) -> State<'a> {
-    let (tools, sessions) = (vec!["fs.read", "command.run"], 3);
+    let (tools, sessions) = (["fs_read", "command_run"].map(str::to_owned).to_vec(), 3);
     State {
         agent: None,
         config,
@@ -27,7 +27,7 @@ fn it_is_bounded_and_ends_with_its_mark_whatever_a_name_holds() {
     }
     let text = text(&state(&config, "test/model"));
     for part in
-        ["- Model at the start: test/model\n", "fs.read, command.run", "- Stopped: no\n", "nobody is there"]
+        ["- Model at the start: test/model\n", "fs_read, command_run", "- Stopped: no\n", "nobody is there"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }

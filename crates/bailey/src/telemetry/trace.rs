@@ -656,6 +656,8 @@ impl Turn {
             "refused" => Some("refused"),
             "limit" => Some("limit"),
             "budget" => Some("budget"),
+            "stuck" => Some("stuck"),
+            "unanswered" => Some("unanswered"),
             CUT_OFF => Some(CUT_OFF),
             _ => Some("failed"),
         };
@@ -694,7 +696,7 @@ fn finish(stop: Option<Stop>) -> &'static str {
         Some(Stop::Calls) => "tool_call",
         Some(Stop::Length) => "length",
         Some(Stop::Refused) => "content_filter",
-        None => super::OTHER,
+        Some(Stop::NoCalls) | None => super::OTHER,
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::{
     Endpoint,
     transcript::{Call, Heard, Said, Turn},
-    wire::{description, input, set, wire_name},
+    wire::{description, input, set},
 };
 use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn mark(list: Option<&mut Value>) {
 }
 
 fn tool(tool: &ToolSpec) -> Value {
-    json!({ "name": wire_name(&tool.name), "description": description(tool), "input_schema": tool.schema })
+    json!({ "name": ToolSpec::wire_name(&tool.name), "description": description(tool), "input_schema": tool.schema })
 }
 
 /// None for a turn without content, which is refused; the turns around it may then both be the user's, which is not.

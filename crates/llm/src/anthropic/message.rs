@@ -14,10 +14,15 @@ use std::collections::BTreeMap;
 /// The most content blocks that one reply may have.
 const BLOCKS_MAX: usize = 4096;
 
+/// Why a model stops that has said all.
+const ENDS: [&str; 5] = ["end_turn", "tool_use", "stop_sequence", "pause_turn", "stop"];
+
 /// A reply as far as it is there.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
-    blocks: BTreeMap<u64, Block>,
+    blocks: Vec<Block>,
+    /// The block that each number means now: some gateways begin to count anew, or give every block the same.
+    by_number: BTreeMap<u64, usize>,
     /// All text so far: exactly what was streamed.
     text: String,
     stop_reason: Option<String>,
@@ -45,7 +50,7 @@ impl Message {
             "content_block_start" => {
                 Ok(self.start(index(&event), part("content_block"))?.into_iter().collect())
             }
-            "content_block_delta" => Ok(self.delta(index(&event), part("delta"))?.into_iter().collect()),
+            "content_block_delta" => self.delta(index(&event), part("delta")),
             "message_delta" => {
                 self.stopped(part("delta"));
                 Ok(self.usage(&event).into_iter().collect())
@@ -82,16 +87,23 @@ impl Message {
         self.whole
     }
 
+    /// Whether the model has said that it stops.
+    pub(crate) fn has_end(&self) -> bool {
+        self.whole
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         if !self.whole {
             return Err(Fault::Cut("no `message_stop` came"));
         }
-        let content: Vec<Value> = self.blocks.into_values().filter_map(Block::end).collect();
+        let content: Vec<Value> = self.blocks.into_iter().filter_map(Block::end).collect();
         let calls: Vec<ToolCall> = content.iter().filter_map(call).collect();
         let stop = match self.stop_reason.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
             Some("refusal") => Stop::Refused,
+            Some("tool_use") if calls.is_empty() => Stop::NoCalls,
+            Some(reason) if !ENDS.contains(&reason) => return Err(Fault::Ended(reason.into())),
             _ if calls.is_empty() => Stop::Answered,
             _ => Stop::Calls,
         };
@@ -103,10 +115,13 @@ impl Message {
         if self.blocks.len() >= BLOCKS_MAX {
             return Err(Fault::TooLarge("more than 4,096 blocks"));
         }
-        if self.blocks.contains_key(&index) {
-            return Err(Fault::Malformed(format!("content block {index} starts twice")));
+        let before = self.by_number.get(&index).and_then(|place| self.blocks.get(*place));
+        let is_same = |block: &Block| block.kind() == "tool_use" && block.value.get("id") == value.get("id");
+        if block_kind(value) == "tool_use" && before.is_some_and(is_same) {
+            // Told twice.
+            return Ok(None);
         }
-        let after_other = self.blocks.last_key_value().is_some_and(|(_, last)| last.kind() != "text");
+        let after_other = self.blocks.last().is_some_and(|last| last.kind() != "text");
         let word = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let block = Block {
             text: if block_kind(value) == "thinking" { word("thinking") } else { word("text") },
@@ -116,7 +131,8 @@ impl Message {
         };
         let is_text = block.kind() == "text";
         let text = block.text.clone();
-        self.blocks.insert(index, block);
+        self.by_number.insert(index, self.blocks.len());
+        self.blocks.push(block);
         if !is_text {
             return Ok(None);
         }
@@ -125,15 +141,28 @@ impl Message {
         Ok(self.say(format!("{gap}{text}")))
     }
 
-    fn delta(&mut self, index: u64, delta: &Value) -> Result<Option<Delta>, Fault> {
-        let Some(block) = self.blocks.get_mut(&index) else {
+    fn delta(&mut self, index: u64, delta: &Value) -> Result<Vec<Delta>, Fault> {
+        let piece = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
+        // A piece of text or of a thought that belongs to no block of its kind begins one.
+        let begins = match piece("type") {
+            "text_delta" => Some("text"),
+            "thinking_delta" => Some("thinking"),
+            _ => None,
+        };
+        let place = self.by_number.get(&index).copied();
+        let kind = place.and_then(|place| self.blocks.get(place)).map(Block::kind);
+        let mut said = Vec::new();
+        if let Some(begins) = begins.filter(|begins| kind != Some(begins)) {
+            said.extend(self.start(index, &json!({ "type": begins }))?);
+        }
+        let place = self.by_number.get(&index).copied().unwrap_or(self.blocks.len().saturating_sub(1));
+        let Some(block) = self.blocks.get_mut(place) else {
             return Err(Fault::Malformed(format!("a piece of content block {index}, which never started")));
         };
-        let piece = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         match piece("type") {
             "text_delta" => {
                 block.text.push_str(piece("text"));
-                return Ok(self.say(piece("text").into()));
+                said.extend(self.say(piece("text").into()));
             }
             "thinking_delta" => block.text.push_str(piece("thinking")),
             "signature_delta" => block.signature.push_str(piece("signature")),
@@ -141,7 +170,7 @@ impl Message {
             "citations_delta" => block.cite(delta.get("citation")),
             _ => {}
         }
-        Ok(None)
+        Ok(said)
     }
 
     fn say(&mut self, text: String) -> Option<Delta> {

@@ -14,6 +14,7 @@ fn cassette() -> Cassette {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     };
     let body = vec![Blob::from("data: {}\r"), Blob(vec![0xff]), Blob::from("")];
     let headers = vec![("content-type".into(), "text/event-stream".into())];

@@ -14,6 +14,7 @@ fn endpoint() -> Endpoint {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     }
 }
 
@@ -103,12 +104,31 @@ fn a_context_that_is_too_long_is_recognised_on_both_wires() {
         (400, "the request exceeds the available context size, try increasing it"),
         (500, "the request exceeds the available context size, try increasing it"),
         (413, "Request exceeds the maximum size"),
+        (400, "Invalid request: Your request exceeded model token limit: 8192 (requested: 9101)"),
+        (400, "prompt token count of 130000 exceeds the limit of 128000"),
+        (
+            400,
+            "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens",
+        ),
+        (400, "The number of tokens to keep from the initial prompt is greater than the context length"),
+        (400, "Requested token count exceeds the model's maximum context length of 8192 tokens"),
+        (400, "The input (9000 tokens) is longer than the model's context length (8192 tokens)."),
+        (400, "Input is too long for requested model."),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens"),
+        (400, "Please reduce the length of the messages or completion."),
     ] {
         let body = serde_json::json!({ "error": { "message": message } }).to_string();
         check(status, &body, Overflow, &["new session", "`m-1`"]);
     }
     check(400, r#"{"error":{"code":"context_length_exceeded","message":"too long"}}"#, Overflow, &[]);
-    check(400, r#"{"error":{"message":"max_tokens: must be at least 1"}}"#, Invalid, &[]);
+    // Words that may mean it, from any server that was not heard of.
+    for message in
+        ["The payload has 9000 tokens, and we take 8000", "too long, sorry", "max_tokens: must be at least 1"]
+    {
+        let body = serde_json::json!({ "error": { "message": message } }).to_string();
+        check(400, &body, LikelyOverflow, &["`window_tokens`"]);
+    }
+    check(400, r#"{"error":{"message":"temperature must be a number"}}"#, Invalid, &[]);
 }
 
 #[test]

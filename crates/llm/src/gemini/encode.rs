@@ -3,7 +3,7 @@
 use crate::{
     Endpoint,
     transcript::{Call, CallResult, Said, Turn},
-    wire::{description, input, list, set, wire_name},
+    wire::{description, input, list, set},
 };
 use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
 
 fn tool(tool: &ToolSpec) -> Value {
     json!({
-        "name": wire_name(&tool.name),
+        "name": ToolSpec::wire_name(&tool.name),
         "description": description(tool),
         "parametersJsonSchema": tool.schema,
     })

@@ -62,6 +62,11 @@ impl Message {
         false
     }
 
+    /// Whether the model has said that it stops.
+    pub(crate) fn has_end(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         let reason = self.finish_reason.as_deref();
@@ -69,7 +74,7 @@ impl Message {
             return Err(Fault::Cut("no `finishReason` came"));
         }
         if reason.is_some_and(|reason| BAD_CALLS.contains(&reason)) {
-            return Err(Fault::Cut("the model wrote a call that nobody can read"));
+            return Err(Fault::Cut("the model wrote a call that cannot be read"));
         }
         let functions = self.parts.iter().filter_map(|part| part.get("functionCall"));
         let calls: Vec<ToolCall> =
@@ -78,6 +83,7 @@ impl Message {
             Some("MAX_TOKENS") => Stop::Length,
             Some(reason) if REFUSALS.contains(&reason) => Stop::Refused,
             _ if self.blocked => Stop::Refused,
+            Some(reason) if reason != "STOP" => return Err(Fault::Ended(reason.into())),
             _ if calls.is_empty() => Stop::Answered,
             _ => Stop::Calls,
         };

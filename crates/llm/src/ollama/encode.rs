@@ -3,7 +3,7 @@
 use crate::{
     Endpoint,
     transcript::{Call, CallResult, Said, Turn},
-    wire::{description, input, set, wire_name},
+    wire::{description, input, set},
 };
 use bailey_protocol::ToolSpec;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
             Turn::Foreign { text, calls } => messages.push(foreign(text, calls)),
             Turn::Heard(heard) => {
                 messages.extend(heard.results.iter().map(answered));
-                messages.extend(heard.texts.iter().map(said));
+                messages.extend((!heard.texts.is_empty()).then(|| said(&heard.texts)));
             }
         }
     }
@@ -46,8 +46,7 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
 }
 
 fn tool(tool: &ToolSpec) -> Value {
-    let function =
-        json!({ "name": wire_name(&tool.name), "description": description(tool), "parameters": tool.schema });
+    let function = json!({ "name": ToolSpec::wire_name(&tool.name), "description": description(tool), "parameters": tool.schema });
     json!({ "type": "function", "function": function })
 }
 
@@ -55,10 +54,11 @@ fn answered(result: &CallResult<'_>) -> Value {
     json!({ "role": "tool", "tool_name": result.name, "tool_call_id": result.id, "content": result.text })
 }
 
-fn said(said: &Said<'_>) -> Value {
-    let mut message = json!({ "role": "user", "content": said.text });
-    if !said.images.is_empty() {
-        set(&mut message, "images", said.images.iter().map(|image| image.base64()).collect::<Vec<_>>());
+fn said(texts: &[Said<'_>]) -> Value {
+    let mut message = json!({ "role": "user", "content": Said::joined(texts) });
+    let images: Vec<_> = texts.iter().flat_map(|said| &said.images).map(|image| image.base64()).collect();
+    if !images.is_empty() {
+        set(&mut message, "images", images);
     }
     message
 }

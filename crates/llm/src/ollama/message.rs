@@ -45,6 +45,11 @@ impl Message {
         self.done
     }
 
+    /// Whether the model has said that it stops.
+    pub(crate) fn has_end(&self) -> bool {
+        self.done
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         if !self.done {
@@ -54,6 +59,8 @@ impl Message {
             self.calls.iter().enumerate().map(|(place, value)| call(&self.created, place, value)).collect();
         let stop = match self.done_reason.as_str() {
             "length" => Stop::Length,
+            // Older releases give no reason.
+            reason if !["", "stop"].contains(&reason) => return Err(Fault::Ended(reason.into())),
             _ if calls.is_empty() => Stop::Answered,
             _ => Stop::Calls,
         };

@@ -3,10 +3,17 @@
 use crate::{
     Endpoint,
     transcript::{Call, CallResult, Heard, Said, Turn},
-    wire::{data_url, description, set, wire_name},
+    wire::{data_url, description, input_text, set},
 };
 use bailey_protocol::ToolSpec;
 use serde_json::{Value, json};
+
+/// The fields in which servers send what a model thought. Some of them refuse a message of the model without the field that
+/// they use, also an older one, another model's or one without thoughts, so each message gets a field that one of them has.
+pub(crate) const THOUGHTS: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// Stands between results and words of a person: servers of Mistral's refuse `user` right behind `tool`.
+const BETWEEN: &str = "I have the results.";
 
 /// The body of a streamed request.
 pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], tools: &[ToolSpec]) -> Value {
@@ -21,51 +28,70 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
             Turn::Heard(heard) => messages.extend(heard_messages(heard)),
         }
     }
+    for field in THOUGHTS {
+        if messages.iter().any(|message| message.get(field).is_some()) {
+            fill(&mut messages, field);
+        }
+    }
     let mut body = json!({
         "model": endpoint.model,
         "stream": true,
         "stream_options": { "include_usage": true },
         "messages": messages,
     });
-    set(&mut body, limit_name(&endpoint.base_url), endpoint.max_tokens);
+    set(&mut body, limit_name(endpoint).unwrap_or("max_tokens"), endpoint.max_tokens);
     if !tools.is_empty() {
         set(&mut body, "tools", tools.iter().map(tool).collect::<Value>());
     }
     body
 }
 
-/// OpenAI's own newer models refuse `max_tokens`; many compatible servers know nothing else.
-fn limit_name(base_url: &str) -> &'static str {
-    let of_openai = ["//api.openai.com", ".openai.azure.com"].iter().any(|host| base_url.contains(host));
-    if of_openai { "max_completion_tokens" } else { "max_tokens" }
+/// OpenAI's own newer models refuse `max_tokens`, the only name that many compatible servers know.
+pub(crate) fn limit_name(endpoint: &Endpoint) -> Option<&'static str> {
+    let of_openai = ["//api.openai.com", ".openai.azure.com"];
+    of_openai.iter().any(|host| endpoint.base_url.contains(host)).then_some("max_completion_tokens")
 }
 
 fn tool(tool: &ToolSpec) -> Value {
-    let function =
-        json!({ "name": wire_name(&tool.name), "description": description(tool), "parameters": tool.schema });
+    let function = json!({ "name": ToolSpec::wire_name(&tool.name), "description": description(tool), "parameters": tool.schema });
     json!({ "type": "function", "function": function })
+}
+
+/// Puts an empty text where a message of the model's has no such field.
+pub(crate) fn fill(messages: &mut [Value], field: &str) {
+    let lacking = |message: &&mut Value| {
+        message.get("role").is_some_and(|role| role == "assistant") && message.get(field).is_none()
+    };
+    messages.iter_mut().filter(lacking).for_each(|message| set(message, field, ""));
 }
 
 /// Results first: they must stand right behind their calls.
 fn heard_messages(heard: &Heard<'_>) -> Vec<Value> {
     let result = |result: &CallResult<'_>| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text });
-    let results = heard.results.iter().map(result);
-    results
-        .chain(heard.texts.iter().map(|said| json!({ "role": "user", "content": content(said) })))
-        .collect()
+    let mut messages: Vec<Value> = heard.results.iter().map(result).collect();
+    if !heard.texts.is_empty() {
+        if !messages.is_empty() {
+            messages.push(assistant_value(BETWEEN, Vec::new()));
+        }
+        messages.push(json!({ "role": "user", "content": content(&heard.texts) }));
+    }
+    messages
 }
 
 /// A list only where there is more than text: many compatible servers take nothing else.
-fn content(said: &Said<'_>) -> Value {
-    if said.images.is_empty() {
-        return said.text.as_str().into();
+fn content(texts: &[Said<'_>]) -> Value {
+    if texts.iter().all(|said| said.images.is_empty()) {
+        return Said::joined(texts).into();
     }
-    let images = said
-        .images
-        .iter()
-        .map(|image| json!({ "type": "image_url", "image_url": { "url": data_url(image) } }));
-    let text = Some(&said.text).filter(|text| !text.trim().is_empty());
-    images.chain(text.map(|text| json!({ "type": "text", "text": text }))).collect()
+    let parts = |said: &Said<'_>| {
+        let images = said
+            .images
+            .iter()
+            .map(|image| json!({ "type": "image_url", "image_url": { "url": data_url(image) } }));
+        let text = Some(&said.text).filter(|text| !text.trim().is_empty());
+        images.chain(text.map(|text| json!({ "type": "text", "text": text }))).collect::<Vec<_>>()
+    };
+    texts.iter().flat_map(parts).collect()
 }
 
 fn assistant(text: &str, calls: &[Call<'_>]) -> Value {
@@ -83,12 +109,9 @@ pub(super) fn assistant_value(text: &str, calls: Vec<Value>) -> Value {
     message
 }
 
-/// A call inside an assistant's message. Arguments that are no JSON are kept as a JSON string, because some
-/// servers read them before a model does.
+/// A call inside an assistant's message. Some servers read the arguments before a model does, and take objects only.
 pub(super) fn call_value(id: &str, name: &str, arguments: &str) -> Value {
-    let readable = serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok();
-    let arguments =
-        if readable { arguments.into() } else { json!({ "unreadable_arguments": arguments }).to_string() };
+    let arguments = input_text(arguments);
     json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
 }
 

@@ -1,6 +1,6 @@
 //! A Chat Completions reply, put together from its chunks.
 
-use super::encode::{assistant_value, call_value};
+use super::encode::{THOUGHTS, assistant_value, call_value};
 use crate::{
     Wire,
     decode::not_json,
@@ -18,6 +18,25 @@ const CALLS_MAX: usize = 1024;
 /// The most pieces of reasoning that one reply may have.
 const REASONINGS_MAX: usize = 4096;
 
+/// Why a model stops that has said all: OpenAI's words for it, and those of servers that are compatible with it.
+const ENDS: [&str; 12] = [
+    "stop",
+    "tool_calls",
+    "function_call",
+    "tool_use",
+    "end_turn",
+    "stop_sequence",
+    "eos",
+    "eos_token",
+    "complete",
+    "completed",
+    "done",
+    "finished",
+];
+
+/// Why an answer ended that is none.
+const FAILED: [&str; 4] = ["error", "abort", "network_error", "upstream_error"];
+
 /// A reply as far as it is there.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
@@ -25,9 +44,9 @@ pub(crate) struct Message {
     /// All text so far, a refusal's too: exactly what was streamed.
     text: String,
     refused: bool,
-    /// What the model thought: DeepSeek's name for it, and OpenRouter's, whose pieces may be signed. Both want it back with
-    /// the results of calls.
-    reasoning_content: String,
+    /// What the model thought, by the field in which it came; also where that was empty, for some servers want the field back.
+    thoughts: BTreeMap<&'static str, String>,
+    /// The same in OpenRouter's pieces, which may be signed.
     reasoning_details: Vec<Value>,
     calls: Vec<Partial>,
     /// The call that each index means now.
@@ -73,17 +92,24 @@ impl Message {
         self.done
     }
 
+    /// Whether the model has said that it stops.
+    pub(crate) fn has_end(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
     /// The reply.
-    pub(crate) fn end(self) -> Result<Answer, Fault> {
+    pub(crate) fn end(mut self) -> Result<Answer, Fault> {
         let empty = self.text.is_empty() && self.calls.is_empty();
         // Compatible servers leave out the one or the other.
         if self.finish_reason.is_none() && (!self.done || empty) {
             return Err(Fault::Cut("no `finish_reason` came"));
         }
-        let stop = match self.finish_reason.as_deref() {
-            Some("length") => Stop::Length,
-            Some("content_filter") => Stop::Refused,
+        let stop = match self.finish_reason.as_deref().map(str::to_ascii_lowercase).as_deref() {
+            Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => Stop::Length,
+            Some("content_filter" | "refusal" | "safety" | "sensitive") => Stop::Refused,
+            Some(reason) if !ENDS.contains(&reason) => return Err(Fault::Ended(reason.into())),
             _ if self.refused => Stop::Refused,
+            Some("tool_calls" | "tool_use" | "function_call") if self.calls.is_empty() => Stop::NoCalls,
             _ if self.calls.is_empty() => Stop::Answered,
             _ => Stop::Calls,
         };
@@ -94,13 +120,12 @@ impl Message {
             wired.push(value);
         }
         let mut message = assistant_value(&self.text, wired);
-        // Without calls DeepSeek's older models refuse it.
-        if !calls.is_empty() && !self.reasoning_content.is_empty() {
-            set(&mut message, "reasoning_content", self.reasoning_content);
-        }
-        if !calls.is_empty() && !self.reasoning_details.is_empty() {
+        if !self.reasoning_details.is_empty() {
+            // The same once more.
+            self.thoughts.remove("reasoning");
             set(&mut message, "reasoning_details", self.reasoning_details);
         }
+        self.thoughts.into_iter().for_each(|(field, text)| set(&mut message, field, text));
         let verbatim = json!({ "wire": Wire::OpenAiChat.name(), "message": message });
         Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
@@ -118,6 +143,9 @@ impl Message {
         }
         let mut deltas = Vec::new();
         if let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) {
+            if choice.get("error").is_some_and(|error| !error.is_null()) {
+                return Err(Fault::Reported(Complaint::of(choice).unwrap_or_default()));
+            }
             if let Some(part) = choice.get(part) {
                 deltas.extend(self.part(part)?);
             }
@@ -125,6 +153,11 @@ impl Message {
             let reason = choice.get("finish_reason").and_then(Value::as_str);
             if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
                 self.finish_reason = Some(reason.into());
+            }
+            // OpenRouter's own word may be `stop` where the provider behind it failed.
+            let native = word(choice, "native_finish_reason");
+            if FAILED.contains(&native) {
+                self.finish_reason = Some(native.into());
             }
         }
         deltas.extend(self.usage(chunk));
@@ -135,7 +168,9 @@ impl Message {
         for call in part.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.call(call)?;
         }
-        self.reasoning_content.push_str(word(part, "reasoning_content"));
+        for field in THOUGHTS.into_iter().filter(|field| part.get(field).is_some()) {
+            self.thoughts.entry(field).or_default().push_str(word(part, field));
+        }
         for piece in list(part, "reasoning_details") {
             self.reasoning(piece)?;
         }

@@ -3,19 +3,22 @@
 use crate::{
     Endpoint,
     transcript::{Heard, Said, Turn},
-    wire::{data_url, description, list, set, wire_name, word},
+    wire::{data_url, description, input_text, list, set, word},
 };
 use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The body of a streamed request. Nothing is stored at the provider (`store`), so what a model thought comes along
 /// encrypted and goes back as it came.
 pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], tools: &[ToolSpec]) -> Value {
     let mut items = Vec::new();
+    let mut ids = BTreeSet::new();
     for turn in turns {
         match turn {
             Turn::Own(verbatim) => {
-                items.extend(list(verbatim, "items").filter(|item| can_return(item)).cloned())
+                let own = list(verbatim, "items").filter(|item| can_return(item)).cloned();
+                items.extend(own.map(|item| one_of_its_name(item, &mut ids)));
             }
             Turn::Foreign { text, calls } => {
                 if !text.trim().is_empty() {
@@ -26,7 +29,7 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
                         "type": "function_call",
                         "call_id": call.id,
                         "name": call.name,
-                        "arguments": call.arguments,
+                        "arguments": input_text(call.arguments),
                     })
                 }));
             }
@@ -57,6 +60,16 @@ fn can_return(item: &Value) -> bool {
     word(item, "type") != "reasoning" || !word(item, "encrypted_content").is_empty()
 }
 
+/// The item without its identifier where an earlier one has the same: some servers number the items of each response anew,
+/// and refuse such a request. Nothing is stored there, so the identifier means nothing.
+fn one_of_its_name(mut item: Value, ids: &mut BTreeSet<String>) -> Value {
+    let is_new = item.get("id").and_then(Value::as_str).is_none_or(|id| ids.insert(id.into()));
+    if let (false, Some(item)) = (is_new, item.as_object_mut()) {
+        item.remove("id");
+    }
+    item
+}
+
 /// Whether the model is one that reasons; asked for encrypted reasoning, others refuse the whole request.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
@@ -72,7 +85,7 @@ fn reasons(model: &str) -> bool {
 fn tool(tool: &ToolSpec) -> Value {
     json!({
         "type": "function",
-        "name": wire_name(&tool.name),
+        "name": ToolSpec::wire_name(&tool.name),
         "description": description(tool),
         "parameters": tool.schema,
         "strict": false,
@@ -85,20 +98,22 @@ fn heard_items(heard: &Heard<'_>) -> Vec<Value> {
         .results
         .iter()
         .map(|result| json!({ "type": "function_call_output", "call_id": result.id, "output": result.text }));
-    results
-        .chain(heard.texts.iter().map(|said| json!({ "role": "user", "content": content(said) })))
-        .collect()
+    let texts = Some(&heard.texts).filter(|texts| !texts.is_empty());
+    results.chain(texts.map(|texts| json!({ "role": "user", "content": content(texts) }))).collect()
 }
 
-fn content(said: &Said<'_>) -> Value {
-    if said.images.is_empty() {
-        return said.text.as_str().into();
+fn content(texts: &[Said<'_>]) -> Value {
+    if texts.iter().all(|said| said.images.is_empty()) {
+        return Said::joined(texts).into();
     }
-    let image =
-        |image: &&Image| json!({ "type": "input_image", "detail": "auto", "image_url": data_url(image) });
-    let text = Some(&said.text).filter(|text| !text.trim().is_empty());
-    let text = text.map(|text| json!({ "type": "input_text", "text": text }));
-    said.images.iter().map(image).chain(text).collect()
+    let parts = |said: &Said<'_>| {
+        let image =
+            |image: &&Image| json!({ "type": "input_image", "detail": "auto", "image_url": data_url(image) });
+        let text = Some(&said.text).filter(|text| !text.trim().is_empty());
+        let text = text.map(|text| json!({ "type": "input_text", "text": text }));
+        said.images.iter().map(image).chain(text).collect::<Vec<_>>()
+    };
+    texts.iter().flat_map(parts).collect()
 }
 
 #[cfg(test)]

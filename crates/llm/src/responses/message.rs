@@ -90,6 +90,11 @@ impl Message {
         self.ended
     }
 
+    /// Whether the model has said that it stops.
+    pub(crate) fn has_end(&self) -> bool {
+        self.ended
+    }
+
     /// The reply.
     pub(crate) fn end(self) -> Result<Answer, Fault> {
         if !self.ended {
@@ -101,7 +106,8 @@ impl Message {
             functions.enumerate().map(|(place, item)| call(&self.id, place, item)).collect();
         let stop = match self.incomplete.as_deref() {
             Some("content_filter") => Stop::Refused,
-            Some(_) => Stop::Length,
+            Some("max_output_tokens" | "max_tokens" | "") => Stop::Length,
+            Some(reason) => return Err(Fault::Ended(reason.into())),
             None if self.refused => Stop::Refused,
             None if calls.is_empty() => Stop::Answered,
             None => Stop::Calls,

@@ -1,8 +1,9 @@
-use super::{Call, CallResult, Heard, Said, Turn, Turns};
+use super::{Call, CallResult, GO_ON, Heard, NO_RESULT, Said, Turn, Turns};
 use crate::{Endpoint, Wire};
 use bailey_kernel::{Answer, Stop};
-use bailey_protocol::{CallId, Image, ToolCall, Usage};
-use serde_json::json;
+use bailey_protocol::{CallId, Image, ToolCall, ToolSpec, Usage};
+use serde_json::{Value, json};
+use std::{borrow::Cow, collections::BTreeSet};
 
 fn call(id: &str, name: &str) -> ToolCall {
     ToolCall { id: CallId(id.into()), name: name.into(), arguments: "{}".into() }
@@ -18,9 +19,18 @@ fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {
     CallResult { id: id.into(), name: "x".into(), ok: true, text }
 }
 
+/// What stands before a reply with which a conversation would begin.
+fn begun<'a>() -> Turn<'a> {
+    Turn::Heard(Heard { results: vec![], texts: vec![GO_ON.into()] })
+}
+
 #[test]
-fn results_come_before_words_that_came_in_between() {
-    let reply = answer("", &[call("a", "x"), call("b", "x")], Wire::Anthropic);
+fn results_stand_in_the_order_of_their_calls_and_before_words_that_came_in_between() {
+    let mut reply = answer("", &[call("a", "x"), call("b", "x")], Wire::Anthropic);
+    reply.verbatim = json!({ "wire": "anthropic", "content": [
+        { "type": "tool_use", "id": "a", "name": "x", "input": {} },
+        { "type": "tool_use", "id": "b", "name": "x", "input": {} },
+    ] });
     let mut turns = Turns::default();
     turns.user("go");
     turns.reply(&reply, true, Wire::Anthropic);
@@ -28,8 +38,8 @@ fn results_come_before_words_that_came_in_between() {
     turns.user("wait");
     turns.result(&CallId("a".into()), "x", true, "A");
     let turns = turns.end();
-    assert_eq!(turns[1], Turn::Own(&reply.verbatim));
-    let heard = Heard { results: vec![result("b", "B"), result("a", "A")], texts: vec!["wait".into()] };
+    assert_eq!(turns[1], Turn::Own(Cow::Borrowed(&reply.verbatim)));
+    let heard = Heard { results: vec![result("a", "A"), result("b", "B")], texts: vec!["wait".into()] };
     assert_eq!(turns[2], Turn::Heard(heard));
 }
 
@@ -43,30 +53,98 @@ fn another_provider_or_wire_is_told_as_text_and_calls() {
         let calls = vec![Call { id: "call_1".into(), name: "fs_read".into(), arguments: "{}" }];
         let answered = CallResult { name: "fs_read".into(), ..result("call_1", "text") };
         let heard = Heard { results: vec![answered], texts: vec![] };
-        assert_eq!(turns.end(), [Turn::Foreign { text: "hello", calls }, Turn::Heard(heard)]);
+        assert_eq!(turns.end(), [begun(), Turn::Foreign { text: "hello", calls }, Turn::Heard(heard)]);
     }
 }
 
-#[test]
-fn identifiers_of_other_models_become_unique() {
-    let replies = [
-        answer("", &[call("call_0", "x")], Wire::OpenAiChat),
-        answer("", &[call("call_0", "x")], Wire::OpenAiChat),
-    ];
-    let mut turns = Turns::default();
-    for reply in &replies {
-        turns.reply(reply, false, Wire::Anthropic);
-        turns.result(&CallId("call_0".into()), "x", true, "done");
+/// The calls of the model's turns, as they are sent: identifier and name.
+fn sent(wire: Wire, turns: &[Turn<'_>]) -> Vec<(String, String)> {
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let mut sent = Vec::new();
+    for turn in turns {
+        match turn {
+            Turn::Own(verbatim) => sent.extend(wire.calls(verbatim).map(|call| match wire {
+                Wire::OpenAiChat | Wire::Ollama => (text(call, "id"), text(&call["function"], "name")),
+                Wire::OpenAiResponses => (text(call, "call_id"), text(call, "name")),
+                _ => (text(call, "id"), text(call, "name")),
+            })),
+            Turn::Foreign { calls, .. } => {
+                sent.extend(calls.iter().map(|call| (call.id.clone(), call.name.clone())))
+            }
+            Turn::Heard(_) => {}
+        }
     }
-    let ids: Vec<String> = turns
-        .end()
-        .iter()
-        .filter_map(|turn| match turn {
-            Turn::Heard(heard) => Some(heard.results[0].id.clone()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(ids, ["call_0", "call_0_2"]);
+    sent
+}
+
+/// A reply of two calls as each wire keeps it.
+fn kept(wire: Wire, ids: [&str; 2], names: [&str; 2]) -> Answer {
+    let calls = [0, 1].map(|place| match wire {
+        Wire::Anthropic => json!({ "type": "tool_use", "id": ids[place], "name": names[place], "input": {} }),
+        Wire::OpenAiChat | Wire::Ollama => {
+            json!({ "id": ids[place], "function": { "name": names[place], "arguments": {} } })
+        }
+        Wire::OpenAiResponses => {
+            json!({ "type": "function_call", "id": "fc_0", "call_id": ids[place], "name": names[place] })
+        }
+        Wire::Gemini => json!({ "functionCall": { "id": ids[place], "name": names[place], "args": {} } }),
+    });
+    let verbatim = match wire {
+        Wire::Anthropic => {
+            json!({ "wire": wire.name(), "content": [{ "type": "thinking" }, calls[0], calls[1]] })
+        }
+        Wire::OpenAiChat | Wire::Ollama => {
+            json!({ "wire": wire.name(), "message": { "role": "assistant", "tool_calls": calls } })
+        }
+        Wire::OpenAiResponses => {
+            json!({ "wire": wire.name(), "items": [{ "type": "reasoning" }, calls[0], calls[1]] })
+        }
+        Wire::Gemini => {
+            json!({ "wire": wire.name(), "content": { "parts": [{ "text": "" }, calls[0], calls[1]] } })
+        }
+    };
+    let mut distinct = ids.map(str::to_owned);
+    if distinct[0] == distinct[1] {
+        // As the decoder gives calls of one reply an identifier each.
+        distinct[1].push_str("_2");
+    }
+    let calls = [call(&distinct[0], names[0]), call(&distinct[1], names[1])];
+    Answer { verbatim, ..answer("", &calls, wire) }
+}
+
+/// Servers that number calls anew in each reply, that give two calls one identifier or none, and models that make names up:
+/// whatever came, each call that is sent has an identifier of its own and a name that every wire takes, and its result has both.
+#[test]
+fn whatever_came_identifiers_and_names_are_sent_that_every_server_takes() {
+    let names = ["command_run<|channel|>commentary", ""];
+    for wire in Wire::ALL {
+        for own in [true, false] {
+            let replies = [["call_0", "call_0"], ["call_0", "functions.x:0"], ["", "call_0"]]
+                .map(|ids| kept(wire, ids, names));
+            let mut turns = Turns::default();
+            for reply in &replies {
+                turns.reply(reply, own, wire);
+                for call in reply.calls.iter().rev() {
+                    turns.result(&call.id, &call.name, true, "done");
+                }
+            }
+            let turns = turns.end();
+            let sent = sent(wire, &turns);
+            let ids: BTreeSet<&str> = sent.iter().map(|(id, _)| id.as_str()).collect();
+            assert_eq!((ids.len(), ids.contains("")), (6, false), "{wire:?} {own}: {sent:?}");
+            assert!(
+                sent.iter().all(|(_, name)| *name == ToolSpec::wire_name(name) && !name.is_empty()),
+                "{wire:?}: {sent:?}"
+            );
+            let results = turns.iter().flat_map(|turn| match turn {
+                Turn::Heard(heard) => heard.results.as_slice(),
+                _ => &[],
+            });
+            let answered: Vec<(String, String)> =
+                results.map(|result| (result.id.clone(), result.name.clone())).collect();
+            assert_eq!(answered, sent, "{wire:?} {own}");
+        }
+    }
 }
 
 /// Two identifiers of one reply that another wire writes alike.
@@ -78,30 +156,60 @@ fn identifiers_of_one_reply_stay_apart() {
     turns.result(&CallId("call:1".into()), "x", true, "of the second");
     turns.result(&CallId("call.1".into()), "x", true, "of the first");
     let turns = turns.end();
-    let [Turn::Foreign { calls, .. }, Turn::Heard(heard)] = turns.as_slice() else { panic!("{turns:?}") };
-    assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["call_1", "call_1_2"]);
-    assert_eq!(heard.results, [result("call_1_2", "of the second"), result("call_1", "of the first")]);
+    let [_, Turn::Foreign { calls, .. }, Turn::Heard(heard)] = turns.as_slice() else { panic!("{turns:?}") };
+    assert_eq!(calls[0].id, "call_1");
+    assert_ne!(calls[1].id, "call_1");
+    let expected = [result("call_1", "of the first"), result(&calls[1].id, "of the second")];
+    assert_eq!(heard.results, expected);
 }
 
 #[test]
-fn what_answers_no_open_call_is_told_as_text() {
-    let reply = answer("", &[call("a", "x")], Wire::Anthropic);
+fn what_answers_no_open_call_is_told_as_text_and_a_call_without_a_result_is_answered() {
+    let reply = answer("", &[call("a", "fs.read"), call("b", "x")], Wire::OpenAiChat);
     let mut turns = Turns::default();
     turns.reply(&reply, true, Wire::Anthropic);
     turns.result(&CallId("a".into()), "x", true, "waits");
-    turns.result(&CallId("a".into()), "x", true, "approved later");
-    let Turn::Heard(heard) = &turns.end()[1] else { panic!("no results") };
-    assert_eq!(heard.results, [result("a", "waits")]);
-    assert_eq!(heard.texts, ["[late result of `x`, call a]\napproved later".into()]);
+    turns.result(&CallId("a".into()), "fs.read", true, "approved later");
+    let Turn::Heard(heard) = &turns.end()[2] else { panic!("no results") };
+    assert_eq!((heard.results[0].text, heard.results[0].ok), ("waits", true));
+    assert_eq!((heard.results[1].text, heard.results[1].ok), (NO_RESULT, false));
+    assert_eq!(heard.texts, ["[late result of `fs_read`, call a]\napproved later".into()]);
 }
 
+/// Where replies meet, or nothing was said, words stand between: strict servers want turns that alternate.
 #[test]
-fn empty_turns_are_left_out() {
-    let reply = answer(" ", &[], Wire::OpenAiChat);
+fn turns_alternate_and_begin_and_end_with_the_user() {
+    let [said, empty, called] = [("well", vec![]), (" ", vec![]), ("", vec![call("a", "x")])]
+        .map(|(text, calls)| answer(text, &calls, Wire::OpenAiChat));
+    let foreign = |text| Turn::Foreign { text, calls: vec![] };
+    let of = |replies: &[&Answer], words: &str| -> Vec<bool> {
+        let mut turns = Turns::default();
+        for (place, reply) in replies.iter().enumerate() {
+            words
+                .get(place..=place)
+                .filter(|word| *word == "u")
+                .into_iter()
+                .for_each(|word| turns.user(word));
+            turns.reply(reply, false, Wire::Anthropic);
+        }
+        turns.end().iter().map(|turn| matches!(turn, Turn::Heard(_))).collect()
+    };
+    assert_eq!(of(&[&said, &said], "--"), [true, false, true, false, true]);
+    assert_eq!(of(&[&said, &empty, &called], "uuu"), [true, false, true, false, true]);
     let mut turns = Turns::default();
     turns.user("  \n");
-    turns.reply(&reply, false, Wire::Anthropic);
+    turns.reply(&empty, false, Wire::Anthropic);
     assert_eq!(turns.end(), []);
+    let mut turns = Turns::default();
+    turns.user("one");
+    turns.reply(&empty, false, Wire::Anthropic);
+    turns.user("two");
+    turns.reply(&said, false, Wire::Anthropic);
+    turns.user("three");
+    let texts = |texts: &[&str]| {
+        Turn::Heard(Heard { results: vec![], texts: texts.iter().map(|text| (*text).into()).collect() })
+    };
+    assert_eq!(turns.end(), [texts(&["one", "two"]), foreign("well"), texts(&["three"])]);
 }
 
 /// What each wire writes of a picture with these words, beneath its list of messages.
@@ -117,6 +225,7 @@ fn written(wire: Wire, text: &str) -> serde_json::Value {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: true,
+        parameters: std::collections::BTreeMap::new(),
     };
     let mut turns = Turns::default();
     turns.said(Said { text: text.into(), images: vec![&image] });

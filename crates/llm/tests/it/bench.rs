@@ -36,6 +36,7 @@ pub(crate) fn codec(name: &str, wire: Wire, base_url: &str) -> Arc<Codec> {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     })
 }
 

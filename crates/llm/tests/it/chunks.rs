@@ -51,7 +51,7 @@ fn a_reply_split_anywhere_is_the_same_reply() {
         ("c2", "fs_read", json!({ "path": "ä \"b\"\n" })),
     ]);
     let message = Message { text: "Ich sehe näch — “so”.".into(), ..calls.costs(120, 30) };
-    let server = ModelServer::always(Reply::Message(message.clone()));
+    let server = ModelServer::always(Reply::Message(message.clone())).lenient();
     for wire in Wire::ALL {
         let url = codec("test", wire, &server.base_url()).endpoint().url();
         let body = body(&server, url.trim_start_matches(&server.base_url()));
@@ -86,7 +86,7 @@ fn a_reply_split_anywhere_is_the_same_reply() {
 
 #[test]
 fn a_reply_cut_anywhere_is_no_reply() {
-    let server = ModelServer::always(Reply::text("I read it."));
+    let server = ModelServer::always(Reply::text("I read it.")).lenient();
     for wire in Wire::ALL {
         let url = codec("test", wire, &server.base_url()).endpoint().url();
         let body = body(&server, url.trim_start_matches(&server.base_url()));

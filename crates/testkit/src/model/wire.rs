@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What is spoken, as the path that is asked says.
 #[derive(Clone, Copy)]
-enum Wire {
+pub(super) enum Wire {
     Anthropic,
     Chat,
     Responses,
@@ -21,7 +21,7 @@ enum Wire {
 }
 
 impl Wire {
-    fn of(path: &str) -> Option<Self> {
+    pub(super) fn of(path: &str) -> Option<Self> {
         match path.split('?').next().unwrap_or_default() {
             "/v1/messages" => Some(Self::Anthropic),
             "/api/chat" => Some(Self::Ollama),

@@ -186,7 +186,7 @@ pub(in crate::commands) async fn listen(
             front.tell(Part::Turn);
             Ok(ExitCode::from(match reason.as_str() {
                 "answered" => exit::DONE,
-                "refused" => exit::REFUSED,
+                "refused" | "unanswered" => exit::REFUSED,
                 "cancelled" => exit::CANCELLED,
                 _ => exit::PAUSED,
             }))

@@ -17,6 +17,7 @@ fn endpoint() -> Endpoint {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     }
 }
 
@@ -136,7 +137,7 @@ fn its_own_messages_go_back_verbatim_and_results_in_one_message() {
             { "type": "text", "text": "and now?" },
         ] },
     ]);
-    assert_eq!(messages(&[Turn::Own(&verbatim), Turn::Heard(heard)]), expected);
+    assert_eq!(messages(&[Turn::Own(std::borrow::Cow::Borrowed(&verbatim)), Turn::Heard(heard)]), expected);
 }
 
 #[test]
@@ -156,5 +157,5 @@ fn arguments_that_are_no_object_are_kept_readable() {
 #[test]
 fn an_empty_message_is_left_out() {
     let verbatim = json!({ "wire": "anthropic", "content": [] });
-    assert_eq!(messages(&[Turn::Own(&verbatim)]), json!([]));
+    assert_eq!(messages(&[Turn::Own(std::borrow::Cow::Borrowed(&verbatim))]), json!([]));
 }

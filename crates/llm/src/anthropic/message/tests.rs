@@ -104,7 +104,7 @@ fn stop_reasons() {
     for (reason, expected) in [
         ("end_turn", Stop::Answered),
         ("stop_sequence", Stop::Answered),
-        ("tool_use", Stop::Answered),
+        ("tool_use", Stop::NoCalls),
         ("max_tokens", Stop::Length),
         ("refusal", Stop::Refused),
     ] {
@@ -136,12 +136,43 @@ fn faults() {
     let overloaded =
         json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } });
     assert!(matches!(read(&[overloaded]), Err(Fault::Reported(_))));
-    let stray = piece(0, json!({ "type": "text_delta", "text": "x" }));
+    let stray = piece(0, json!({ "type": "input_json_delta", "partial_json": "{}" }));
     assert!(matches!(read(&[stray]), Err(Fault::Malformed(_))));
-    let twice = [start(0, json!({ "type": "text" })), start(0, json!({ "type": "text" }))];
-    assert!(matches!(read(&twice), Err(Fault::Malformed(_))));
+    for reason in ["error", "abort", "some_new_reason"] {
+        let [delta, end] = stop(reason);
+        let text = start(0, json!({ "type": "text", "text": "half" }));
+        assert_eq!(read(&[text, delta, end]).unwrap_err(), Fault::Ended(reason.into()));
+    }
     let many: Vec<Value> = (0..5000).map(|index| start(index, json!({ "type": "text" }))).collect();
     assert!(matches!(read(&many), Err(Fault::TooLarge(_))));
     assert!(matches!(Message::default().event("{\"type\":"), Err(Fault::Cut(_))));
     assert!(matches!(Message::default().event("nonsense"), Err(Fault::Malformed(_))));
+}
+
+/// Gateways that give every block one number, begin none, or begin one twice: there is one way to read it.
+#[test]
+fn blocks_are_read_however_they_are_numbered() {
+    let call = |id: &str| json!({ "type": "tool_use", "id": id, "name": "x", "input": {} });
+    let arguments = |n: u32| json!({ "type": "input_json_delta", "partial_json": format!("{{\"n\":{n}}}") });
+    let text = json!({ "type": "text_delta", "text": "I look." });
+    let numbered = [[0, 0, 0], [0, 1, 2], [5, 0, 5]];
+    for [first, second, third] in numbered {
+        let [delta, end] = stop("tool_use");
+        let events = [
+            piece(first, json!({ "type": "thinking_delta", "thinking": "hm" })),
+            piece(first, text.clone()),
+            start(second, call("a")),
+            start(second, call("a")),
+            piece(second, arguments(1)),
+            start(third, call("b")),
+            piece(third, arguments(2)),
+            delta,
+            end,
+        ];
+        let (answer, _) = read(&events).unwrap();
+        let calls: Vec<(&str, &str)> =
+            answer.calls.iter().map(|call| (call.id.0.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(calls, [("a", r#"{"n":1}"#), ("b", r#"{"n":2}"#)], "{first} {second} {third}");
+        assert_eq!(answer.text, "I look.");
+    }
 }

@@ -17,6 +17,7 @@ fn endpoint(base_url: &str) -> Endpoint {
         window_tokens: None,
         prices: Vec::new(),
         takes_images: false,
+        parameters: std::collections::BTreeMap::new(),
     }
 }
 
@@ -36,7 +37,7 @@ fn a_whole_request() {
         Turn::Foreign { text: "", calls: vec![Call { id: "t1".into(), name: "y".into(), arguments: "{" }] };
     let turns = [
         Turn::Heard(Heard { results: vec![], texts: vec!["hi".into()] }),
-        Turn::Own(&verbatim),
+        Turn::Own(std::borrow::Cow::Borrowed(&verbatim)),
         Turn::Heard(Heard { results, texts: vec!["and?".into()] }),
         foreign,
     ];
@@ -47,6 +48,7 @@ fn a_whole_request() {
             { "role": "user", "content": "hi" },
             own,
             { "role": "tool", "tool_call_id": "c1", "content": "no" },
+            { "role": "assistant", "content": "I have the results." },
             { "role": "user", "content": "and?" },
             { "role": "assistant", "content": null, "tool_calls": [
                 { "id": "t1", "type": "function", "function": { "name": "y", "arguments": "{\"unreadable_arguments\":\"{\"}" } },

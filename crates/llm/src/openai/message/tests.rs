@@ -186,9 +186,9 @@ fn an_empty_finish_reason_ends_nothing() {
     assert!(read(&[said("".into()), said("stop".into())]).is_ok(), "control");
 }
 
-/// What the model thought goes back with its calls, as it came but for pieces of one text, which are joined.
+/// What the model thought goes back as it came but for pieces of one text, which are joined; the field also where it is empty.
 #[test]
-fn reasoning_goes_back_with_calls() {
+fn reasoning_goes_back_under_the_name_it_came_under() {
     let thought = |piece: Value| delta(json!({ "reasoning_details": [piece] }));
     let text = |text: &str| {
         thought(json!({ "type": "reasoning.text", "text": text, "signature": null, "index": 0 }))
@@ -217,10 +217,25 @@ fn reasoning_goes_back_with_calls() {
             { "type": "reasoning.text", "text": "Second.", "index": 2 },
         ])
     );
-    // Control: without calls nobody wants it back.
-    let (answer, _) =
-        read(&[&reasoned[..], &[delta(json!({ "content": "hi" })), finish("stop")]].concat()).unwrap();
-    assert_eq!(answer.verbatim["message"], json!({ "role": "assistant", "content": "hi" }));
+    let said = |thought: Value| {
+        let mut first = json!({ "role": "assistant", "content": "hi" });
+        first.as_object_mut().unwrap().extend(thought.as_object().unwrap().clone());
+        read(&[delta(first), finish("stop")]).unwrap().0.verbatim["message"].clone()
+    };
+    let hi = |thought: Value| {
+        let mut message = json!({ "role": "assistant", "content": "hi" });
+        message.as_object_mut().unwrap().extend(thought.as_object().unwrap().clone());
+        message
+    };
+    for thought in [
+        json!({ "reasoning_content": "hm" }),
+        json!({ "reasoning": "hm" }),
+        json!({ "reasoning": "" }),
+        json!({}),
+    ] {
+        assert_eq!(said(thought.clone()), hi(thought));
+    }
+    assert_eq!(said(json!({ "reasoning_content": null })), hi(json!({ "reasoning_content": "" })));
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! A model that makes the same failing call again and again: it is told at the third time, and stopped at the fifth.
+
+use bailey_kernel::Observation;
+use bailey_protocol::ToolCall;
+use bailey_tools::Toolbox;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// At so many failures of one call the model is told.
+const TOLD: u32 = 3;
+/// At so many the turn pauses.
+const STOPPED: u32 = 5;
+
+/// The calls that failed, and how often, since something was last changed.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    failed: BTreeMap<(String, String), u32>,
+}
+
+/// What follows from a repetition.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Repetition {
+    /// The model is told this.
+    Tell(String),
+    /// The turn pauses: this tool was called so often.
+    Pause(String, u32),
+}
+
+impl Repeats {
+    /// Takes up the results of one step. A reply that makes the same call several times makes it once here.
+    pub(crate) fn take(
+        &mut self,
+        tools: &Toolbox,
+        calls: &[ToolCall],
+        results: &[Observation],
+    ) -> Option<Repetition> {
+        let mut failed = BTreeSet::new();
+        for (call, result) in calls.iter().zip(results) {
+            match result.is_ok() {
+                false => drop(failed.insert((call.name.clone(), call.arguments.clone()))),
+                // After a change the same call may come to something else.
+                true if changes(tools, call) => self.failed.clear(),
+                true => drop(self.failed.remove(&(call.name.clone(), call.arguments.clone()))),
+            }
+        }
+        let mut worst = None;
+        for key in failed {
+            let (tool, times) = (key.0.clone(), self.failed.entry(key).or_default());
+            *times += 1;
+            worst = worst.max(Some((*times, tool)));
+        }
+        let (times, tool) = worst?;
+        match times {
+            TOLD => Some(Repetition::Tell(format!(
+                "you made the same call of `{tool}` {times} times, and it failed each time in the same way. It will fail \
+                 again. Do something else, or say what is missing."
+            ))),
+            STOPPED => {
+                self.failed.clear();
+                Some(Repetition::Pause(tool, times))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a call may have changed something.
+fn changes(tools: &Toolbox, call: &ToolCall) -> bool {
+    let kinds = tools.find(&call.name).and_then(|tool| tool.kinds());
+    kinds.is_none_or(|kinds| kinds.iter().any(|kind| !kind.is_read()))
+}
