@@ -2,7 +2,11 @@
 
 use crate::Proxies;
 use hyper::Uri;
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 /// How the door behaves.
 #[derive(Debug, Clone)]
@@ -125,14 +129,22 @@ impl fmt::Display for Origin {
 
 /// The endpoints, ready to be looked up.
 #[derive(Debug)]
-pub(crate) struct Endpoints(Vec<(Origin, Endpoint)>);
+pub(crate) struct Endpoints(Vec<Known>);
+
+#[derive(Debug)]
+struct Known {
+    origin: Origin,
+    endpoint: Endpoint,
+    /// How often in a row its first byte did not come in time.
+    late: AtomicU32,
+}
 
 impl Endpoints {
     pub(crate) fn new(endpoints: Vec<Endpoint>) -> Result<Self, ConfigError> {
         let origin = |endpoint: Endpoint| {
             let origin = endpoint.url.parse().ok().as_ref().and_then(Origin::of);
             let origin = origin.ok_or_else(|| ConfigError::NoOrigin(endpoint.url.clone()))?;
-            Ok((origin, endpoint))
+            Ok(Known { origin, endpoint, late: AtomicU32::new(0) })
         };
         endpoints.into_iter().map(origin).collect::<Result<_, _>>().map(Self)
     }
@@ -146,12 +158,31 @@ impl Endpoints {
         self.at(origin).any(|endpoint| endpoint.secrets.iter().any(|secret| secret == name))
     }
 
-    /// The longest time to the first byte there, where one is named.
-    pub(crate) fn first_byte_timeout(&self, origin: &Origin) -> Option<Duration> {
-        self.at(origin).filter_map(|endpoint| endpoint.first_byte_timeout).max()
+    /// The longest time to the first byte there now: each time that it was too short doubles it, up to ten minutes, until an
+    /// answer comes.
+    pub(crate) fn first_byte_timeout(&self, origin: &Origin, default: Duration) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(600);
+        let known = self.known(origin);
+        let named =
+            known.clone().filter_map(|known| known.endpoint.first_byte_timeout).max().unwrap_or(default);
+        let late = known.map(|known| known.late.load(Ordering::Relaxed)).max().unwrap_or_default();
+        named.saturating_mul(1 << late.min(16)).min(LONGEST.max(named))
     }
 
-    fn at(&self, origin: &Origin) -> impl Iterator<Item = &Endpoint> {
-        self.0.iter().filter(move |(known, _)| known == origin).map(|(_, endpoint)| endpoint)
+    /// An answer came in that time, or did not.
+    pub(crate) fn was_late(&self, origin: &Origin, late: bool) {
+        for known in self.known(origin) {
+            let more = |before: u32| Some(if late { before.saturating_add(1) } else { 0 });
+            // It is never refused.
+            known.late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok();
+        }
+    }
+
+    fn at<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a Endpoint> {
+        self.known(origin).map(|known| &known.endpoint)
+    }
+
+    fn known<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a Known> + Clone {
+        self.0.iter().filter(move |known| known.origin == *origin)
     }
 }

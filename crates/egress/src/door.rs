@@ -75,7 +75,7 @@ impl Egress {
         sent: &mut bool,
     ) -> Result<Response<Incoming>, Failure> {
         let Config { connect_timeout, first_byte_timeout, .. } = self.config;
-        let first_byte_timeout = self.endpoints.first_byte_timeout(origin).unwrap_or(first_byte_timeout);
+        let first_byte_timeout = self.endpoints.first_byte_timeout(origin, first_byte_timeout);
         let client = self.clients.get(origin.tls).await?;
         let proxy = self.connector.proxy(request.uri());
         let mut connection = capture_connection(&mut request);
@@ -91,9 +91,9 @@ impl Egress {
                     return Err(Failure::ConnectTimeout(origin.clone(), connect_timeout));
                 }
                 *sent = true;
-                timeout(first_byte_timeout, answer)
-                    .await
-                    .map_err(|_| Failure::FirstByteTimeout(origin.clone(), first_byte_timeout))?
+                let answer = timeout(first_byte_timeout, answer).await;
+                self.endpoints.was_late(origin, answer.is_err());
+                answer.map_err(|_| Failure::FirstByteTimeout(origin.clone(), first_byte_timeout))?
             }
         };
         answer.map_err(|error| Failure::of(origin, proxy, &error, connect_timeout))
@@ -106,11 +106,14 @@ impl Egress {
         out: &Sender<Chunk>,
         taken: &mut Vec<u8>,
     ) -> Result<(), Failure> {
-        let Config { idle_timeout, body_bytes_max, .. } = self.config;
+        let Config { first_byte_timeout, idle_timeout, body_bytes_max, .. } = self.config;
+        // Some servers send the head at once, and only then read what they are to answer.
+        let first = self.endpoints.first_byte_timeout(origin, first_byte_timeout).max(idle_timeout);
         loop {
-            let frame = timeout(idle_timeout, body.frame())
+            let limit = if taken.is_empty() { first } else { idle_timeout };
+            let frame = timeout(limit, body.frame())
                 .await
-                .map_err(|_| Failure::IdleTimeout(origin.clone(), idle_timeout))?;
+                .map_err(|_| Failure::IdleTimeout(origin.clone(), limit))?;
             let Some(frame) = frame else { return Ok(()) };
             let frame = frame.map_err(|error| Failure::Broken(origin.clone(), innermost(&error)))?;
             let Ok(mut bytes) = frame.into_data() else { continue };

@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     Authorities(String),
     #[error("`{0}` could not be reached within {sec} s; check the network, and its address in config.toml (`base_url` or `otlp`)", sec = .1.as_secs_f32())]
     ConnectTimeout(Origin, Duration),
-    #[error("`{0}` did not begin to answer within {sec} s; try again, or check what its server is doing", sec = .1.as_secs_f32())]
+    #[error("`{0}` did not begin to answer within {sec} s; check what its server is doing, or raise `first_byte_seconds` in config.toml", sec = .1.as_secs_f32())]
     FirstByteTimeout(Origin, Duration),
     #[error("`{0}` sent nothing for {sec} s in the middle of its answer; try again", sec = .1.as_secs_f32())]
     IdleTimeout(Origin, Duration),
