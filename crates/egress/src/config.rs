@@ -68,11 +68,6 @@ pub enum ConfigError {
     /// The system gives no randomness.
     #[error("nothing can stand in for a key: {0}")]
     NoStandIn(String),
-    /// A variable names a proxy that cannot be used.
-    #[error(
-        "{0} is `{1}`, and only proxies of the kind `http://host:port` can be used; set another, or unset it"
-    )]
-    Proxy(String, String),
 }
 
 /// Scheme, host and port: who is spoken to.

@@ -42,7 +42,7 @@ impl Egress {
     /// When an endpoint is no URL.
     pub fn new(config: Config, vault: Arc<Vault>, seal: Seal) -> Result<Self, ConfigError> {
         let endpoints = Endpoints::new(config.endpoints.clone())?;
-        let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.matcher()));
+        let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.ways()));
         let clients =
             Clients::new(connector.clone(), Trust::new(config.extra_authorities.clone(), Speaks::Http1));
         Ok(Self { config, endpoints, vault, seal, connector, clients })

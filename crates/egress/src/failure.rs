@@ -1,6 +1,6 @@
 //! Why nothing came back, told to people: what, why, and how to fix it. No text here ever holds a header's value.
 
-use crate::{config::Origin, request::Unsendable};
+use crate::{config::Origin, proxy::Unusable, request::Unsendable};
 use bailey_protocol::Timestamp;
 use rustls::{CertificateError, pki_types::UnixTime};
 use std::{error::Error, io, time::Duration};
@@ -51,6 +51,8 @@ pub(crate) enum Failure {
         "`{0}` cannot be reached through the proxy `{1}` ({2}); check the variables HTTPS_PROXY and HTTP_PROXY, or name the host in NO_PROXY"
     )]
     Proxy(Origin, String, String),
+    #[error("`{0}` is not asked: {1}")]
+    NoProxy(Origin, Unusable),
     #[error("`{0}` closed the connection without an answer ({1}); try again")]
     NoAnswer(Origin, String),
     #[error("the connection to `{0}` broke in the middle of its answer ({1}); try again")]
@@ -66,7 +68,7 @@ fn mebibytes(bytes: usize) -> String {
 impl Failure {
     /// Whether nothing was sent, and nothing would be if it were tried again.
     pub(crate) fn is_before_sending(&self) -> bool {
-        matches!(self, Self::Unsendable(_) | Self::Authorities(_))
+        matches!(self, Self::Unsendable(_) | Self::Authorities(_) | Self::NoProxy(..))
     }
 
     /// Whether the request may have arrived.
@@ -92,6 +94,9 @@ impl Failure {
         let cause = innermost(error);
         if !error.is_connect() {
             return Self::NoAnswer(origin, cause);
+        }
+        if let Some(unusable) = find::<Unusable>(error) {
+            return Self::NoProxy(origin, unusable.clone());
         }
         if let Some(tls) = find::<rustls::Error>(error) {
             return match tls {

@@ -164,7 +164,7 @@ impl ForwardProxy {
     ) -> Result<Self, ConfigError> {
         let keys = Keys::new(config.keys.clone(), vault)?;
         let private = Private::new(&config.private)?;
-        let proxies = Arc::new(config.proxies.matcher());
+        let proxies = Arc::new(config.proxies.ways());
         let tunnels = Private::new(&config.tunnels)?;
         let dial = Guarded::new(private.clone(), tunnels.clone(), proxies, config.connect_timeout);
         let trust = Trust::new(config.extra_authorities.clone(), Speaks::Both);

@@ -169,7 +169,7 @@ impl Line {
         let uri: Option<Uri> = way.url.parse().ok();
         let origin =
             uri.as_ref().and_then(Origin::of).ok_or_else(|| ConfigError::NoOrigin(way.url.clone()))?;
-        let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.matcher()));
+        let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.ways()));
         let clients = Clients::new(connector, Trust::new(config.extra_authorities.clone(), Speaks::Http1));
         let sender = Arc::new(Sender {
             base: way.url.trim_end_matches('/').to_owned(),

@@ -3,10 +3,7 @@
 //! Every request goes through a tunnel (`CONNECT`, RFC 9110, 9.3.6), so that a proxy sees whom an `https` endpoint is, and
 //! not a byte of what is said. This machine itself is never asked for through a proxy.
 
-use crate::{
-    ConfigError,
-    connect::{BoxError, Connecting},
-};
+use crate::connect::{BoxError, Connecting};
 use hyper::{Uri, http::uri::PathAndQuery};
 use hyper_util::{
     client::{
@@ -25,53 +22,109 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 /// The proxies that the environment names. Their passwords are never shown.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
-    http: String,
-    https: String,
+    http: Way,
+    https: Way,
     no: String,
+}
+
+/// How servers of a scheme are reached.
+#[derive(Clone, Default, PartialEq, Eq)]
+enum Way {
+    #[default]
+    Straight,
+    Through(String),
+    /// A variable names a proxy that cannot be used. That is said where a request would need it, and to nobody else.
+    Unusable(Unusable),
+}
+
+/// A variable that names a proxy of another kind than `http`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the variable {variable} names `{value}`, and only proxies of the kind `http://host:port` can be used; set {scheme}_PROXY to one, \
+     name the host in NO_PROXY, or unset {variable}"
+)]
+pub(crate) struct Unusable {
+    variable: String,
+    /// Without user and password.
+    value: String,
+    /// Of the server.
+    scheme: &'static str,
 }
 
 impl Proxies {
     /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in lower case, which goes first; `get`
-    /// gives a variable's value.
-    ///
-    /// # Errors
-    /// When one names a proxy that cannot be used: of another kind than `http`.
-    pub fn of(get: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+    /// gives a variable's value. A proxy without a scheme is one of HTTP.
+    pub fn of(get: impl Fn(&str) -> Option<String>) -> Self {
         let read = |name: &str| {
-            let value = get(&name.to_lowercase()).filter(|value| !value.is_empty()).or_else(|| get(name));
-            value.map(|value| value.trim().to_owned()).unwrap_or_default()
+            let named = [name.to_lowercase(), name.to_owned()].into_iter();
+            let mut values = named.filter_map(|name| Some((get(&name)?.trim().to_owned(), name)));
+            values.find(|(value, _)| !value.is_empty())
         };
-        let proxy = |name: &str| {
-            let value = read(name);
-            if is_usable(&value) {
-                Ok(value)
-            } else {
-                Err(ConfigError::Proxy(name.into(), without_user(&value)))
-            }
-        };
-        let all = proxy("ALL_PROXY")?;
-        let no = read("NO_PROXY");
+        let no = read("NO_PROXY").map(|(value, _)| value).unwrap_or_default();
         // By habit it means every host; the matcher would take it for every name, and no address.
         if no.split(',').any(|host| host.trim() == "*") {
-            proxy("HTTP_PROXY").and(proxy("HTTPS_PROXY"))?;
-            return Ok(Self { no, ..Self::default() });
+            return Self { no, ..Self::default() };
         }
-        let or_all = |value: String| if value.is_empty() { all.clone() } else { value };
-        let (http, https) = (or_all(proxy("HTTP_PROXY")?), or_all(proxy("HTTPS_PROXY")?));
-        Ok(Self { http, https, no })
+        let way = |name: &str, scheme| match read(name).or_else(|| read("ALL_PROXY")) {
+            None => Way::Straight,
+            Some((value, _)) if is_usable(&value) => Way::Through(value),
+            Some((value, variable)) => {
+                Way::Unusable(Unusable { variable, value: without_user(&value), scheme })
+            }
+        };
+        Self { http: way("HTTP_PROXY", "HTTP"), https: way("HTTPS_PROXY", "HTTPS"), no }
     }
 
-    pub(crate) fn matcher(&self) -> Matcher {
-        Matcher::builder().http(self.http.clone()).https(self.https.clone()).no(self.no.clone()).build()
+    pub(crate) fn ways(&self) -> Ways {
+        let (http, https) = (self.http.name(), self.https.name());
+        let matcher = Matcher::builder().http(http).https(https).no(self.no.clone()).build();
+        Ways { matcher, proxies: self.clone() }
     }
 }
 
-impl fmt::Debug for Proxies {
+impl Way {
+    /// What the matcher goes by. For a proxy that cannot be used, it still says whom that one is for.
+    fn name(&self) -> String {
+        match self {
+            Self::Straight => String::new(),
+            Self::Through(proxy) => proxy.clone(),
+            Self::Unusable(_) => "http://unusable.invalid".into(),
+        }
+    }
+}
+
+impl fmt::Debug for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (http, https) = (without_user(&self.http), without_user(&self.https));
-        f.debug_struct("Proxies").field("http", &http).field("https", &https).field("no", &self.no).finish()
+        match self {
+            Self::Straight => f.write_str("Straight"),
+            Self::Through(proxy) => f.debug_tuple("Through").field(&without_user(proxy)).finish(),
+            Self::Unusable(unusable) => f.debug_tuple("Unusable").field(unusable).finish(),
+        }
+    }
+}
+
+/// The same, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    matcher: Matcher,
+    proxies: Proxies,
+}
+
+impl Ways {
+    /// The proxy on the way to this place; none for this machine itself.
+    ///
+    /// # Errors
+    /// When it is of a kind that cannot be used.
+    pub(crate) fn to(&self, destination: &Uri) -> Result<Option<Intercept>, Unusable> {
+        let host = destination.host().filter(|host| !is_this_machine(host));
+        let Some(proxy) = host.and_then(|_| self.matcher.intercept(destination)) else { return Ok(None) };
+        match if destination.scheme_str() == Some("https") { &self.proxies.https } else { &self.proxies.http }
+        {
+            Way::Unusable(unusable) => Err(unusable.clone()),
+            Way::Straight | Way::Through(_) => Ok(Some(proxy)),
+        }
     }
 }
 
@@ -79,24 +132,19 @@ impl fmt::Debug for Proxies {
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     tcp: HttpConnector,
-    matcher: Arc<Matcher>,
+    ways: Arc<Ways>,
 }
 
 impl Connector {
-    pub(crate) fn new(tcp: HttpConnector, matcher: Arc<Matcher>) -> Self {
-        Self { tcp, matcher }
+    pub(crate) fn new(tcp: HttpConnector, ways: Arc<Ways>) -> Self {
+        Self { tcp, ways }
     }
 
     /// The proxy on the way to this place, without a password.
     pub(crate) fn proxy(&self, destination: &Uri) -> Option<String> {
-        let proxy = on_the_way(&self.matcher, destination)?;
+        let proxy = self.ways.to(destination).ok()??;
         Some(proxy.uri().to_string().trim_end_matches('/').to_owned())
     }
-}
-
-/// The proxy on the way to this place; none for this machine itself.
-pub(crate) fn on_the_way(matcher: &Matcher, destination: &Uri) -> Option<Intercept> {
-    if is_this_machine(destination.host()?) { None } else { matcher.intercept(destination) }
 }
 
 impl Service<Uri> for Connector {
@@ -109,9 +157,13 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, destination: Uri) -> Connecting {
-        let Some(proxy) = on_the_way(&self.matcher, &destination) else {
-            let connecting = self.tcp.call(destination);
-            return Box::pin(async move { Ok(connecting.await?) });
+        let proxy = match self.ways.to(&destination) {
+            Ok(Some(proxy)) => proxy,
+            Ok(None) => {
+                let connecting = self.tcp.call(destination);
+                return Box::pin(async move { Ok(connecting.await?) });
+            }
+            Err(unusable) => return Box::pin(async move { Err(unusable.into()) }),
         };
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
         if let Some(password) = proxy.basic_auth() {
@@ -158,16 +210,16 @@ fn without_user(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Proxies, on_the_way, with_port};
-    use crate::ConfigError;
+    use super::{Proxies, with_port};
 
-    fn of(variables: &[(&str, &str)]) -> Result<Proxies, ConfigError> {
+    fn of(variables: &[(&str, &str)]) -> Proxies {
         let found = |name: &str| variables.iter().find(|(known, _)| *known == name);
         Proxies::of(|name| found(name).map(|(_, value)| (*value).to_owned()))
     }
 
     fn way(proxies: &Proxies, url: &str) -> Option<String> {
-        on_the_way(&proxies.matcher(), &url.parse().unwrap()).map(|proxy| proxy.uri().to_string())
+        let proxy = proxies.ways().to(&url.parse().unwrap()).unwrap();
+        proxy.map(|proxy| proxy.uri().to_string())
     }
 
     #[test]
@@ -177,7 +229,6 @@ mod tests {
             ("all_proxy", "other.test:1"),
             ("NO_PROXY", "internal.test, 10.0.0.0/8"),
         ]);
-        let proxies = proxies.unwrap();
         assert_eq!(way(&proxies, "https://api.example.com/v1").unwrap(), "http://proxy.test:3128/");
         assert_eq!(way(&proxies, "http://api.example.com").unwrap(), "http://other.test:1/");
         for straight in [
@@ -189,19 +240,39 @@ mod tests {
         ] {
             assert_eq!(way(&proxies, straight), None, "{straight}");
         }
-        let none = of(&[("ALL_PROXY", "proxy.test:1"), ("NO_PROXY", "a.test, *")]).unwrap();
+        let none = of(&[("ALL_PROXY", "proxy.test:1"), ("NO_PROXY", "a.test, *")]);
         assert_eq!((way(&none, "https://api.example.com"), way(&none, "http://10.1.2.3")), (None, None));
         let shown = format!("{proxies:?}");
         assert!(shown.contains("proxy.test:3128") && !shown.contains("secret"), "{shown}");
-        assert_eq!(way(&of(&[]).unwrap(), "https://api.example.com"), None);
+        assert_eq!(way(&of(&[]), "https://api.example.com"), None);
     }
 
+    /// Clash and its like have people export a SOCKS proxy for everything beside those of HTTP.
     #[test]
-    fn a_proxy_of_another_kind_is_refused() {
+    fn a_proxy_of_another_kind_is_refused_where_it_is_needed() {
+        let refused =
+            |proxies: &Proxies, url: &str| proxies.ways().to(&url.parse().unwrap()).unwrap_err().to_string();
         for value in ["socks5://ann:secret@127.0.0.1:9050", "https://proxy.test"] {
-            let error = of(&[("ALL_PROXY", value)]).unwrap_err().to_string();
-            assert!(error.contains("ALL_PROXY") && !error.contains("secret"), "{error}");
+            let proxies =
+                of(&[("all_proxy", value), ("https_proxy", "127.0.0.1:7890"), ("no_proxy", "b.test")]);
+            assert_eq!(
+                way(&proxies, "https://a.test").unwrap(),
+                "http://127.0.0.1:7890/",
+                "without a scheme it is HTTP"
+            );
+            for straight in ["http://127.0.0.1:11434", "http://localhost:1", "http://b.test"] {
+                assert_eq!(way(&proxies, straight), None, "{straight}");
+            }
+            let error = refused(&proxies, "http://a.test");
+            assert!(
+                error.contains("all_proxy") && error.contains("HTTP_PROXY") && !error.contains("secret"),
+                "{error}"
+            );
+            assert!(!format!("{proxies:?}").contains("secret"));
         }
+        let own = of(&[("HTTPS_PROXY", "socks5h://p.test:1"), ("ALL_PROXY", "http://q.test:1")]);
+        assert!(refused(&own, "https://a.test").contains("HTTPS_PROXY"), "the nearer variable counts");
+        assert_eq!(way(&own, "http://a.test").unwrap(), "http://q.test:1/");
     }
 
     #[test]

@@ -153,7 +153,7 @@ pub(crate) fn door(
     let network = &config.network;
     let door = bailey_egress::Config {
         endpoints: allowed.chain(witness).collect(),
-        proxies: Proxies::of(|name| std::env::var(name).ok())?,
+        proxies: Proxies::of(|name| std::env::var(name).ok()),
         connect_timeout: Duration::from_secs(network.connect_seconds),
         idle_timeout: Duration::from_secs(network.idle_seconds),
         ..bailey_egress::Config::default()
@@ -164,7 +164,7 @@ pub(crate) fn door(
 /// A line to one server, whose answers may be so long, and where requests are given to it.
 ///
 /// # Errors
-/// When its URL is none, or a proxy is of a kind that cannot be used.
+/// When its URL is none.
 pub(super) fn line(
     config: &Config,
     way: &bailey_protocol::Line,
@@ -173,7 +173,7 @@ pub(super) fn line(
     answer_bytes_max: usize,
 ) -> Result<(Arc<dyn Executor>, LineEnd)> {
     let door = bailey_egress::Config {
-        proxies: Proxies::of(|name| std::env::var(name).ok())?,
+        proxies: Proxies::of(|name| std::env::var(name).ok()),
         connect_timeout: Duration::from_secs(config.network.connect_seconds),
         body_bytes_max: answer_bytes_max,
         ..bailey_egress::Config::default()
@@ -185,7 +185,7 @@ pub(super) fn line(
 /// The door of commands.
 ///
 /// # Errors
-/// When a private place is no URL, or a proxy is of a kind that cannot be used.
+/// When a private place is no URL.
 pub(super) fn forward(
     config: &Config,
     authority: Authority,
@@ -195,7 +195,7 @@ pub(super) fn forward(
     let network = &config.network;
     let door = ForwardConfig {
         private: network.private.clone(),
-        proxies: Proxies::of(|name| std::env::var(name).ok())?,
+        proxies: Proxies::of(|name| std::env::var(name).ok()),
         extra_authorities: None,
         connect_timeout: Duration::from_secs(network.connect_seconds),
         idle_timeout: Duration::from_secs(network.idle_seconds),

@@ -108,5 +108,22 @@ fn a_proxy_that_refuses_or_cannot_be_used_is_told() {
     assert!(ran.stderr.contains("through the proxy") && ran.stderr.contains("NO_PROXY"), "{ran:?}");
     assert!(!ran.stderr.contains("secret") && !ran.stdout.contains("secret"), "{ran:?}");
     let other = run(&stage, &url, &[("HTTP_PROXY", "socks5://127.0.0.1:9050")]);
-    assert!(other.code == Some(1) && other.stderr.contains("HTTP_PROXY"), "{other:?}");
+    assert_eq!(other.code, Some(4), "{other:?}");
+    assert!(other.stderr.contains("HTTP_PROXY names `socks5://127.0.0.1:9050`"), "{other:?}");
+}
+
+#[test]
+fn a_proxy_that_cannot_be_used_stops_nothing_that_does_not_need_it() {
+    let server = ModelServer::always(Reply::text("far away"));
+    let stage = Stage::new(&[]);
+    let socks = [("all_proxy", "socks5://127.0.0.1:9"), ("HTTPS_PROXY", "socks5h://127.0.0.1:9")];
+    answers(&run(&stage, &server.base_url(), &socks));
+    for words in [&["sessions", "list"][..], &["sandbox", "run", "--", "true"]] {
+        let ran = Ran::of(stage.bailey(words).envs(socks).output().unwrap());
+        assert_eq!(ran.code, Some(0), "{words:?}: {ran:?}");
+    }
+    let doctor = Ran::of(stage.bailey(&["doctor", "--offline"]).envs(socks).output().unwrap());
+    assert!(doctor.stdout.contains("a command ran behind"), "{doctor:?}");
+    let far = run(&stage, &format!("http://{FAR}"), &socks);
+    assert!(far.code == Some(4) && far.stderr.contains("all_proxy"), "the control: {far:?}");
 }

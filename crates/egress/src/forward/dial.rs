@@ -7,10 +7,10 @@ use crate::{
     ConfigError,
     config::Origin,
     connect::{BoxError, Connecting, tcp},
-    proxy::{Connector, on_the_way},
+    proxy::{Connector, Ways},
 };
 use hyper::Uri;
-use hyper_util::{client::proxy::matcher::Matcher, rt::TokioIo};
+use hyper_util::rt::TokioIo;
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -96,7 +96,7 @@ impl Private {
 pub(super) struct Guarded {
     private: Private,
     tunnels: Private,
-    proxies: Arc<Matcher>,
+    proxies: Arc<Ways>,
     connect_timeout: Duration,
 }
 
@@ -105,7 +105,7 @@ impl Guarded {
     pub(super) fn new(
         private: Private,
         tunnels: Private,
-        proxies: Arc<Matcher>,
+        proxies: Arc<Ways>,
         connect_timeout: Duration,
     ) -> Self {
         Self { private, tunnels, proxies, connect_timeout }
@@ -170,7 +170,7 @@ impl Service<Uri> for Guarded {
                 return Err(Barred::Port(host).into());
             }
             // The owner's own places lie beside this machine, not behind the proxy.
-            if on_the_way(&this.proxies, &destination).is_none() || this.private.names(&host) {
+            if this.private.names(&host) || matches!(this.proxies.to(&destination), Ok(None)) {
                 return this.connect(host).await;
             }
             // An address says by itself where it leads, and so does this machine's own name.

@@ -5,7 +5,7 @@ use tower_service::Service as _;
 
 fn guarded(private: &[&str]) -> Guarded {
     let urls: Vec<String> = private.iter().map(|&url| url.to_owned()).collect();
-    let proxies = Arc::new(Proxies::default().matcher());
+    let proxies = Arc::new(Proxies::default().ways());
     Guarded::new(Private::new(&urls).unwrap(), Private::default(), proxies, Duration::from_secs(1))
 }
 
@@ -135,9 +135,8 @@ fn what_the_owner_names_is_that_scheme_host_and_port_and_no_metadata() {
 #[tokio::test]
 async fn behind_a_proxy_no_number_no_own_name_and_no_other_port_passes() {
     // Nobody listens there: what is not barred fails by that.
-    let proxies =
-        Proxies::of(|name| (name == "HTTP_PROXY").then(|| "http://127.0.0.1:9".to_owned())).unwrap();
-    let matcher = Arc::new(proxies.matcher());
+    let proxies = Proxies::of(|name| (name == "HTTP_PROXY").then(|| "http://127.0.0.1:9".to_owned()));
+    let matcher = Arc::new(proxies.ways());
     let mut guarded = Guarded::new(Private::default(), Private::default(), matcher, Duration::from_secs(5));
     let mut barred = async |url: &str| {
         let error = guarded.call(url.parse().unwrap()).await.unwrap_err();
