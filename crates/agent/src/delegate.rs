@@ -27,8 +27,7 @@ impl Hands {
                 Ok(tools) => Arc::new(tools),
                 Err(why) => return self.kernel.answer_call(&self.scope, because, call, &why).await,
             };
-            let instruction =
-                Instruction::fixed(INSTRUCTION).with_fact("Workspace", &self.scope.workspace().0);
+            let instruction = self.scope.told(Instruction::fixed(INSTRUCTION));
             let models = self.models.afresh();
             let asked: Vec<_> =
                 ModelRole::ALL.iter().flat_map(|role| models.route(*role).providers()).cloned().collect();

@@ -68,7 +68,8 @@ impl Guides {
         Self { own, ..Self::default() }
     }
 
-    /// Reads the papers and the agent's own file, the root's guide, and those that the context holds already, where they say something new. For the
+    /// Reads the papers and the agent's own file, the guides from the root to where the
+    /// person stands, and those that the context holds already, where they say something new. For the
     /// beginning of a turn.
     ///
     /// # Errors
@@ -79,8 +80,8 @@ impl Guides {
         scope: &Scope,
         context: &mut Context,
     ) -> Result<(), Refused> {
-        let root = scope.workspace().0.clone();
-        let mut paths = vec![in_directory(&root)];
+        let directories = on_the_way(&scope.workspace().0, scope.start());
+        let mut paths: Vec<WsPath> = directories.iter().map(|directory| in_directory(directory)).collect();
         for segment in context.segments() {
             if let Segment::Guide(guide) = segment
                 && !guide.is_own()
@@ -89,7 +90,7 @@ impl Guides {
                 paths.push(guide.path().clone());
             }
         }
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner).insert(root);
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner).extend(directories);
         // First, so that what they say is not labelled by what the project says.
         for (paper, path, text) in self.own.iter().flat_map(|own| own.papers.iter()) {
             if let Some(guide) = kernel.paper(scope, context, *paper, path, text.as_deref()).await? {
@@ -114,12 +115,10 @@ impl Guides {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = Vec::new();
         for path in paths {
-            let directories = path.relative_to(workspace).and_then(|below| below.rsplit_once('/'));
-            let mut directory = workspace.to_owned();
-            for name in directories.into_iter().flat_map(|(names, _)| names.split('/')) {
-                directory = format!("{directory}/{name}");
+            let Some((directory, _)) = path.0.rsplit_once('/') else { continue };
+            for directory in on_the_way(workspace, &directory.into()).into_iter().skip(1) {
                 if looked.len() < LOOKS_MAX && looked.insert(directory.clone()) {
-                    new.push(directory.clone());
+                    new.push(directory);
                 }
             }
         }
@@ -138,7 +137,7 @@ impl Hands {
         let paths = claimed.flat_map(|claims| claims.reads.into_iter().chain(claims.writes));
         // The user's home has no guides, and what lies there is not below the workspace.
         let paths = paths.filter(|path| path.0 != "~" && !path.0.starts_with("~/"));
-        let paths = paths.map(|path| crate::waves::clean(&path, workspace));
+        let paths = paths.map(|path| crate::waves::clean(&self.scope.place(&path), workspace));
         for directory in self.guides.new_directories(workspace, paths) {
             if let Some(guide) = self.kernel.guide(&self.scope, context, &in_directory(&directory)).await? {
                 context.push(guide);
@@ -146,6 +145,14 @@ impl Hands {
         }
         Ok(())
     }
+}
+
+/// The workspace, and each directory below it on the way to this one, which is the last; nothing of one elsewhere.
+fn on_the_way(workspace: &str, directory: &WsPath) -> Vec<String> {
+    let Some(below) = directory.relative_to(workspace) else { return Vec::new() };
+    let ends = below.match_indices('/').map(|(end, _)| end).chain((!below.is_empty()).then_some(below.len()));
+    let directories = ends.filter_map(|end| below.get(..end)).map(|below| format!("{workspace}/{below}"));
+    std::iter::once(workspace.to_owned()).chain(directories).collect()
 }
 
 fn in_directory(directory: &str) -> WsPath {

@@ -2,10 +2,10 @@
 
 use crate::{CallsLeft, Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
 use bailey_kernel::{
-    BeginError, BoxFuture, Context, Kernel, ModelError, ModelErrorKind, Observation, Provenance, Provider,
-    Refused, Reply, Scope, Segment, Step, Tool, UserMessage, claims,
+    BeginError, BoxFuture, Claims, Context, Kernel, ModelError, ModelErrorKind, Observation, Provenance,
+    Provider, Refused, Reply, Scope, Segment, Step, Tool, UserMessage, claims,
 };
-use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec};
+use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec, WsPath};
 use bailey_tools::Toolbox;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -226,6 +226,7 @@ impl Hands {
             .iter()
             .zip(&tools)
             .map(|(call, tool)| tool.as_ref().map(|tool| claims(&**tool, call)).unwrap_or_default())
+            .map(|claims| placed(&self.scope, &claims))
             .collect();
         let mut results: Vec<Option<Observation>> = vec![None; calls.len()];
         for wave in crate::waves(&claims, &self.scope.workspace().0) {
@@ -299,4 +300,10 @@ impl Hands {
             step = self.wait_for(because, &*tool, call, id).await?;
         }
     }
+}
+
+/// Claims of a call as its session reads the paths.
+fn placed(scope: &Scope, claims: &Claims) -> Claims {
+    let place = |paths: &[WsPath]| paths.iter().map(|path| scope.place(path)).collect();
+    Claims { reads: place(&claims.reads), writes: place(&claims.writes), ..*claims }
 }

@@ -4,15 +4,15 @@
 use crate::{
     compose::{self, Session},
     config::Config as Settings,
-    exit::Mistyped,
     extensions::Extensions,
+    git::Git,
     home::{Home, make_private, places},
     place::Place,
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use bailey_journal::JournalFile;
 use bailey_protocol::{SessionId, Tier, WsPath};
-use bailey_sandbox::{Config, Confinement, Lease, Shape, Yard};
+use bailey_sandbox::{Config, Confinement, Lease, Yard};
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
@@ -31,30 +31,16 @@ const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 pub(crate) fn of_warden(
     session: &Session<'_>,
     id: SessionId,
-    place: &Place,
+    (place, git): (&Place, &Git),
+    reveals: &[WsPath],
     guests: BTreeMap<SessionId, Lease>,
     authority: Option<String>,
 ) -> Result<Config> {
-    let Session { home, workspace, .. } = session;
-    let mut revealed: BTreeSet<WsPath> = session.revealed.iter().cloned().collect();
-    for path in session.options.iter().flat_map(|options| &options.reveal) {
-        if compose::is_compliance(session.config)? {
-            return Err(Mistyped(
-                "`--reveal` answers in the place of a human, which compliance does not let it: leave it out, and each read of \
-                 the file is a question"
-                    .into(),
-            )
-            .into());
-        }
-        if place.shape == Shape::Copied {
-            bail!(
-                "nothing can be revealed here: secret-looking files are left out of the copy that the session works on"
-            );
-        }
-        revealed.insert(masked(workspace, path)?);
-    }
-    let Place { project, folder, shape, .. } = place;
-    let yard = Yard { project: project.clone(), folder: folder.clone() };
+    let home = session.home;
+    let revealed: BTreeSet<WsPath> = session.revealed.iter().chain(reveals).cloned().collect();
+    let Place { project, folder, shape, standpoint, .. } = place;
+    let linked = standpoint.spelled.as_ref().map(|spelled| PathBuf::from(&spelled.0));
+    let yard = Yard { project: project.clone(), folder: folder.clone(), linked };
     let (is_attended, is_scratch) = (!session.unattended, session.is_scratch);
     let tier = Tier::Internal;
     let lease = Lease { yard, tier, revealed, is_attended, is_scratch, shape: *shape, guest: None };
@@ -70,6 +56,9 @@ pub(crate) fn of_warden(
         authority,
         calls: session.config.calls.clone(),
         tiers: session.config.tiers,
+        reads: session.config.shown(home).0,
+        git: git.inside(),
+        env: git.variables.iter().cloned().collect(),
         hidden_in_home: bailey_policy::protected_in_home().map(str::to_owned).collect(),
         ..Config::default()
     };
@@ -228,16 +217,6 @@ fn port(url: &str) -> Option<u16> {
         None if scheme.starts_with("socks") => Some(1080),
         None => Some(80),
     }
-}
-
-/// A masked file as the human named it: by the letter, as masks are, so that a link is not followed and `.` is nothing.
-pub(crate) fn masked(workspace: &WsPath, path: &Path) -> Result<WsPath> {
-    let absolute: PathBuf = Path::new(&workspace.0).join(path).components().collect();
-    let path = WsPath(absolute.display().to_string());
-    if !path.is_within(&workspace.0) || path.0.contains("/../") || path.0.ends_with("/..") {
-        bail!("`{path}` is not in the workspace: only its own masked files can be revealed");
-    }
-    Ok(path)
 }
 
 /// Bailey's own home, where sessions lie that a home cannot hold, and where protected places of the user's really lie.

@@ -20,6 +20,7 @@ use crate::{
     clock,
     config::{Config, Step},
     extensions::Extensions,
+    git::Git,
     herald::Herald,
     home::{Home, write_private},
     identity::{self, Papers},
@@ -27,7 +28,7 @@ use crate::{
     person::person,
     place::Place,
     print::Printer,
-    program, retention,
+    program, retention, reveal,
     web::Web,
     witness::{Post, Witness},
 };
@@ -37,7 +38,9 @@ use bailey_egress::{Authority, BoundKey, ForwardProxy};
 use bailey_journal::{
     BeginError, Clock as _, Confined, Fact, FileLocks, InUse, Journal, JournalFile, Query, SystemClock,
 };
-use bailey_kernel::{Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Tell};
+use bailey_kernel::{
+    Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Standpoint, Tell,
+};
 use bailey_llm::Recording;
 use bailey_policy::Policy;
 use bailey_protocol::{Event, SessionId, WsPath};
@@ -133,6 +136,8 @@ pub(crate) struct Session<'a> {
     pub(crate) keys: Keys,
     pub(crate) workspace: WsPath,
     pub(crate) opening: Opening,
+    /// Where its person stands; none: where they stood when it was opened before.
+    pub(crate) standpoint: Option<Standpoint>,
     /// None where no turn will run.
     pub(crate) options: Option<&'a TurnOptions>,
     pub(crate) unattended: bool,
@@ -165,6 +170,7 @@ impl<'a> Session<'a> {
             keys,
             workspace,
             opening,
+            standpoint: None,
             options: None,
             unattended: true,
             revealed: Vec::new(),
@@ -188,6 +194,8 @@ pub(crate) struct Open {
     pub(crate) unenforced: Vec<&'static str>,
     /// The witness, where there is one and a way to it.
     pub(crate) witness: Option<Post>,
+    /// What the human reveals by flags.
+    pub(crate) reveals: Vec<WsPath>,
     /// The door of its commands, where it runs any.
     pub(crate) door: Option<Arc<ForwardProxy>>,
 }
@@ -217,7 +225,16 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let runs = !matches!(session.opening, Opening::Visit(_));
     let authority = runs.then(Authority::new).transpose()?;
     let trusted = authority.as_ref().map(|authority| authority.pem().to_owned());
-    let told = bounds::of_warden(&session, id, &place, std::mem::take(&mut settled.leases), trusted)?;
+    let reveals = reveal::named(&session, &place)?;
+    let git = Git::of(&session.home.user, &place.project, place.standpoint.spelled.as_ref());
+    let told = bounds::of_warden(
+        &session,
+        id,
+        (&place, &git),
+        &reveals,
+        std::mem::take(&mut settled.leases),
+        trusted,
+    )?;
     coming.tell(&told)?;
     let idle = law::idle(session.home, SystemClock.now());
     let record = session.options.and_then(|options| options.record.as_deref());
@@ -234,7 +251,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     }
     // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
     // the world.
-    let Place { folder, remark, shape, project, .. } = place;
+    let Place { folder, remark, shape, project, standpoint, .. } = place;
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
     let own = own.beside(papers.told()?);
@@ -265,10 +282,15 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         None => Vec::new(),
     };
     drop(idle);
+    let missing = config.shown(home).1;
+    let missing = missing
+        .iter()
+        .map(|path| format!("`{path}`, which config.toml has shown ([sandbox] read), is not there"));
     let of_own = left_out.iter().map(|why| format!("{why}; it is left out"));
     let remarks = remark
         .into_iter()
         .chain(of_own)
+        .chain(missing)
         .chain(of_bound)
         .chain(of_papers)
         .chain(kept)
@@ -333,15 +355,16 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         Parts {
             kernel: kernel.clone(),
             registrar,
-            tools: Arc::new(toolbox(config, &workspace)),
+            tools: Arc::new(toolbox(config, &workspace, &standpoint)),
             models,
             choose,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
             retry,
-            instruction: instruction(config, &workspace, shape),
+            instruction: instruction(config, &workspace, &standpoint, shape),
             own: options.map(|_| own),
             events: sender,
             workspace,
+            standpoint,
             folder,
             agent: home.agent.clone(),
             confined,
@@ -349,6 +372,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
             command: command_line(),
             unattended,
             person: Some(person),
+            commits_differ: git.differs(),
             patience: patience(config, options),
         },
         opening,
@@ -359,7 +383,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         // What goes wrong is found again, and told, by the first question.
         tokio::spawn(async move { kernel.start_extensions(&owner).await });
     }
-    Ok(Open { host, kernel, events, remarks, unenforced, witness, door: of_commands })
+    Ok(Open { host, kernel, events, remarks, unenforced, witness, reveals, door: of_commands })
 }
 
 /// The configuration as it holds for a session: what that may use up is no more than `--tokens` said when it began, or said since; and
@@ -400,7 +424,7 @@ fn papers(
     let Some(options) = session.options else { return Ok((Papers::default(), None)) };
     let (stopped, sessions) = file.standing(id)?;
     let model = options.model.as_ref().or(session.config.model.as_ref());
-    let tools = toolbox(session.config, &session.workspace).specs();
+    let tools = toolbox(session.config, &session.workspace, &Standpoint::default()).specs();
     let text = identity::text(&identity::State {
         config: session.config,
         agent: session.home.agent.as_deref(),
@@ -523,9 +547,14 @@ pub(crate) fn shape_of(backend: Option<&str>) -> Shape {
 }
 
 /// The standing instruction.
-pub(crate) fn instruction(config: &Config, workspace: &WsPath, shape: Shape) -> Instruction {
+pub(crate) fn instruction(
+    config: &Config,
+    workspace: &WsPath,
+    standpoint: &Standpoint,
+    shape: Shape,
+) -> Instruction {
     let text = if shape == Shape::Direct { UNWALLED } else { INSTRUCTION };
-    let mut instruction = Instruction::fixed(text).with_fact("Workspace", &workspace.0);
+    let mut instruction = standpoint.told(Instruction::fixed(text), workspace);
     if shape == Shape::Copied {
         instruction = instruction.with_fact("Inside", OF_COPY);
     }
@@ -539,9 +568,10 @@ pub(crate) fn instruction(config: &Config, workspace: &WsPath, shape: Shape) -> 
 }
 
 /// The tools, or those of them that the agent is to have.
-pub(crate) fn toolbox(config: &Config, workspace: &WsPath) -> Toolbox {
+pub(crate) fn toolbox(config: &Config, workspace: &WsPath, standpoint: &Standpoint) -> Toolbox {
     let all = Toolbox::built_in(ToolConfig {
         workspace: workspace.0.clone(),
+        start: standpoint.start.as_ref().unwrap_or(workspace).0.clone(),
         shell: "/bin/sh".into(),
         limits: config.command.clone(),
         max_wall_ms: 3_600_000,

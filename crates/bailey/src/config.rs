@@ -19,6 +19,7 @@ mod models;
 mod origin;
 mod page;
 mod project;
+mod reads;
 mod telemetry;
 mod traffic;
 
@@ -83,6 +84,8 @@ pub(crate) struct Config {
     pub(crate) calls: Calls,
     /// The least isolation of each tier of trust.
     pub(crate) tiers: Tiers,
+    /// Directories that commands may read besides, as they are written.
+    pub(crate) reads: Vec<String>,
     /// Where secrets are kept.
     pub(crate) secrets: Secrets,
     /// Credentials of the human's own kinds, for the redactor.
@@ -243,6 +246,7 @@ struct FileJournal {
 #[serde(deny_unknown_fields, default)]
 struct FileSandbox {
     profile: Option<String>,
+    read: Vec<String>,
     tiers: Tiers,
 }
 
@@ -302,6 +306,7 @@ impl Default for Config {
             profile: Profile::default().name().into(),
             calls: Calls::default(),
             tiers: Tiers::default(),
+            reads: Vec::new(),
             secrets: Secrets::default(),
             credentials: Vec::new(),
             witness: None,
@@ -327,6 +332,7 @@ impl Config {
         let mut config = Self::default();
         if let Some(document) = &document {
             config.take(document)?;
+            config.check_reads(home, document)?;
         }
         config.choose_configured(home, document.as_ref())?;
         config.agent(home)?;
@@ -341,6 +347,7 @@ impl Config {
     pub(crate) fn of(home: &Home, document: &Document) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         config.take(document)?;
+        config.check_reads(home, document)?;
         config.choose_configured(home, Some(document))?;
         Ok(config)
     }
@@ -434,6 +441,7 @@ impl Config {
         }
         self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
         self.tiers = sandbox.tiers;
+        self.reads = sandbox.read;
         self.credentials = credentials::shapes(document, &secrets.pattern)?;
         self.secrets = secrets;
         self.retention = retention(document, &journal)?;
@@ -501,7 +509,11 @@ impl Config {
                 command_requests: Some(self.network.requests),
             },
             approvals: self.approvals.as_file(),
-            sandbox: FileSandbox { profile: Some(self.profile.clone()), tiers: self.tiers },
+            sandbox: FileSandbox {
+                profile: Some(self.profile.clone()),
+                read: self.reads.clone(),
+                tiers: self.tiers,
+            },
             network: FileNetwork {
                 private: self.network.private.clone(),
                 key: self.network.written_keys.clone(),

@@ -81,7 +81,7 @@ impl Extensions {
             let project = folder.join("nothing");
             fs::create_dir(&project).with_context(|| format!("cannot make `{}`", project.display()))?;
             let guest = found.guest(&project);
-            let yard = Yard { project, folder };
+            let yard = Yard { project, folder, linked: None };
             let tier = found.declared.tier;
             settled.leases.insert(id, Lease { guest: Some(guest), tier, is_scratch: true, ..yard.into() });
             let within = Duration::from_millis(found.declared.within_ms);

@@ -20,6 +20,7 @@ mod extensions;
 mod front;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod git;
 mod herald;
 mod home;
 mod identity;
@@ -34,6 +35,7 @@ mod project;
 mod prompt;
 mod replay;
 mod retention;
+mod reveal;
 mod schedules;
 mod stores;
 mod telemetry;

@@ -3,9 +3,10 @@
 
 use crate::{
     compose::Session,
-    home::{Folder, Home, write_private},
+    home::{Folder, Home, read_json, write_private},
 };
 use anyhow::{Context as _, Result, bail};
+use bailey_kernel::Standpoint;
 use bailey_protocol::{Level, SessionId, WsPath};
 use bailey_runtime::Opening;
 use bailey_sandbox::{NOT_FOR_ROOT, Shape, Yard, can_make_namespaces};
@@ -16,10 +17,29 @@ use std::{
 
 /// The file in a session's folder that names the project that it has a copy of.
 const ORIGIN: &str = "origin";
+/// The file there that says where in the project the person stood.
+const STANDPOINT: &str = "standpoint";
 
 /// The project of which a session has a copy; none where it works in its project itself.
 pub(crate) fn origin(home: &Home, id: SessionId) -> Option<WsPath> {
     fs::read_to_string(home.of_session(id, ORIGIN)).ok().map(WsPath)
+}
+
+/// Where the person of a session stood in its project when they opened it.
+///
+/// # Errors
+/// When that is damaged.
+pub(crate) fn standpoint(home: &Home, id: SessionId) -> Result<Standpoint> {
+    read_json(&home.of_session(id, STANDPOINT))
+}
+
+/// Writes it down for whoever goes on with the session.
+pub(crate) fn keep_standpoint(folder: &Path, standpoint: &Standpoint) -> Result<()> {
+    let path = folder.join(STANDPOINT);
+    if *standpoint == Standpoint::default() && !path.exists() {
+        return Ok(());
+    }
+    write_private(&path, &serde_json::to_vec(standpoint)?)
 }
 
 /// A session's place.
@@ -32,6 +52,8 @@ pub(crate) struct Place {
     pub(crate) workspace: WsPath,
     /// What stands between it and the host.
     pub(crate) shape: Shape,
+    /// Where the person stands in it.
+    pub(crate) standpoint: Standpoint,
     /// What a person should know of it.
     pub(crate) remark: Option<String>,
 }
@@ -42,6 +64,26 @@ impl Place {
     /// # Errors
     /// When the folder, or the place of a copy, cannot be made.
     pub(crate) fn of(session: &Session<'_>, id: SessionId) -> Result<Self> {
+        let mut place = Self::without_standpoint(session, id)?;
+        let mut standpoint = match &session.standpoint {
+            Some(standpoint) => {
+                keep_standpoint(&place.folder, standpoint)?;
+                standpoint.clone()
+            }
+            None => standpoint(session.home, id)?,
+        };
+        // Whoever goes on with a session may find less of the project than there was.
+        let start = standpoint.start.take().and_then(|start| {
+            let there = Path::new(&start.0).ancestors().find(|directory| directory.is_dir())?;
+            let start = WsPath(there.to_str()?.to_owned());
+            start.moved(place.project.to_str()?, &place.workspace.0)
+        });
+        standpoint.start = start.filter(|start| *start != place.workspace);
+        place.standpoint = standpoint;
+        Ok(place)
+    }
+
+    fn without_standpoint(session: &Session<'_>, id: SessionId) -> Result<Self> {
         let Session { home, config, workspace, opening, is_scratch, is_direct, .. } = session;
         let project = PathBuf::from(&workspace.0);
         let is_new = matches!(opening, Opening::New(_));
@@ -62,11 +104,12 @@ impl Place {
             return Self::copied(folder, origin.0.into(), false);
         }
         let shape = if *is_direct { Shape::Direct } else { Shape::Walled };
-        Ok(Self { folder, project, workspace: workspace.clone(), shape, remark })
+        let standpoint = Standpoint::default();
+        Ok(Self { folder, project, workspace: workspace.clone(), shape, standpoint, remark })
     }
 
     fn copied(folder: PathBuf, project: PathBuf, is_new: bool) -> Result<Self> {
-        let yard = Yard { project: project.clone(), folder: folder.clone() };
+        let yard = Yard { project: project.clone(), folder: folder.clone(), linked: None };
         let copy = yard.copy();
         let why = if is_new {
             fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;
@@ -90,6 +133,7 @@ impl Place {
             copy.display()
         );
         let workspace = WsPath(copy.to_str().context("the session's folder is not UTF-8")?.into());
-        Ok(Self { folder, project, workspace, shape: Shape::Copied, remark: Some(remark) })
+        let standpoint = Standpoint::default();
+        Ok(Self { folder, project, workspace, shape: Shape::Copied, standpoint, remark: Some(remark) })
     }
 }

@@ -6,6 +6,7 @@ pub(crate) use remarks::remarks;
 
 use crate::home::places;
 use anyhow::{Context as _, Result, bail};
+use bailey_kernel::Standpoint;
 use bailey_protocol::{WsPath, shell_word};
 use rustix::{
     fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, openat, openat2},
@@ -14,7 +15,7 @@ use rustix::{
 use std::{
     fs::File,
     io::Read as _,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 /// Where a project's settings lie in it.
@@ -86,6 +87,52 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
     let workspace = WsPath(text.to_owned());
     is_readable(&root)?;
     Ok((root, workspace))
+}
+
+/// Where a person stands in the workspace that [`find`] found for this directory, and how they write its path.
+///
+/// # Errors
+/// When there is no such directory.
+pub(crate) fn standpoint(directory: Option<&Path>, workspace: &WsPath) -> Result<Standpoint> {
+    let named = directory.unwrap_or(Path::new("."));
+    let there = std::fs::canonicalize(named)
+        .with_context(|| format!("there is no directory `{}`", named.display()))?;
+    let root = Path::new(&workspace.0);
+    // What cannot be named without doubt is left for what it lies in.
+    let nameable = |path: &Path| {
+        let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
+        Some(WsPath(text.to_owned()))
+    };
+    let start = there.ancestors().find_map(nameable).filter(|start| start.is_within(&workspace.0));
+    let leads_there = |path: &&Path| std::fs::canonicalize(path).is_ok_and(|found| found == root);
+    let spelled = spelled(directory)?;
+    // In the project itself a link is the project's, and stands there inside as well.
+    let spelled = spelled.ancestors().filter(|path| !path.starts_with(root)).find(leads_there);
+    Ok(Standpoint { start: start.filter(|start| start != workspace), spelled: spelled.and_then(nameable) })
+}
+
+/// A directory's path as the person writes it, absolute: by the shell's `PWD`, which keeps the links that they went through.
+///
+/// # Errors
+/// When there is no such directory.
+pub(crate) fn spelled(directory: Option<&Path>) -> Result<PathBuf> {
+    let named = directory.unwrap_or(Path::new("."));
+    let cannot = || format!("there is no directory `{}`", named.display());
+    let there = std::fs::canonicalize(named).with_context(cannot)?;
+    let here = std::fs::canonicalize(".").with_context(cannot)?;
+    let is_here =
+        |path: &PathBuf| path.is_absolute() && std::fs::canonicalize(path).is_ok_and(|it| it == here);
+    let base = std::env::var_os("PWD").map(PathBuf::from).filter(is_here).unwrap_or(here);
+    let mut path = PathBuf::new();
+    for part in base.join(named).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    // `..` behind a link leads elsewhere than the letters say.
+    Ok(if std::fs::canonicalize(&path).is_ok_and(|it| it == there) { path } else { there })
 }
 
 /// What belongs to the system with all that lies in it.

@@ -182,6 +182,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         let rules = if shape == Shape::Direct { rules.without_walls() } else { rules };
         let (kernel, registrar) = Kernel::new(mint, rules, settings).await?;
         let (id, workspace) = (tape.info.id, tape.info.workspace.clone());
+        let standpoint = place::standpoint(home, id)?;
         let own = Own::new(WsPath(home.agent_file().display().to_string()), own).beside(papers);
         registrar.register(vec![Arc::new(Player {
             own: own.clone(),
@@ -196,21 +197,23 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
             Parts {
                 kernel,
                 registrar,
-                tools: Arc::new(compose::toolbox(config, &workspace)),
+                tools: Arc::new(compose::toolbox(config, &workspace, &standpoint)),
                 models: Some(models(home, config, tape, recording, model)?),
                 choose: None,
                 brain: Arc::new(Loop { calls_max: config.tool_calls }),
                 retry: Retry { attempts: u32::MAX, first_pause: Duration::ZERO, ..Retry::default() },
-                instruction: compose::instruction(config, &workspace, shape),
+                instruction: compose::instruction(config, &workspace, &standpoint, shape),
                 own: Some(own),
                 events: self.sender.clone(),
                 workspace,
+                standpoint,
                 folder: self.folder.0.clone(),
                 backend: None,
                 agent: home.agent.clone(),
                 confined: None,
                 command: "bailey replay".into(),
                 person: None,
+                commits_differ: None,
                 unattended: false,
                 patience: patience(tape),
             },

@@ -231,12 +231,13 @@ impl Kernel {
     }
 
     pub(crate) async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
-        let action = match self.executor(&asked.action) {
-            Some(executor) => match executor.resolve(scope.session(), asked.action).await {
+        let named = asked.action.with_paths(|path| *path = scope.place(path));
+        let action = match self.executor(&named) {
+            Some(executor) => match executor.resolve(scope.session(), named).await {
                 Ok(action) => action,
                 Err(error) => return Ok(Err(error.0)),
             },
-            None => asked.action,
+            None => named,
         };
         self.sealed(scope, Asked { action, ..asked }).map(Ok)
     }
@@ -247,7 +248,8 @@ impl Kernel {
         if !is_confined || asked.action.paths().is_empty() {
             return Ok(None);
         }
-        let action = asked.action.named_in(scope.workspace(), &self.inner.config.user_home);
+        let placed = asked.action.with_paths(|path| *path = scope.place(path));
+        let action = placed.named_in(scope.workspace(), &self.inner.config.user_home);
         let sealed = self.sealed(scope, Asked { action, ..asked.clone() })?;
         let ruling = self.suppose(scope, &sealed).await?;
         Ok(Some((sealed, ruling)))

@@ -11,7 +11,7 @@ use crate::{
 use crate::{kernel::random, tool::Conclusion};
 use bailey_journal::{Parent, Span};
 use bailey_policy::{Caveat, Condition, Glob, HostGlob, beneath};
-use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall, authority};
+use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall, WsPath, authority};
 use std::{sync::Arc, time::Duration};
 
 /// Which part of what the session may still use a sub-agent may, where nobody says.
@@ -26,7 +26,7 @@ pub struct Errand {
     pub task: String,
     /// The names of its tools.
     pub tools: Vec<String>,
-    /// The files and folders that it may read and change, relative to the workspace.
+    /// The files and folders that it may read and change, as the tools of whoever gives the task name them.
     pub paths: Vec<String>,
     /// Effects that it may have, calls of its model among them.
     pub operations: u64,
@@ -80,7 +80,7 @@ impl Kernel {
         };
         let caveat = Caveat {
             sandbox: Some(sandbox),
-            scope: Some(conditions(kinds, &errand.paths, models)?),
+            scope: Some(conditions(scope, kinds, &errand.paths, models)?),
             operations: Some(errand.operations),
             expires: now.checked_add(errand.lasts).ok(),
             holder: Some(format!("a sub-agent, whose task begins (the model's words) \"{title}\"")),
@@ -163,6 +163,7 @@ impl Kernel {
 
 /// Files only beneath the paths; commands, whose reach is the walls', in the workspace and without a network; these models.
 fn conditions(
+    scope: &Scope,
     kinds: &[Kind],
     paths: &[String],
     models: &[Arc<dyn Provider>],
@@ -174,14 +175,21 @@ fn conditions(
         network: Some(false),
         ..Condition::default()
     };
-    let mut scope = vec![of_models(models)];
+    let mut conditions = vec![of_models(models)];
     if !files.is_empty() {
-        scope.push(beneath(paths.iter().map(|path| glob(path)).collect::<Result<_, _>>()?, files));
+        let placed = |path: &String| {
+            let path = scope.place(&WsPath(path.clone()));
+            match path.relative_to(&scope.workspace().0) {
+                Some("") => glob("."),
+                below => glob(below.unwrap_or(&path.0)),
+            }
+        };
+        conditions.push(beneath(paths.iter().map(placed).collect::<Result<_, _>>()?, files));
     }
     if !runs.is_empty() {
-        scope.push(beneath(vec![glob(".")?], runs));
+        conditions.push(beneath(vec![glob(".")?], runs));
     }
-    Ok(scope)
+    Ok(conditions)
 }
 
 /// A file or folder with all that lies in it.

@@ -6,7 +6,7 @@ use crate::{
     call::Pending,
     extension::Extensions,
     post::Post,
-    scope::{Connection, Outlet},
+    scope::{Connection, Outlet, Standpoint},
 };
 use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
 use bailey_policy::{Places, Policy, Rule, Trust};
@@ -365,7 +365,7 @@ impl Registrar {
     #[must_use]
     pub fn connect(&self, session: SessionId, workspace: WsPath, events: mpsc::Sender<Event>) -> Connection {
         let outlet = Outlet::new(events, self.kernel.inner.config.grace);
-        Connection { session, workspace, outlet, bearer: None }
+        Connection { session, workspace, standpoint: Standpoint::default(), outlet, bearer: None }
     }
 
     /// The authority of another program, which asks about tools of its own.

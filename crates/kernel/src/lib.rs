@@ -78,7 +78,7 @@ pub use provider::{
 };
 pub use question::{Question, RED_FILES_MAX, Waits};
 pub use restore::{FindTool, Restored, recall};
-pub use scope::{Connection, Scope};
+pub use scope::{Connection, Scope, Standpoint};
 pub use segment::{Guide, Late, Note, Observation, Reply, Segment, UserMessage};
 pub use tokens::{IMAGE_TOKENS, tokens};
 pub use tool::{Claims, Conclusion, Plan, Tool, claims};

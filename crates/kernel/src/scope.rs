@@ -1,9 +1,10 @@
 //! Authority: what somebody may ask for comes from the connection they speak over, and from nothing they say.
 
-use crate::{bearer::Bearer, screen};
+use crate::{Instruction, bearer::Bearer, screen};
 use bailey_journal::Journal;
 use bailey_policy::Trust;
 use bailey_protocol::{Event, Happening, Role, Seq, SessionId, WsPath, event::EVENT_VERSION};
+use serde::{Deserialize, Serialize};
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -16,9 +17,63 @@ use tokio_util::sync::CancellationToken;
 pub struct Connection {
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
+    pub(crate) standpoint: Standpoint,
     pub(crate) outlet: Outlet,
     /// By what the session's agent acts, where that is not the rules.
     pub(crate) bearer: Option<Bearer>,
+}
+
+impl Connection {
+    /// The same of a person who stands there.
+    #[must_use]
+    pub fn at(self, standpoint: Standpoint) -> Self {
+        Self { standpoint, ..self }
+    }
+}
+
+/// Where a person stands in a project, and how they write its path. Only how a name is read depends on it: what is found
+/// is made canonical and judged as ever.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standpoint {
+    /// The directory below the workspace in which relative paths and commands begin; none for the workspace itself.
+    pub start: Option<WsPath>,
+    /// The workspace's path as the person writes it, where that leads there through a link.
+    pub spelled: Option<WsPath>,
+}
+
+impl Standpoint {
+    fn place(&self, path: &WsPath, workspace: &WsPath) -> WsPath {
+        let is_at_home = path.0 == "~" || path.0.starts_with("~/");
+        match (&self.start, &self.spelled) {
+            (Some(start), _) if !path.0.starts_with('/') && !is_at_home => {
+                let parts = path.0.split('/').filter(|part| !matches!(*part, "" | "."));
+                WsPath(parts.fold(start.0.clone(), |placed, part| placed + "/" + part))
+            }
+            (_, Some(spelled)) => path.moved(&spelled.0, &workspace.0).unwrap_or_else(|| path.clone()),
+            _ => path.clone(),
+        }
+    }
+
+    /// An instruction that says so to a model that works in this workspace.
+    #[must_use]
+    pub fn told(&self, instruction: Instruction, workspace: &WsPath) -> Instruction {
+        let mut told = instruction.with_fact("Workspace", &workspace.0);
+        if let Some(start) = &self.start {
+            let below = start.relative_to(&workspace.0).unwrap_or(&start.0);
+            told = told.with_fact(
+                "Started in",
+                &format!(
+                    "{start} (`{below}` of the workspace). The person stands there, and means that directory. Commands start \
+                     there, and relative paths begin there, where a tool speaks of the workspace as well; name files elsewhere \
+                     by absolute paths."
+                ),
+            );
+        }
+        match &self.spelled {
+            Some(spelled) => told.with_fact("Workspace, as the person writes it", &spelled.0),
+            None => told,
+        }
+    }
 }
 
 /// The authority of one turn, or of one command of the owner's. Made by `Kernel::accept` and `Kernel::resume_turn` for
@@ -52,6 +107,24 @@ impl Scope {
     #[must_use]
     pub fn workspace(&self) -> &WsPath {
         &self.connection.workspace
+    }
+
+    /// An instruction that says where whoever has it works.
+    #[must_use]
+    pub fn told(&self, instruction: Instruction) -> Instruction {
+        self.connection.standpoint.told(instruction, self.workspace())
+    }
+
+    /// The directory in which relative paths and commands begin.
+    #[must_use]
+    pub fn start(&self) -> &WsPath {
+        self.connection.standpoint.start.as_ref().unwrap_or(&self.connection.workspace)
+    }
+
+    /// A path as it is named to one that reads the same from the workspace.
+    #[must_use]
+    pub fn place(&self, path: &WsPath) -> WsPath {
+        self.connection.standpoint.place(path, self.workspace())
     }
 
     /// Ends the turn when cancelled.
@@ -113,5 +186,37 @@ fn of_a_sub_agent(happening: Happening) -> Option<Happening> {
         Happening::Notice { text } => Some(Happening::Notice { text: format!("sub-agent: {text}") }),
         Happening::Ask { .. } | Happening::Answered { .. } | Happening::Usage { .. } => Some(happening),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Standpoint;
+    use bailey_protocol::WsPath;
+
+    #[test]
+    fn a_name_is_read_from_where_its_person_stands() {
+        let at = |start: Option<&str>, spelled: Option<&str>, path: &str| {
+            let standpoint =
+                Standpoint { start: start.map(WsPath::from), spelled: spelled.map(WsPath::from) };
+            standpoint.place(&path.into(), &"/data/p".into()).0
+        };
+        let (start, spelled) = (Some("/data/p/web"), Some("/home/ann/p"));
+        for (path, placed) in [
+            ("a.js", "/data/p/web/a.js"),
+            ("./src//a.js", "/data/p/web/src/a.js"),
+            (".", "/data/p/web"),
+            ("../a.js", "/data/p/web/../a.js"),
+            ("~/a.js", "~/a.js"),
+            ("~a.js", "/data/p/web/~a.js"),
+            ("/home/ann/p/a.js", "/data/p/a.js"),
+            ("/home/ann/p", "/data/p"),
+            ("/home/ann/pp/a.js", "/home/ann/pp/a.js"),
+            ("/data/p/a.js", "/data/p/a.js"),
+        ] {
+            assert_eq!(at(start, spelled, path), placed, "{path}");
+        }
+        assert_eq!(at(None, spelled, "./a.js"), "./a.js");
+        assert_eq!(at(None, None, "/home/ann/p/a.js"), "/home/ann/p/a.js");
     }
 }

@@ -216,10 +216,11 @@ pub struct Names {
 }
 
 impl Names {
-    /// [`SECRET_LOOKING`].
+    /// [`SECRET_LOOKING`]: names of files.
     #[must_use]
     pub fn secret_looking() -> Self {
-        Self::new(SECRET_LOOKING)
+        let names = Self::new(SECRET_LOOKING);
+        Self { globs: names.globs.into_iter().map(Glob::of_files).collect(), ..names }
     }
 
     /// [`RUN_BY_HOST`].
@@ -236,7 +237,7 @@ impl Names {
         }
     }
 
-    /// Whether this path of the workspace, or a folder above it there, has such a name.
+    /// Whether this path of the workspace has such a name, or a folder above it there, where a folder may have one.
     #[must_use]
     pub fn contains(&self, path: &WsPath, places: &Places) -> bool {
         let path = Located::new(&path.0, false, places);

@@ -16,7 +16,7 @@ pub struct Facts<'a> {
     pub places: &'a Places,
     /// The actions inside which this one was asked for, the nearest first; no rule reads them yet.
     pub parents: &'a [Action],
-    /// Masked files of the workspace that the human revealed in this session.
+    /// Masked files of the workspace that the human revealed in this session, and directories of such.
     pub revealed: &'a [WsPath],
     /// Who asks, besides the role that the effect names.
     pub caller: &'a Caller,

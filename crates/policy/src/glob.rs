@@ -11,6 +11,7 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use bailey_protocol::WsPath;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Longest glob in bytes.
@@ -33,6 +34,8 @@ pub struct Glob {
     text: String,
     base: Base,
     segments: Vec<Segment>,
+    /// Whether it is the name of a file, which says nothing of what lies beneath a folder that has it.
+    is_of_files: bool,
 }
 
 /// Why a glob cannot be read.
@@ -126,18 +129,34 @@ impl Glob {
         if segments.len() > SEGMENTS_MAX {
             return Err(GlobError::TooLong);
         }
-        Ok(Self { text: text.to_string(), base, segments })
+        Ok(Self { text: text.to_string(), base, segments, is_of_files: false })
     }
 
     /// The glob that matches every path.
     #[must_use]
     pub fn everything() -> Self {
-        Self { text: "/**".to_string(), base: Base::Root, segments: [Segment::Any].into() }
+        Self {
+            text: "/**".to_string(),
+            base: Base::Root,
+            segments: [Segment::Any].into(),
+            is_of_files: false,
+        }
     }
 
     /// The glob that matches the root alone. As a path, `/` is everything beneath it, as each folder is.
     pub(crate) fn root() -> Self {
-        Self { text: "/".to_string(), base: Base::Root, segments: Vec::new() }
+        Self { text: "/".to_string(), base: Base::Root, segments: Vec::new(), is_of_files: false }
+    }
+
+    /// The same as the name of a file: a folder of that name is none, nor what lies in it.
+    pub(crate) fn of_files(self) -> Self {
+        Self { is_of_files: true, ..self }
+    }
+
+    /// Whether it spells out this path.
+    #[must_use]
+    pub fn is_of(&self, path: &WsPath, places: &Places) -> bool {
+        self.fit(&Located::new(&path.0, false, places)) == Fit::Yes
     }
 
     /// The glob as it was written.
@@ -204,7 +223,7 @@ impl Glob {
         let mut states = self.spread(1);
         let mut folder = false;
         for name in names {
-            folder |= states & accept != 0;
+            folder |= !self.is_of_files && states & accept != 0;
             states = self.step(states, name);
             if states == 0 {
                 break;

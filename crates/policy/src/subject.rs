@@ -108,7 +108,7 @@ impl<'a> Resource<'a> {
             path: Some(Located::new(&path.0, tree, facts.places)),
             words: None,
             size: size.map(bytes),
-            revealed: facts.revealed.contains(path),
+            revealed: facts.revealed.iter().any(|revealed| path.is_within(&revealed.0)),
         };
         let nowhere = |size| Self { path: None, words: None, size, revealed: false };
         match &facts.effect.effect().action {

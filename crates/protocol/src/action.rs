@@ -213,8 +213,7 @@ impl Action {
     /// `.` and empty parts. Nobody looked whether it is there, or where a link leads; `..` stays, for that is a matter of links.
     #[must_use]
     pub fn named_in(&self, workspace: &WsPath, user_home: &str) -> Self {
-        let mut action = self.clone();
-        let whole = |path: &mut WsPath| {
+        self.with_paths(|path| {
             let (from, rest) = match path.0.strip_prefix('~') {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => (user_home, rest),
                 _ if path.0.starts_with('/') => ("", path.0.as_str()),
@@ -223,14 +222,20 @@ impl Action {
             let parts = from.split('/').chain(rest.split('/')).filter(|part| !matches!(*part, "" | "."));
             let named = parts.fold(String::new(), |named, part| named + "/" + part);
             path.0 = if named.is_empty() { "/".into() } else { named };
-        };
+        })
+    }
+
+    /// The same with each path of a workspace that it names changed by `change`.
+    #[must_use]
+    pub fn with_paths(&self, mut change: impl FnMut(&mut WsPath)) -> Self {
+        let mut action = self.clone();
         match &mut action {
-            Self::Read { path } | Self::Stat { path } | Self::List { path } => whole(path),
-            Self::Search { root, .. } => whole(root),
-            Self::Diff { root, also } => [root].into_iter().chain(also).for_each(whole),
-            Self::Change { files } => files.iter_mut().for_each(|file| whole(&mut file.path)),
-            Self::Merge(merge) => merge.files.iter_mut().for_each(|file| whole(&mut file.path)),
-            Self::Exec(command) => whole(&mut command.cwd),
+            Self::Read { path } | Self::Stat { path } | Self::List { path } => change(path),
+            Self::Search { root, .. } => change(root),
+            Self::Diff { root, also } => [root].into_iter().chain(also).for_each(change),
+            Self::Change { files } => files.iter_mut().for_each(|file| change(&mut file.path)),
+            Self::Merge(merge) => merge.files.iter_mut().for_each(|file| change(&mut file.path)),
+            Self::Exec(command) => change(&mut command.cwd),
             Self::Amend(_) | Self::Adapt(_) | Self::Model { .. } | Self::Http(_) | Self::Relay(_) => {}
             Self::Fetch { .. } | Self::Line(_) | Self::Tool(_) => {}
         }

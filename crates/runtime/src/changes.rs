@@ -210,6 +210,9 @@ impl Host {
         let mixed = changes.changes.iter().filter(|change| change.is_mixed());
         let mixed: Vec<&str> = mixed.map(|change| change.path.as_str()).collect();
         changes.commits = history::before(&changes.branches, &mixed, bound.as_ref(), self.session);
+        if !changes.branches.is_empty() {
+            changes.commits.extend(self.commits_differ.clone());
+        }
         changes.stuck = history::staying(&changes.branches, bound.as_ref());
         let happening = Happening::Diff {
             diff: changes.diff(),

@@ -7,7 +7,8 @@ use bailey_agent::{
 };
 use bailey_kernel::{
     Acted, Answerer, Confined, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed,
-    Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, UserMessage,
+    Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, Standpoint,
+    UserMessage,
 };
 use bailey_protocol::{
     Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
@@ -46,6 +47,8 @@ pub struct Parts {
     pub events: mpsc::Sender<Event>,
     /// The project, canonical.
     pub workspace: WsPath,
+    /// Where the person stands in it.
+    pub standpoint: Standpoint,
     /// The session's own folder in Bailey's home; it exists.
     pub folder: PathBuf,
     /// What its outcomes will call what stands between it and the host, where that is less than namespaces.
@@ -60,6 +63,8 @@ pub struct Parts {
     pub unattended: bool,
     /// Who sits there otherwise, for the journal.
     pub person: Option<Person>,
+    /// How commits of the session differ from the person's own, told before they are applied; none where they do not.
+    pub commits_differ: Option<String>,
     /// How long a turn waits for a human.
     pub patience: Patience,
 }
@@ -120,6 +125,7 @@ pub struct Host {
     retry: Retry,
     unattended: bool,
     person: Option<Person>,
+    pub(crate) commits_differ: Option<String>,
     backend: Option<String>,
     context: Context,
     pins: Pins,
@@ -144,6 +150,7 @@ impl Host {
             own,
             events,
             workspace,
+            standpoint,
             folder,
             backend,
             agent,
@@ -151,6 +158,7 @@ impl Host {
             command,
             unattended,
             person,
+            commits_differ,
             patience,
         } = parts;
         let (Opening::New(session) | Opening::Resume(session) | Opening::Visit(session)) = opening;
@@ -164,7 +172,7 @@ impl Host {
                 return Err(HostError::Elsewhere(known.0));
             }
         }
-        let mut connection = registrar.connect(session, workspace.clone(), events);
+        let mut connection = registrar.connect(session, workspace.clone(), events).at(standpoint);
         let asks = providers(models.as_ref());
         if let Some(confined) = &confined {
             // Before there is anything of a session that could do nothing.
@@ -231,6 +239,7 @@ impl Host {
             retry,
             unattended,
             person,
+            commits_differ,
             backend,
             context,
             pins,

@@ -90,7 +90,11 @@ fn hidden() -> Hidden {
 fn lease() -> Lease {
     Lease {
         tier: Tier::Internal,
-        yard: Yard { project: "/home/ann/project".into(), folder: "/home/ann/.bailey/sessions/one".into() },
+        yard: Yard {
+            project: "/home/ann/project".into(),
+            folder: "/home/ann/.bailey/sessions/one".into(),
+            linked: None,
+        },
         revealed: BTreeSet::from(["/home/ann/project/.env".into()]),
         is_attended: false,
         is_scratch: false,

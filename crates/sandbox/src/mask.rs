@@ -7,10 +7,7 @@
 //! file that the effect makes itself is no secret to it.
 
 use crate::tree::{self, Access, Kind};
-use ignore::{
-    Match,
-    gitignore::{Gitignore, GitignoreBuilder},
-};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::{
     fs::{AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT},
     io::Errno,
@@ -29,7 +26,7 @@ use std::{
 };
 
 /// More covers than this are refused: each is a mount.
-const COVERS_MAX: usize = 5_000;
+const COVERS_MAX: usize = 20_000;
 /// A workspace of more entries than this is refused: a mask that gives up half-way would be none.
 const ENTRIES_MAX: usize = 5_000_000;
 
@@ -69,15 +66,22 @@ pub(crate) fn read(masks: &[String]) -> io::Result<GitignoreBuilder> {
     Ok(builder)
 }
 
-/// Covers every file of the workspace that the masks name and that is not revealed, and whole what cannot be looked
+/// Whether a file at this path, relative to the workspace, has one of the names. They are names of files: what a directory of such a name
+/// holds, as a Python environment called `.env`, is judged by names of its own.
+pub(crate) fn names(masks: &Gitignore, path: impl AsRef<Path>) -> bool {
+    masks.matched(path, false).is_ignore()
+}
+
+/// Covers every file of the workspace that the masks name and that is neither revealed nor lies in a directory that is, and whole what cannot be looked
 /// through. `root` is the sandbox's root and the working directory, with the [`place`] made; `workspace` is the project's
-/// absolute path. Returns the absolute paths of the files that are covered.
+/// absolute path, or another directory's; what lies at `beside` in it is passed over. Returns the absolute paths of the files that are covered.
 ///
 /// # Errors
 /// When the workspace cannot be walked, or has too much to cover.
 pub(crate) fn cover(
     root: BorrowedFd<'_>,
     workspace: &Path,
+    beside: &Path,
     masks: &Gitignore,
     revealed: &BTreeSet<PathBuf>,
 ) -> io::Result<Vec<PathBuf>> {
@@ -85,14 +89,18 @@ pub(crate) fn cover(
         return Ok(Vec::new());
     }
     let top = tree::place(root, workspace, Kind::Directory)?;
-    let Found { files, closed } = find(&top, masks)?;
-    let hidden: Vec<&PathBuf> =
-        files.iter().filter(|path| !revealed.contains(&workspace.join(path))).collect();
+    let Found { files, closed } = find(&top, beside.strip_prefix(workspace).ok(), masks)?;
+    let hidden: Vec<&PathBuf> = files
+        .iter()
+        .filter(|path| !workspace.join(path).ancestors().any(|at| revealed.contains(at)))
+        .collect();
     let wanted = hidden.len() + closed.len();
     if wanted > COVERS_MAX {
         return Err(io::Error::other(format!(
-            "{wanted} secret-looking files are more than the {COVERS_MAX} that can be masked, so nothing runs over them: open a directory \
-             that holds fewer, or throw away what the session made of them (`bailey sessions discard`)"
+            "{wanted} secret-looking files are more than the {COVERS_MAX} that can be masked, so nothing runs over them, such as `{}`: \
+             where they are no secrets, reveal their directory (`--reveal DIR`, which `bailey run`, `bailey chat` and `bailey sessions \
+             resume` take), or throw away what the session made of them (`bailey sessions discard`)",
+            hidden.first().map_or(Path::new("."), |path| path).display()
         )));
     }
     if wanted == 0 {
@@ -175,11 +183,11 @@ struct Found {
 }
 
 /// Walks the workspace by names and types alone; nothing is opened but directories, and no link is followed.
-fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Found> {
+fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Gitignore) -> io::Result<Found> {
     let mut found = Found::default();
     let mut seen = 0;
-    let mut waiting = vec![(PathBuf::new(), false)];
-    while let Some((path, is_hidden)) = waiting.pop() {
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(path) = waiting.pop() {
         // Another effect of the session may swap a directory for a link meanwhile.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = match tree::open_beneath(top.as_fd(), &path, flags) {
@@ -209,16 +217,11 @@ fn find(top: &OwnedFd, masks: &Gitignore) -> io::Result<Found> {
                 FileType::Unknown => kind_at(&directory, entry.file_name())?,
                 kind => kind,
             };
-            let is_directory = kind == FileType::Directory;
-            let is_hidden = match masks.matched(&inner, is_directory) {
-                Match::Ignore(_) => true,
-                Match::Whitelist(_) => false,
-                Match::None => is_hidden,
-            };
-            if is_directory && !inner.ends_with(".git/objects") {
-                waiting.push((inner, is_hidden));
-            } else if is_hidden && kind == FileType::RegularFile {
-                found.files.push(inner);
+            match kind {
+                FileType::Directory if inner.ends_with(".git/objects") || beside == Some(&inner) => {}
+                FileType::Directory => waiting.push(inner),
+                FileType::RegularFile if names(masks, &inner) => found.files.push(inner),
+                _ => {}
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What the inside of a sandbox looks like, as a list: worked out once from the host and the [`Config`].
 
-use crate::{config::Config, toolchain};
+use crate::{charter::Hidden, config::Config, toolchain};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub(crate) system: Vec<Entry>,
     /// What lies inside of the home: built after the private home stands.
     pub(crate) tools: Vec<Entry>,
+    /// Those of them that the owner named, where secrets are masked.
+    pub(crate) reads: Vec<PathBuf>,
     /// The home directory, the same path inside and outside.
     pub(crate) home: PathBuf,
     /// PATH inside.
@@ -44,6 +46,9 @@ pub(crate) enum What {
 
 /// Where those are found that a command trusts which has a way to the network.
 pub(crate) const AUTHORITY: &str = "/etc/ssl/bailey-door.pem";
+
+/// What git reads of the system's, wherever its own would lie.
+pub(crate) const GIT: &str = "/etc/gitconfig";
 
 /// What Node.js loads there before a program, and what that is.
 pub(crate) const NODE: &str = "/etc/ssl/bailey-door.cjs";
@@ -88,10 +93,14 @@ const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
 
 impl Plan {
     /// Looks at the host.
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, hidden: &Hidden) -> Self {
         let home = config.user_home.clone();
+        let may_be_seen = |path: &&PathBuf| path.to_str().is_some_and(|path| hidden.check(path).is_ok());
+        let reads: Vec<PathBuf> =
+            config.reads.iter().filter(|path| path.is_dir()).filter(may_be_seen).cloned().collect();
         let mut system: Vec<Entry> = TOP.iter().filter_map(|path| mirror(Path::new(path))).collect();
-        let tools: Vec<PathBuf> = toolchain::in_home(&home);
+        let tools: Vec<PathBuf> =
+            toolchain::in_home(&home).into_iter().chain(reads.iter().cloned()).collect();
         let prefixes = toolchain::on_path(&config.path);
         let visible: Vec<PathBuf> = TOP
             .iter()
@@ -102,6 +111,9 @@ impl Plan {
         system.extend(prefixes.into_iter().map(|at| Entry { at, what: What::Bind }));
         system.extend(etc());
         system.extend(written(&home));
+        if let Some(git) = config.git.clone() {
+            system.push(Entry { at: GIT.into(), what: What::Text(git) });
+        }
         if let Some(authority) = config.authority.clone() {
             system.push(Entry { at: AUTHORITY.into(), what: What::Text(authority) });
             system.push(Entry { at: NODE.into(), what: What::Text(FOR_NODE.into()) });
@@ -110,6 +122,7 @@ impl Plan {
         Self {
             system,
             tools: tools.into_iter().map(|at| Entry { at, what: What::BindOwn }).collect(),
+            reads,
             path: toolchain::path_inside(&config.path, &visible),
             home,
         }
@@ -117,7 +130,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// What of the host it shows.
+    /// What of the host it shows where nothing in it is to be masked.
     pub(crate) fn bound(&self) -> impl Iterator<Item = PathBuf> {
         let is_bound = |entry: &&Entry| match entry.what {
             What::Bind | What::BindOwn => true,
@@ -125,7 +138,9 @@ impl Plan {
             What::Link(_) => !entry.at.starts_with("/dev"),
             What::Device | What::Text(_) | What::Directory => false,
         };
-        self.system.iter().chain(&self.tools).filter(is_bound).map(|entry| entry.at.clone())
+        let is_masked = |entry: &&Entry| self.reads.contains(&entry.at);
+        let tools = self.tools.iter().filter(move |entry| !is_masked(entry));
+        self.system.iter().chain(tools).filter(is_bound).map(|entry| entry.at.clone())
     }
 }
 

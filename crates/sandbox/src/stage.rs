@@ -102,13 +102,11 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
 }
 
 /// Opens the tools, where a holder will not be able to.
-///
-/// # Errors
-/// Names the path.
-pub(crate) fn open_tools(ids: &mut Ids, plan: &Plan) -> Result<Tools, StageError> {
-    let Ids::Root(owners) = ids else { return Ok(Tools::new()) };
-    let mut open = |at: &PathBuf| Ok((at.clone(), mapped(owners, at, Access::ReadOnly, at)?));
-    plan.tools.iter().map(|entry| open(&entry.at)).collect()
+pub(crate) fn open_tools(ids: &mut Ids, plan: &Plan) -> Tools {
+    let Ids::Root(owners) = ids else { return Tools::new() };
+    // One of another file system, such as a share, that maps no owners is not there inside.
+    let mut open = |at: &PathBuf| Some((at.clone(), mapped(owners, at, Access::ReadOnly, at).ok()?));
+    plan.tools.iter().filter_map(|entry| open(&entry.at)).collect()
 }
 
 /// Makes the directories of a session's folder, and opens what its holder will not be able to.
@@ -234,6 +232,7 @@ impl Base {
             View::Workspace => {
                 workspace(root.as_fd(), plan, tools)?;
                 overlay = Some(overlaid(root.as_fd(), yard)?);
+                link(root.as_fd(), yard);
             }
             View::Commits => commits(root.as_fd(), yard, tools)?,
             View::Layers | View::Merge | View::Discard | View::Copy => layers(root.as_fd(), yard, view)?,
@@ -319,6 +318,14 @@ fn workspace(root: BorrowedFd<'_>, plan: &Plan, tools: Tools) -> Result<(), Stag
     part(root, "../folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
     part(root, "../folder/home", &plan.home, Access::ReadWrite)?;
     tools.into_iter().try_for_each(|(at, tree)| bind(root, &at, tree.as_fd()))
+}
+
+/// The project's other path. It adds a name and no reach: where something stands at that place already, such as what the session's programs
+/// left in their home, or the host's own link in a directory that is shown, that stays.
+fn link(root: BorrowedFd<'_>, yard: &Yard) {
+    if let Some(linked) = &yard.linked {
+        let _ = tree::write(root, linked, Content::Link(&yard.project));
+    }
 }
 
 /// The project under the session's layer, mounted anew. The working directory is the root.

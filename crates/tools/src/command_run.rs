@@ -87,7 +87,7 @@ impl Typed for CommandRun {
     fn claims(&self, args: &Args) -> Claims {
         let paths = |paths: &[String]| paths.iter().map(|path| WsPath(path.clone())).collect();
         let Some(writes) = &args.writes else { return Claims { everything: true, ..Claims::default() } };
-        let reads = args.reads.as_deref().map_or_else(|| vec![self.0.root()], paths);
+        let reads = args.reads.as_deref().map_or_else(|| vec![self.0.start()], paths);
         Claims { reads, writes: paths(writes), ..Claims::default() }
     }
 
@@ -105,7 +105,7 @@ impl Typed for CommandRun {
         let declared = args.reads.iter().chain(&args.writes).flatten();
         declared.map(|path| arguments::path("reads or writes", path)).collect::<Result<Vec<_>, _>>()?;
         let cwd =
-            args.cwd.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("cwd", path))?;
+            args.cwd.as_deref().map_or_else(|| Ok(self.0.start()), |path| arguments::path("cwd", path))?;
         let background = args.background.unwrap_or(false);
         exec::plan(Command {
             argv,

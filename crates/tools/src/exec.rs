@@ -117,8 +117,8 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
     }
     if !ok && printed(report).contains(NO_IDENTITY) {
         lines.push(
-            "(the human's own git configuration is not in here; a name that the project's has is: `git config user.name NAME && git \
-             config user.email MAIL` there, outside)"
+            "(the human's git has no name and e-mail, neither for this project nor at all; ask the human: `git config --global \
+             user.name NAME && git config --global user.email MAIL`, outside, then a new session)"
                 .into(),
         );
     }

@@ -42,12 +42,12 @@ impl Typed for FsList {
     }
 
     fn claims(&self, args: &Args) -> Claims {
-        reads(args.path.as_ref().unwrap_or(&self.0.workspace))
+        reads(args.path.as_ref().unwrap_or(&self.0.start))
     }
 
     fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
         let path =
-            args.path.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("path", path))?;
+            args.path.as_deref().map_or_else(|| Ok(self.0.start()), |path| arguments::path("path", path))?;
         Ok(Plan::Act(Action::List { path }))
     }
 

@@ -63,7 +63,7 @@ impl Typed for GitRun {
 
     fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
         let cwd =
-            args.cwd.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("cwd", path))?;
+            args.cwd.as_deref().map_or_else(|| Ok(self.0.start()), |path| arguments::path("cwd", path))?;
         exec::plan(Command {
             argv: std::iter::once("git".to_owned()).chain(args.args.iter().cloned()).collect(),
             cwd,

@@ -44,7 +44,7 @@ impl Typed for SearchGlob {
     }
 
     fn claims(&self, args: &Args) -> Claims {
-        reads(args.path.as_ref().unwrap_or(&self.0.workspace))
+        reads(args.path.as_ref().unwrap_or(&self.0.start))
     }
 
     fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
@@ -52,7 +52,7 @@ impl Typed for SearchGlob {
             return Err("`pattern` is empty; `*` matches every file".into());
         }
         let root =
-            args.path.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("path", path))?;
+            args.path.as_deref().map_or_else(|| Ok(self.0.start()), |path| arguments::path("path", path))?;
         Ok(Plan::Act(Action::Search { root, pattern: None, glob: Some(args.pattern.clone()) }))
     }
 

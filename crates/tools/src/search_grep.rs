@@ -50,7 +50,7 @@ impl Typed for SearchGrep {
     }
 
     fn claims(&self, args: &Args) -> Claims {
-        reads(args.path.as_ref().unwrap_or(&self.0.workspace))
+        reads(args.path.as_ref().unwrap_or(&self.0.start))
     }
 
     fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
@@ -58,7 +58,7 @@ impl Typed for SearchGrep {
             return Err("`pattern` is empty; it would match every line".into());
         }
         let root =
-            args.path.as_deref().map_or_else(|| Ok(self.0.root()), |path| arguments::path("path", path))?;
+            args.path.as_deref().map_or_else(|| Ok(self.0.start()), |path| arguments::path("path", path))?;
         let case = if args.ignore_case == Some(true) { "(?i)" } else { "" };
         let pattern = Some(format!("{case}{}", args.pattern));
         Ok(Plan::Act(Action::Search { root, pattern, glob: args.glob.clone() }))

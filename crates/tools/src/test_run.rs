@@ -65,13 +65,15 @@ impl Typed for TestRun {
 
     fn plan(&self, args: &Args, seen: &[Output]) -> Result<Plan, String> {
         let limits = self.0.limits(args.timeout_s)?;
-        if seen.len() < RUNNERS.len() {
-            let root = self.0.workspace.trim_end_matches('/');
-            let stat = |(file, ..): &Runner| Action::Stat { path: WsPath(format!("{root}/{file}")) };
-            return Ok(Plan::Need(RUNNERS.iter().map(stat).collect()));
+        // The nearest directory that has one: a package of a monorepo before the whole.
+        let runners = || self.0.upwards().flat_map(|at| RUNNERS.iter().map(move |runner| (at, runner)));
+        if seen.len() < runners().count() {
+            let stat =
+                |(at, (file, ..)): (&str, &Runner)| Action::Stat { path: WsPath(format!("{at}/{file}")) };
+            return Ok(Plan::Need(runners().map(stat).collect()));
         }
-        let found = RUNNERS.iter().zip(seen).find(|(_, output)| is_file(output));
-        let Some(((file, command, filter), _)) = found else {
+        let found = runners().zip(seen).find(|(_, output)| is_file(output));
+        let Some(((at, (file, command, filter)), _)) = found else {
             let names: Vec<&str> = RUNNERS.iter().map(|(file, ..)| *file).collect();
             return Err(format!(
                 "no tests are known here: the workspace's root has none of {}; use command.run",
@@ -80,7 +82,7 @@ impl Typed for TestRun {
         };
         exec::plan(Command {
             argv: argv(file, command, *filter, args.filter.as_deref())?,
-            cwd: self.0.root(),
+            cwd: WsPath(at.into()),
             env: BTreeMap::new(),
             stdin: None,
             network: false,

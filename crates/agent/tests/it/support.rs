@@ -69,6 +69,7 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
 pub(crate) fn toolbox() -> Toolbox {
     Toolbox::built_in(ToolConfig {
         workspace: Bench::WORKSPACE.into(),
+        start: Bench::WORKSPACE.into(),
         shell: "/bin/sh".into(),
         limits: Limits::default(),
         max_wall_ms: 3_600_000,

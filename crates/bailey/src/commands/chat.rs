@@ -16,14 +16,14 @@ use crate::{
     exit,
     front::{Asker, Chat, Front, History, Leave},
     home::Home,
-    place::origin,
+    place::{origin, standpoint},
     print::Printer,
     project,
     schedules::Schedules,
 };
 use anyhow::Result;
 use bailey_agent::TurnEnd;
-use bailey_kernel::Confined;
+use bailey_kernel::{Confined, Standpoint};
 use bailey_protocol::WsPath;
 use bailey_runtime::{HostError, Opening};
 use seat::Seat;
@@ -59,7 +59,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
     if let Some(daemon) = daemon {
         return remote::run(home, chat, seat, daemon, printer).await;
     }
-    let Place { home, root, workspace, opening, confined } =
+    let Place { home, root, workspace, standpoint, opening, confined } =
         place(home, &chat, seat.is_first, printer).await?;
     let home = &home;
     let mut options = chat.options;
@@ -85,19 +85,20 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
         options: Some(&options),
         unattended: asker.is_nobody(),
         revealed,
+        standpoint,
         any_model: true,
         is_direct: chat.no_sandbox,
         confined,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remarks, unenforced, witness, door: _ } =
+    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     super::run::tell_unwalled(printer, chat.no_sandbox);
     if seat.is_first {
         super::run::tell_unenforced(printer, &unenforced);
     }
-    super::run::reveal(&kernel, &host, &options, &workspace).await?;
+    super::run::reveal(&kernel, &host, reveals).await?;
     super::run::pin(&mut host, &options).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
@@ -141,6 +142,8 @@ struct Place {
     home: Home,
     root: PathBuf,
     workspace: WsPath,
+    /// See [`Session::standpoint`].
+    standpoint: Option<Standpoint>,
     opening: Opening,
     /// What the agent may in a new session that is a schedule's.
     confined: Option<Confined>,
@@ -156,7 +159,9 @@ async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer)
         project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
         let opening = if is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
-        return Ok(Place { home, root, workspace: info.workspace, opening, confined: None });
+        // The next one stands where the one that was named stood.
+        let standpoint = if is_first { None } else { Some(standpoint(&home, info.id)?) };
+        return Ok(Place { home, root, workspace: info.workspace, standpoint, opening, confined: None });
     }
     let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
     if is_first {
@@ -174,5 +179,6 @@ async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer)
         }
         None => None,
     };
-    Ok(Place { home: home.clone(), root, workspace, opening, confined })
+    let standpoint = Some(project::standpoint(chat.directory.as_deref(), &workspace)?);
+    Ok(Place { home: home.clone(), root, workspace, standpoint, opening, confined })
 }

@@ -5,7 +5,7 @@ use crate::{
     config::Config,
     front::short,
     home::Home,
-    place::origin,
+    place::{origin, standpoint},
     print::{Printer, Style},
 };
 use anyhow::Result;
@@ -28,8 +28,10 @@ pub(super) async fn run(home: &Home, name: &str, printer: &Printer) -> Result<Ex
         Some(_) => Shape::Copied,
         None => compose::last_shape(&journal, info.id).await?,
     };
-    let context = recall(&journal, info.id, compose::instruction(&config, &info.workspace, shape)).await?;
-    let tools = compose::toolbox(&config, &info.workspace).specs();
+    let standpoint = standpoint(home, info.id)?;
+    let instruction = compose::instruction(&config, &info.workspace, &standpoint, shape);
+    let context = recall(&journal, info.id, instruction).await?;
+    let tools = compose::toolbox(&config, &info.workspace, &standpoint).specs();
     // A model that is not configured any more, or was a recording, still leaves its words.
     let model = compose::codec(home, &config, &info.model).ok();
     let parts = parts(&context, &tools);

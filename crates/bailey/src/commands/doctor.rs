@@ -73,6 +73,7 @@ pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer)
     // What a person sets wrong is itself a finding, and hides nothing of the rest.
     let Some(home) = report.take(own::home(home)) else { return Ok(report.end()) };
     report.add(own::storage(&home));
+    report.add(own::git(&home));
     let config = report.take(own::config(&home));
     report.add(own::rules(&home, config.as_ref()));
     report.add(own::journal(&home, config.as_ref(), printer).await);

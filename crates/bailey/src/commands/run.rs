@@ -45,7 +45,8 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     };
     let is_direct = run.no_sandbox;
     tell_unwalled(printer, is_direct);
-    let session = Session { is_direct, ..Session::new(home, &config, keys, workspace, opening) };
+    let standpoint = Some(project::standpoint(run.directory.as_deref(), &workspace)?);
+    let session = Session { is_direct, standpoint, ..Session::new(home, &config, keys, workspace, opening) };
     turn(session, &run.options, Some(task), printer).await
 }
 
@@ -59,13 +60,12 @@ pub(super) async fn turn(
     let asker = Asker::compliant(options.approve, compose::is_compliance(session.config)?)?;
     session.unattended = asker.is_nobody();
     session.options = Some(options);
-    let workspace = session.workspace.clone();
     let (config, is_direct) = (session.config, session.is_direct);
-    let Open { mut host, kernel, events, remarks, unenforced, witness, door: _ } =
+    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);
-    reveal(&kernel, &host, options, &workspace).await?;
+    reveal(&kernel, &host, reveals).await?;
     pin(&mut host, options).await?;
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
@@ -318,14 +318,8 @@ pub(super) async fn pin(host: &mut Host, options: &TurnOptions) -> Result<()> {
 }
 
 /// Notes what the human reveals by a flag, before the turn.
-pub(super) async fn reveal(
-    kernel: &bailey_kernel::Kernel,
-    host: &Host,
-    options: &TurnOptions,
-    workspace: &WsPath,
-) -> Result<()> {
-    for path in &options.reveal {
-        let path = crate::bounds::masked(workspace, path)?;
+pub(super) async fn reveal(kernel: &bailey_kernel::Kernel, host: &Host, reveals: Vec<WsPath>) -> Result<()> {
+    for path in reveals {
         let stat = host.act(Action::Stat { path: path.clone() }).await?;
         let is_there = matches!(&stat, Acted::Done(output)
             if matches!(output.report(), Report::Stat(StatReport { found: Some(_), .. })));

@@ -55,8 +55,11 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         None => compose::new_session()?,
     };
     let opening = Opening::New(id);
-    let session =
-        Session { is_scratch: !keep, ..Session::new(home, &config, keys, workspace.clone(), opening) };
+    let session = Session {
+        is_scratch: !keep,
+        standpoint: Some(project::standpoint(directory.as_deref(), &workspace)?),
+        ..Session::new(home, &config, keys, workspace.clone(), opening)
+    };
     let Open { host, kernel, remarks, witness, .. } = compose::open(session).await?;
     // It may be at work in a copy.
     let is_copied = *host.workspace() != workspace;

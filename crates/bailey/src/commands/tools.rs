@@ -8,7 +8,7 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result};
-use bailey_kernel::Claims;
+use bailey_kernel::{Claims, Standpoint};
 use bailey_protocol::{CallId, ToolCall, ToolSpec, WsPath};
 use bailey_tools::Toolbox;
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ const PATCH: &str = "--- a/FILE\n+++ b/FILE\n@@ -1 +1 @@\n-old\n+new\n";
 pub(super) fn run(home: &Home, command: Tools, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let workspace = WsPath("/WORKSPACE".into());
-    let toolbox = compose::toolbox(&config, &workspace);
+    let toolbox = compose::toolbox(&config, &workspace, &Standpoint::default());
     match command {
         Tools::List => toolbox.specs().iter().for_each(|spec| list(&toolbox, spec, printer)),
         Tools::Show { name } => {

@@ -8,6 +8,7 @@ use crate::{
     schedules::Schedules,
 };
 use anyhow::{Context as _, Result};
+use bailey_kernel::Standpoint;
 use bailey_protocol::WsPath;
 use std::io;
 
@@ -51,7 +52,7 @@ impl Config {
             self.came_from(&document, "model");
         }
         if let Some(tools) = &tools {
-            let all = compose::toolbox(self, &WsPath::from("/"));
+            let all = compose::toolbox(self, &WsPath::from("/"), &Standpoint::default());
             if let Some(wrong) = tools.iter().find(|name| all.find(name).is_none()) {
                 let message = format!("there is no tool `{wrong}`: `bailey tools list` names all");
                 return Err(document.mistake("tools", message));

@@ -47,6 +47,7 @@ mod keys;
 mod law;
 mod limit;
 mod live;
+mod machines;
 mod memory;
 mod models;
 mod names;

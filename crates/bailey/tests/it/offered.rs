@@ -143,6 +143,7 @@ fn actions(tool: &Arc<dyn Tool>, arguments: String) -> (Vec<Action>, bool) {
 fn toolbox() -> Toolbox {
     Toolbox::built_in(ToolConfig {
         workspace: "/w".into(),
+        start: "/w".into(),
         shell: "/bin/sh".into(),
         limits: Limits::default(),
         max_wall_ms: 3_600_000,

@@ -2,7 +2,7 @@
 
 use bailey_agent::{Loop, Models, Patience, Retry};
 use bailey_journal::Journal;
-use bailey_kernel::Instruction;
+use bailey_kernel::{Instruction, Standpoint};
 use bailey_llm::Wire;
 use bailey_protocol::{Answer, Event, Happening, Inbound, Limits, Op, SessionId};
 use bailey_runtime::{Host, HostError, Opening, Parts};
@@ -40,6 +40,7 @@ pub(crate) async fn open(
     let Bench { journal, kernel, registrar, session, world, events, sender, home, .. } = bench;
     let tools = Toolbox::built_in(ToolConfig {
         workspace: Bench::WORKSPACE.into(),
+        start: Bench::WORKSPACE.into(),
         shell: "/bin/sh".into(),
         limits: Limits::default(),
         max_wall_ms: 3_600_000,
@@ -58,11 +59,13 @@ pub(crate) async fn open(
         own: None,
         events: sender,
         workspace: Bench::WORKSPACE.into(),
+        standpoint: Standpoint::default(),
         folder,
         backend: None,
         command: "bailey-test".into(),
         unattended: false,
         person: None,
+        commits_differ: None,
         patience: Patience { call: Duration::from_secs(60), at_end: true },
     };
     let host = Host::open(parts, opening(session)).await?;

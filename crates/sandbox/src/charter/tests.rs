@@ -10,7 +10,7 @@ use bailey_protocol::{Action, Command, Isolation, Limits, Merge, MergeKind, Prof
 use std::collections::BTreeMap;
 
 fn lease() -> Lease {
-    Yard { project: "/work/p".into(), folder: "/home/u/.bailey/sessions/1".into() }.into()
+    Yard { project: "/work/p".into(), folder: "/home/u/.bailey/sessions/1".into(), linked: None }.into()
 }
 
 fn job(task: Task) -> Job {

@@ -38,9 +38,7 @@ impl Commits<'_> {
             .transpose()?;
         let is_hidden = |path: &&str| {
             // Git says it, inside: a path from `/` is none of a commit's, and nothing that a mask could be asked about.
-            let looks = |masks: &Gitignore| {
-                path.starts_with('/') || masks.matched_path_or_any_parents(path, false).is_ignore()
-            };
+            let looks = |masks: &Gitignore| path.starts_with('/') || mask::names(masks, path);
             hidden.as_ref().is_some_and(looks)
         };
         let held = tips.iter().zip(shaped).map(|(tip, shaped)| {

@@ -28,7 +28,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddrV4},
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -314,7 +314,7 @@ fn listen(control: &OwnedFd) -> io::Result<u16> {
     Ok(address.port())
 }
 
-/// Masks what lies in the workspace by now. Returns what is masked.
+/// Masks what lies by now in the directories that the owner named, and in the workspace. Returns what is masked there.
 fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, String> {
     if header.view != View::Workspace {
         return Ok(Vec::new());
@@ -322,7 +322,11 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
     let failed = |error: io::Error| format!("masking secrets: {}", stage::explained(error));
     let revealed = job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
     let root = tree::directory(".").map_err(failed)?;
-    mask::cover(root.as_fd(), &header.yard.project, &ground.masks, &revealed).map_err(failed)
+    let project = &header.yard.project;
+    for read in &ground.plan.reads {
+        mask::cover(root.as_fd(), read, project, &ground.masks, &BTreeSet::new()).map_err(failed)?;
+    }
+    mask::cover(root.as_fd(), project, Path::new("/"), &ground.masks, &revealed).map_err(failed)
 }
 
 /// What init waits for.

@@ -309,9 +309,10 @@ impl Ground {
             seccomp::program(profile);
         }
         seccomp::worker();
+        let hidden = Hidden::new(&config)?;
         Ok(Self {
-            plan: Plan::new(&config),
-            hidden: Hidden::new(&config)?,
+            plan: Plan::new(&config, &hidden),
+            hidden,
             masks: mask::compile(&config.masks)?,
             calls: config.calls.compile(),
             alone: config.calls.compile_alone(),

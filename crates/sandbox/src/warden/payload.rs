@@ -11,7 +11,7 @@ use crate::{
     charter,
     config::Shape,
     facts::{self, Known, Namespaces, Status},
-    plan::USER,
+    plan::{self, USER},
     ruleset, seccomp,
     sys::{self, Lender},
     wire::{self, Grant, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
@@ -621,8 +621,16 @@ fn environment(
     set("TMPDIR", if shape == Shape::Copied { temporary } else { "/tmp".into() });
     set("LANG", config.locale.clone().unwrap_or_else(|| "C.UTF-8".into()));
     set("TERM", "dumb".into());
+    // Gradle writes beside what it reads, but not here.
+    let gradle = home.join(".gradle/caches");
+    if ground.plan.bound().any(|shown| shown == gradle) {
+        set("GRADLE_RO_DEP_CACHE", gradle.to_string_lossy().into_owned());
+    }
     // What it compiles in passing would be changes of the project that nobody made, to be looked at and applied.
     set("PYTHONDONTWRITEBYTECODE", "1".into());
+    if shape == Shape::Walled && config.git.is_some() {
+        set("GIT_CONFIG_SYSTEM", plan::GIT.into());
+    }
     let git = GIT.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     let git = git.chain([("safe.directory".to_owned(), project)]);
     let logins = way.map(|(_, shown)| way::logins(&shown.stand_ins)).unwrap_or_default();
@@ -689,6 +697,9 @@ const OF_COMMITS: &[(&str, &str)] = &[
 const GIT: &[(&str, &str)] = &[
     ("safe.bareRepository", "explicit"),
     ("core.fsmonitor", "false"),
+    // No key of the person's is in here, and a commit that must be signed would not be made.
+    ("commit.gpgSign", "false"),
+    ("tag.gpgSign", "false"),
     // A masked file has the size and time of the one it covers, but not its change time, inode and device.
     ("core.checkStat", "minimal"),
     ("core.trustctime", "false"),

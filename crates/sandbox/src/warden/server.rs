@@ -11,7 +11,7 @@ use super::{
 use crate::{
     cgroup::{Cgroups, Group},
     charter,
-    config::{Lease, NOT_FOR_ROOT, Shape},
+    config::{Lease, NOT_FOR_ROOT, Shape, Yard},
     ids::{Ids, map_child},
     stage::{self, Opened, StageError, Tools},
     sys::{self, Namespaces},
@@ -447,6 +447,7 @@ impl Server {
             stage::folders(&self.ids, &header.yard, header.view).map_err(|error| error.to_string())?;
             if kind.shape == Shape::Copied {
                 fs::create_dir_all(header.yard.copy()).map_err(|error| format!("the copy: {error}"))?;
+                self.write_git(&header.yard).map_err(|error| format!("git's configuration: {error}"))?;
             }
             Opened::new()
         };
@@ -461,6 +462,14 @@ impl Server {
         Ok(unclaimed.held(claim, project))
     }
 
+    /// Where there is no /etc of the session's own, git finds who the person is in its private home. What the session wrote there stays.
+    fn write_git(&self, yard: &Yard) -> io::Result<()> {
+        let folder = yard.folder.join("home/.config/git");
+        let Some(git) = self.ground.config.git.as_ref().filter(|_| !folder.exists()) else { return Ok(()) };
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("config"), git)
+    }
+
     /// Makes a holder, whoever's it will be.
     fn bear(&mut self, kind: Kind) -> Result<Unclaimed, String> {
         let is_walled = kind.shape == Shape::Walled;
@@ -469,7 +478,6 @@ impl Server {
         // Root makes user namespaces before it makes the holder.
         let tools = if is_walled && kind.has_programs {
             stage::open_tools(&mut self.ids, &self.ground.plan)
-                .map_err(|error| explained(&self.ground, &error))?
         } else {
             Tools::new()
         };

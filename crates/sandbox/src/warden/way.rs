@@ -34,6 +34,19 @@ const AUTHORITIES: [&str; 11] = [
     "AWS_CA_BUNDLE",
 ];
 
+/// Where others put what they fetch.
+const FETCHED: [(&str, &str); 9] = [
+    ("UV_CACHE_DIR", "/tmp/.uv"),
+    ("YARN_CACHE_FOLDER", "/tmp/.yarn"),
+    ("npm_config_store_dir", "/tmp/.pnpm-store"),
+    ("GOMODCACHE", "/tmp/.gomod"),
+    ("GRADLE_USER_HOME", "/tmp/.gradle"),
+    ("NUGET_PACKAGES", "/tmp/.nuget"),
+    ("COURSIER_CACHE", "/tmp/.coursier"),
+    ("COMPOSER_CACHE_DIR", "/tmp/.composer"),
+    ("PUB_CACHE", "/tmp/.pub-cache"),
+];
+
 /// The variables of a command for which the door listens at this port.
 pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
     let Shown { pass, stand_ins, own_hosts } = shown;
@@ -50,6 +63,7 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
     let npm = to(&["npm_config_cache"], "/tmp/.npm");
     let pip = to(&["PIP_CACHE_DIR"], "/tmp/.pip");
     let cargo = to(&["CARGO_HOME"], "/tmp/.cargo");
+    let others = FETCHED.iter().flat_map(|(name, at)| to(&[name], at));
     // Node.js looks at the variables of a proxy only when it is told to, and where it is old it is to be helped.
     let node = to(&["NODE_USE_ENV_PROXY"], "1");
     let old = to(&["NODE_OPTIONS"], &format!("--require={NODE}"));
@@ -61,6 +75,7 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
         .chain(npm)
         .chain(pip)
         .chain(cargo)
+        .chain(others)
         .chain(node)
         .chain(old)
         .chain(keys)

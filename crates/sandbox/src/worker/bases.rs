@@ -107,7 +107,7 @@ impl Bases {
 
     fn store(&mut self, root: &Root, at: &str) -> Result<(), Unreadable> {
         let (texts, left) = self.room()?;
-        if texts == 0 || self.masks.matched_path_or_any_parents(at, false).is_ignore() {
+        if texts == 0 || mask::names(&self.masks, at) {
             return Ok(());
         }
         let (dir, file) = root.parent(at)?;

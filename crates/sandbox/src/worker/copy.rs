@@ -378,7 +378,7 @@ impl Look {
 
     fn is_copied(&self, at: &str, stat: &Stat) -> bool {
         let kind = type_of(stat);
-        let is_masked = self.masks.matched_path_or_any_parents(at, kind == FileType::Directory).is_ignore();
+        let is_masked = kind != FileType::Directory && mask::names(&self.masks, at);
         !is_masked && matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink)
     }
 

@@ -35,6 +35,7 @@ mod search;
 mod settle;
 mod state;
 
+use crate::mask;
 use bailey_protocol::{
     Action, Blob, Command, DiffReport, Digest, Merge, Outside, Report, Touched, WsPath, number::decimal,
 };
@@ -244,7 +245,7 @@ pub enum Reply {
 pub(crate) struct Unseen<'a> {
     /// Their names, in a workspace or anywhere.
     pub(crate) masks: Option<&'a Gitignore>,
-    /// The absolute paths of those that a human revealed.
+    /// The absolute paths of those that a human revealed, and of directories of such.
     pub(crate) revealed: &'a [WsPath],
     /// The workspace, an absolute path.
     pub(crate) workspace: &'a str,
@@ -256,8 +257,8 @@ impl Unseen<'_> {
         let Some(masks) = self.masks else { return false };
         let path = Path::new(path);
         let below = path.strip_prefix(self.workspace).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
-        let is_revealed = self.revealed.iter().any(|revealed| Path::new(&revealed.0) == path);
-        !is_revealed && masks.matched_path_or_any_parents(below, false).is_ignore()
+        let is_revealed = self.revealed.iter().any(|revealed| path.starts_with(&revealed.0));
+        !is_revealed && mask::names(masks, below)
     }
 }
 

@@ -63,6 +63,15 @@ struct Wanted {
     revealed: BTreeSet<Vec<u8>>,
 }
 
+impl Wanted {
+    /// Whether a file was revealed, or a directory that it lies in.
+    fn reveals(&self, path: &[u8]) -> bool {
+        let ends = path.iter().enumerate().filter(|(_, letter)| **letter == b'/').map(|(end, _)| end);
+        let above = ends.chain([path.len()]).filter_map(|end| path.get(..end));
+        !self.revealed.is_empty() && above.into_iter().any(|above| self.revealed.contains(above))
+    }
+}
+
 /// What git remembers of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Looks {
@@ -175,7 +184,7 @@ impl Index {
         if self.flags(entry) & STAGE != 0 {
             return false;
         }
-        if wanted.revealed.contains(&entry.path) {
+        if wanted.reveals(&entry.path) {
             return self.flags(entry) & ASSUMED_UNCHANGED != 0;
         }
         wanted.covered.get(&entry.path).is_some_and(|looks| {

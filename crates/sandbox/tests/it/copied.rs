@@ -39,7 +39,7 @@ pub(crate) fn users() -> impl Iterator<Item = As> {
 }
 
 fn yard(house: &House) -> Yard {
-    Yard { project: house.project.clone(), folder: house.folder.clone() }
+    Yard { project: house.project.clone(), folder: house.folder.clone(), linked: None }
 }
 
 /// Where its commands work.

@@ -104,7 +104,10 @@ impl Office {
                 config.tiers.internal = Level::Landlock;
             }
             let guest = declared.insert(Guest { command, isolation }).clone().into();
-            config.sessions.insert(id, Lease { guest, is_scratch: true, ..Yard { project, folder }.into() });
+            config.sessions.insert(
+                id,
+                Lease { guest, is_scratch: true, ..Yard { project, folder, linked: None }.into() },
+            );
         });
         let permits = Permits::new().await;
         let look: Look = Arc::new(|| Digest::of(b"x"));

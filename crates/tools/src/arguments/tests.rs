@@ -14,6 +14,7 @@ use std::sync::Arc;
 fn config() -> ToolConfig {
     ToolConfig {
         workspace: "/w".into(),
+        start: "/w".into(),
         shell: "/bin/sh".into(),
         limits: Limits::default(),
         max_wall_ms: 3_600_000,

@@ -11,6 +11,7 @@ use serde_json::Value;
 pub(crate) fn toolbox() -> Toolbox {
     Toolbox::built_in(ToolConfig {
         workspace: "/w".into(),
+        start: "/w".into(),
         shell: "/bin/sh".into(),
         limits: Limits::default(),
         max_wall_ms: 3_600_000,

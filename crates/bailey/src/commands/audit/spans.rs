@@ -9,6 +9,7 @@ use crate::{
 };
 use anyhow::Result;
 use bailey_journal::{Fact, FileLocks, InUse, Journal};
+use bailey_kernel::Standpoint;
 use bailey_protocol::{SessionId, WsPath};
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -26,7 +27,7 @@ pub(super) async fn run(
         Some(name) => Some(journal.conversation(name).await?.id),
         None => None,
     };
-    let mut trace = Trace::new(compose::toolbox(config, &WsPath("/".into())));
+    let mut trace = Trace::new(compose::toolbox(config, &WsPath("/".into()), &Standpoint::default()));
     let mut family = Family { root: session, all: session.into_iter().collect() };
     let mut spans: Vec<Span> = Vec::new();
     let (mut folded, mut resource) = (Folded::default(), Resource::of(""));

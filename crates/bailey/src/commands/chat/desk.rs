@@ -44,7 +44,8 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Serves a session until it rests and nobody wants it, or the daemon says so.
 pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Printer) -> Result<ExitCode> {
     let life = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let Place { home, root, workspace, opening, confined } = place(home, &chat, true, printer).await?;
+    let Place { home, root, workspace, standpoint, opening, confined } =
+        place(home, &chat, true, printer).await?;
     let home = &home;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let mut config = Config::load(home)?;
@@ -62,15 +63,16 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
         options: Some(&chat.options),
         unattended: false,
         revealed,
+        standpoint,
         any_model: true,
         confined,
         ..Session::new(home, &config, keys, workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remarks, unenforced, witness, door } =
+    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     crate::commands::run::tell_unenforced(printer, &unenforced);
-    crate::commands::run::reveal(&kernel, &host, &chat.options, &workspace).await?;
+    crate::commands::run::reveal(&kernel, &host, reveals).await?;
     crate::commands::run::pin(&mut host, &chat.options).await?;
     let is_cut_off = host.is_cut_off().await?;
     let working = State { working: is_cut_off, ..State::default() };

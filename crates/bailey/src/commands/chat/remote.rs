@@ -262,7 +262,7 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
                 words.extend(["-C".to_owned(), info.workspace.0]);
             }
         }
-        None => words.extend(["-C".to_owned(), project::find(chat.directory.as_deref(), home)?.1.0]),
+        None => words.extend(["-C".to_owned(), place(home, chat.directory.as_deref())?]),
     }
     if chat.warm && seat.is_first {
         words.push("--warm".to_owned());
@@ -280,10 +280,17 @@ pub(in crate::commands) fn for_task(home: &Home, run: &cli::Run) -> Result<Wante
     let directory = env::current_dir().context("the directory that you are in is not there")?;
     let again = lasting(home, run.options.model.as_ref(), &run.options);
     let mut words = again.clone();
-    words.extend(["-C".to_owned(), project::find(run.directory.as_deref(), home)?.1.0]);
+    words.extend(["-C".to_owned(), place(home, run.directory.as_deref())?]);
     words.extend(run.warm.then(|| "--warm".to_owned()));
     words.extend(once(&run.options)?);
     Ok(Wanted { directory, words, again, session: None, comes_back: false })
+}
+
+/// Where a person stands, as they write it, when that is in a project.
+fn place(home: &Home, directory: Option<&Path>) -> Result<String> {
+    project::find(directory, home)?;
+    let spelled = project::spelled(directory)?;
+    Ok(spelled.to_str().with_context(|| format!("`{}` is not UTF-8", spelled.display()))?.to_owned())
 }
 
 /// Whether anything is said of a session that its process must hear when it begins.

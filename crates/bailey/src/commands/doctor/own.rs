@@ -6,6 +6,7 @@ use crate::{
     compose::{self, Keys},
     config::{Config, unknown_variables},
     extensions::Extensions,
+    git::Git,
     home::{Holds, Home, file_system},
     print::Printer,
     retention,
@@ -38,6 +39,23 @@ pub(super) fn home(flag: Option<PathBuf>) -> (Vec<Finding>, Option<Home>) {
             (vec![Finding::fail("home", format!("{error:#}"), fix)], None)
         }
     }
+}
+
+/// Who commits inside are by.
+pub(super) fn git(home: &Home) -> Vec<Finding> {
+    const CHECK: &str = "git identity";
+    let directory = std::env::current_dir().unwrap_or_else(|_| home.user.clone());
+    let root = directory.ancestors().find(|above| above.join(".git").exists()).unwrap_or(&directory);
+    let git = Git::of(&home.user, root, None);
+    vec![match (git.identity(), git.differs()) {
+        (Some(who), None) => Finding::ok(CHECK, format!("commits are by {who}")),
+        (Some(who), Some(differs)) => Finding::ok(CHECK, format!("commits are by {who}; {differs}")),
+        (None, _) => Finding::warn(
+            CHECK,
+            "your git configuration has no name and e-mail, so `git commit` fails inside where the project's has none",
+            "git config --global user.name NAME && git config --global user.email MAIL",
+        ),
+    }]
 }
 
 /// Where the home lies, and the clock.

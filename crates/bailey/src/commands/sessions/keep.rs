@@ -5,11 +5,12 @@ use crate::{
     compose, exit,
     front::{self, short},
     home::{Folder, Home, reserve},
-    place::origin,
+    place::{keep_standpoint, origin, standpoint},
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Holder, Journal, Query, Recorded, SessionInfo, SessionLock};
+use bailey_kernel::Standpoint;
 use bailey_protocol::{Blob, SessionId};
 use bailey_runtime::HALF_APPLIED;
 use serde::Serialize;
@@ -40,6 +41,10 @@ pub(super) async fn fork(home: &Home, name: &str, at: Option<u64>, printer: &Pri
     }
     let id = compose::new_session()?;
     let at = journal.fork_session(id, &from, at).await?;
+    let standpoint = standpoint(home, from.id)?;
+    if standpoint != Standpoint::default() {
+        keep_standpoint(&home.session(id, false)?.path, &standpoint)?;
+    }
     let left = journal.touched(from.id).await?.len();
     if printer.is_json() {
         printer.json(&json!({ "session": id, "from": from.id, "at": at, "left_behind": left }));

@@ -5,6 +5,7 @@ use crate::{
     telemetry::{Span, Totals, Word},
 };
 use bailey_journal::{Recorded, Stored};
+use bailey_kernel::Standpoint;
 use bailey_protocol::WsPath;
 use serde_json::{Value, json};
 
@@ -88,7 +89,7 @@ fn journal() -> Vec<Recorded> {
 }
 
 fn trace() -> Trace {
-    Trace::new(compose::toolbox(&Config::default(), &WsPath("/".into())))
+    Trace::new(compose::toolbox(&Config::default(), &WsPath("/".into()), &Standpoint::default()))
 }
 
 /// Reads entries to the end of a journal that holds no more.
