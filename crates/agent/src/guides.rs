@@ -147,7 +147,8 @@ impl Hands {
     }
 }
 
-/// The workspace, and each directory below it on the way to this one, which is the last; nothing of one elsewhere.
+/// The workspace, and each directory below it on the way to this one, which is the last; nothing of one
+/// elsewhere.
 fn on_the_way(workspace: &str, directory: &WsPath) -> Vec<String> {
     let Some(below) = directory.relative_to(workspace) else { return Vec::new() };
     let ends = below.match_indices('/').map(|(end, _)| end).chain((!below.is_empty()).then_some(below.len()));

@@ -1,7 +1,8 @@
-//! What git outside knows of the person: the name and e-mail that commits inside bear, and what makes them differ from the person's own.
+//! What git outside knows of the person: the name and e-mail that commits inside bear, and what makes them
+//! differ from the person's own.
 //!
-//! Read from the configuration of the system and of the home (git-config(1)), includes followed. Git itself is not asked: it would be
-//! started from the person's PATH, and would read the project's own configuration.
+//! Read from the configuration of the system and of the home (git-config(1)), includes followed. Git itself
+//! is not asked: it would be started from the person's PATH, and would read the project's own configuration.
 
 mod text;
 
@@ -47,7 +48,8 @@ impl Git {
         git
     }
 
-    /// What git inside reads of it, below what the repository's own configuration says; none where there is nothing.
+    /// What git inside reads of it, below what the repository's own configuration says; none where there is
+    /// nothing.
     pub(crate) fn inside(&self) -> Option<String> {
         let line = |key: &str, value: &Option<String>| {
             Some(format!("\t{key} = \"{}\"\n", text::quoted(value.as_deref()?)))
@@ -124,7 +126,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a file, and what it includes where it includes it. One that is not there, or is none, says nothing.
+    /// Reads a file, and what it includes where it includes it. One that is not there, or is none, says
+    /// nothing.
     fn read(&mut self, file: &Path, depth: usize) {
         let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
         let Some(opened) = is_file.then(|| fs::File::open(file).ok()).flatten() else { return };
@@ -146,7 +149,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a condition of `includeIf` holds: one of the repository's place. Others are about what stands in the repository.
+    /// Whether a condition of `includeIf` holds: one of the repository's place. Others are about what stands
+    /// in the repository.
     fn holds(&self, condition: &str, file: &Path) -> bool {
         let (pattern, folds) = match (condition.strip_prefix("gitdir:"), condition.strip_prefix("gitdir/i:"))
         {

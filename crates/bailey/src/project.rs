@@ -89,7 +89,8 @@ pub(crate) fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result
     Ok((root, workspace))
 }
 
-/// Where a person stands in the workspace that [`find`] found for this directory, and how they write its path.
+/// Where a person stands in the workspace that [`find`] found for this directory, and how they write its
+/// path.
 ///
 /// # Errors
 /// When there is no such directory.
@@ -111,7 +112,8 @@ pub(crate) fn standpoint(directory: Option<&Path>, workspace: &WsPath) -> Result
     Ok(Standpoint { start: start.filter(|start| start != workspace), spelled: spelled.and_then(nameable) })
 }
 
-/// A directory's path as the person writes it, absolute: by the shell's `PWD`, which keeps the links that they went through.
+/// A directory's path as the person writes it, absolute: by the shell's `PWD`, which keeps the links that
+/// they went through.
 ///
 /// # Errors
 /// When there is no such directory.

@@ -1,4 +1,5 @@
-//! What a human reveals by a flag: a file, all that looks like a secret in a directory, or what a pattern names.
+//! What a human reveals by a flag: a file, all that looks like a secret in a directory, or what a pattern
+//! names.
 
 use crate::{
     compose::{self, Session},
@@ -19,10 +20,12 @@ const FILES_MAX: usize = 1_000;
 /// The most entries of a project that are looked at by name.
 const ENTRIES_MAX: usize = 5_000_000;
 
-/// What this session's flags reveal, each path canonical but for links in the project: masks go by the letter. Only names are looked at.
+/// What this session's flags reveal, each path canonical but for links in the project: masks go by the
+/// letter. Only names are looked at.
 ///
 /// # Errors
-/// Where nothing can be revealed, a path leads out of the workspace, or nothing that looks like a secret is named.
+/// Where nothing can be revealed, a path leads out of the workspace, or nothing that looks like a secret is
+/// named.
 pub(crate) fn named(session: &Session<'_>, place: &Place) -> Result<Vec<WsPath>> {
     let wanted: Vec<&PathBuf> = session.options.iter().flat_map(|options| &options.reveal).collect();
     if wanted.is_empty() {
@@ -106,7 +109,8 @@ impl Looks {
         }
     }
 
-    /// Files beneath a directory that look like secrets and are wanted, this many at most. No link is followed.
+    /// Files beneath a directory that look like secrets and are wanted, this many at most. No link is
+    /// followed.
     fn beneath(&self, top: &Path, is_wanted: impl Fn(&WsPath) -> bool, most: usize) -> Result<Vec<WsPath>> {
         let (mut found, mut seen) = (Vec::new(), 0);
         let mut waiting = vec![top.to_path_buf()];

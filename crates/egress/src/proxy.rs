@@ -35,7 +35,8 @@ enum Way {
     #[default]
     Straight,
     Through(String),
-    /// A variable names a proxy that cannot be used. That is said where a request would need it, and to nobody else.
+    /// A variable names a proxy that cannot be used. That is said where a request would need it, and to
+    /// nobody else.
     Unusable(Unusable),
 }
 

@@ -31,11 +31,12 @@ impl Connection {
     }
 }
 
-/// Where a person stands in a project, and how they write its path. Only how a name is read depends on it: what is found
-/// is made canonical and judged as ever.
+/// Where a person stands in a project, and how they write its path. Only how a name is read depends on it:
+/// what is found is made canonical and judged as ever.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standpoint {
-    /// The directory below the workspace in which relative paths and commands begin; none for the workspace itself.
+    /// The directory below the workspace in which relative paths and commands begin; none for the workspace
+    /// itself.
     pub start: Option<WsPath>,
     /// The workspace's path as the person writes it, where that leads there through a link.
     pub spelled: Option<WsPath>,

@@ -237,7 +237,8 @@ impl Names {
         }
     }
 
-    /// Whether this path of the workspace has such a name, or a folder above it there, where a folder may have one.
+    /// Whether this path of the workspace has such a name, or a folder above it there, where a folder may
+    /// have one.
     #[must_use]
     pub fn contains(&self, path: &WsPath, places: &Places) -> bool {
         let path = Located::new(&path.0, false, places);

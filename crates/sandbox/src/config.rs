@@ -17,8 +17,8 @@ pub struct Config {
     pub path: String,
     /// The locale inside; none means `C.UTF-8`.
     pub locale: Option<String>,
-    /// Directories that the owner lets every sandbox with programs read, absolute and canonical: what looks like a secret in them is masked,
-    /// and what no sandbox may see is not shown at all.
+    /// Directories that the owner lets every sandbox with programs read, absolute and canonical: what looks
+    /// like a secret in them is masked, and what no sandbox may see is not shown at all.
     #[serde(default)]
     pub reads: Vec<PathBuf>,
     /// Names of secret-looking files, in gitignore syntax, relative to a workspace's root.
@@ -26,7 +26,8 @@ pub struct Config {
     /// The certificate authority of the network door, as PEM text (RFC 7468): trusted by commands that have a way to it.
     #[serde(default)]
     pub authority: Option<String>,
-    /// The system's configuration of git inside, as text: who the person is, below what a repository's own says.
+    /// The system's configuration of git inside, as text: who the person is, below what a repository's own
+    /// says.
     #[serde(default)]
     pub git: Option<String>,
     /// Variables for every command, such as git's author; a command's own come on top.
@@ -174,8 +175,8 @@ pub struct Yard {
     /// The session's own folder, absolute and canonical, on a file system that overlays accept as an upper
     /// layer. The warden makes `upper`, `work`, `home`, `tmp` and `backups` in it.
     pub folder: PathBuf,
-    /// Another absolute path by which the person knows the project, for it leads there through a link of the host's: inside,
-    /// a link stands there.
+    /// Another absolute path by which the person knows the project, for it leads there through a link of the
+    /// host's: inside, a link stands there.
     #[serde(default)]
     pub linked: Option<PathBuf>,
 }

@@ -66,15 +66,17 @@ pub(crate) fn read(masks: &[String]) -> io::Result<GitignoreBuilder> {
     Ok(builder)
 }
 
-/// Whether a file at this path, relative to the workspace, has one of the names. They are names of files: what a directory of such a name
-/// holds, as a Python environment called `.env`, is judged by names of its own.
+/// Whether a file at this path, relative to the workspace, has one of the names. They are names of files:
+/// what a directory of such a name holds, as a Python environment called `.env`, is judged by names of its
+/// own.
 pub(crate) fn names(masks: &Gitignore, path: impl AsRef<Path>) -> bool {
     masks.matched(path, false).is_ignore()
 }
 
-/// Covers every file of the workspace that the masks name and that is neither revealed nor lies in a directory that is, and whole what cannot be looked
-/// through. `root` is the sandbox's root and the working directory, with the [`place`] made; `workspace` is the project's
-/// absolute path, or another directory's; what lies at `beside` in it is passed over. Returns the absolute paths of the files that are covered.
+/// Covers every file of the workspace that the masks name and that is neither revealed nor lies in a
+/// directory that is, and whole what cannot be looked through. `root` is the sandbox's root and the working
+/// directory, with the [`place`] made; `workspace` is the project's absolute path, or another directory's;
+/// what lies at `beside` in it is passed over. Returns the absolute paths of the files that are covered.
 ///
 /// # Errors
 /// When the workspace cannot be walked, or has too much to cover.

@@ -18,7 +18,8 @@ pub(crate) struct TurnOptions {
     /// Apply the changes at the end without a question (what is Red is still asked)
     #[arg(long)]
     pub(crate) apply: bool,
-    /// Reveal masked files to this session: one, such as .env, those of a directory, or those that a pattern in quotes names
+    /// Reveal masked files to this session: one, such as .env, those of a directory, or those that a pattern
+    /// in quotes names
     #[arg(long, value_name = "PATH")]
     pub(crate) reveal: Vec<PathBuf>,
     /// Keep these words in front of the model for the whole session, whatever is summed up

@@ -1,6 +1,7 @@
 //! The text of git's configuration (git-config(1), "Syntax").
 
-/// A section with its part in quotes behind a dot, a key, both in lower case but for that part, and a value where one is given.
+/// A section with its part in quotes behind a dot, a key, both in lower case but for that part, and a value
+/// where one is given.
 pub(super) type Entry = (String, String, Option<String>);
 
 /// The entries of a file. A line that is none is passed over.

@@ -1,5 +1,5 @@
-//! The main job in the projects and on the machines that people have: packages of a monorepo, paths through links, directories with
-//! names of secrets, a git identity that stands in the home, tools that lie there.
+//! The main job in the projects and on the machines that people have: packages of a monorepo, paths through
+//! links, directories with names of secrets, a git identity that stands in the home, tools that lie there.
 
 use crate::{
     stage::{Ran, Stage},

@@ -314,7 +314,8 @@ fn listen(control: &OwnedFd) -> io::Result<u16> {
     Ok(address.port())
 }
 
-/// Masks what lies by now in the directories that the owner named, and in the workspace. Returns what is masked there.
+/// Masks what lies by now in the directories that the owner named, and in the workspace. Returns what is
+/// masked there.
 fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, String> {
     if header.view != View::Workspace {
         return Ok(Vec::new());

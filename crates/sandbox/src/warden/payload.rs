@@ -621,10 +621,11 @@ fn environment(
     set("TMPDIR", if shape == Shape::Copied { temporary } else { "/tmp".into() });
     set("LANG", config.locale.clone().unwrap_or_else(|| "C.UTF-8".into()));
     set("TERM", "dumb".into());
-    // Gradle writes beside what it reads, but not here.
+    // Gradle writes beside what it reads, so it gets a place to, and reads what is there besides.
     let gradle = home.join(".gradle/caches");
     if ground.plan.bound().any(|shown| shown == gradle) {
         set("GRADLE_RO_DEP_CACHE", gradle.to_string_lossy().into_owned());
+        set("GRADLE_USER_HOME", "/tmp/.gradle".into());
     }
     // What it compiles in passing would be changes of the project that nobody made, to be looked at and applied.
     set("PYTHONDONTWRITEBYTECODE", "1".into());

@@ -35,12 +35,11 @@ const AUTHORITIES: [&str; 11] = [
 ];
 
 /// Where others put what they fetch.
-const FETCHED: [(&str, &str); 9] = [
+const FETCHED: [(&str, &str); 8] = [
     ("UV_CACHE_DIR", "/tmp/.uv"),
     ("YARN_CACHE_FOLDER", "/tmp/.yarn"),
     ("npm_config_store_dir", "/tmp/.pnpm-store"),
     ("GOMODCACHE", "/tmp/.gomod"),
-    ("GRADLE_USER_HOME", "/tmp/.gradle"),
     ("NUGET_PACKAGES", "/tmp/.nuget"),
     ("COURSIER_CACHE", "/tmp/.coursier"),
     ("COMPOSER_CACHE_DIR", "/tmp/.composer"),
