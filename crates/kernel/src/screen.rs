@@ -105,7 +105,18 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
             clean(text);
         }
         Happening::End { error: Some(error), .. } | Happening::Failed { error, .. } => clean(error),
-        Happening::Diff { diff, files, red, reasons, commits, conflicts, stays, ignored, shown: _ } => {
+        Happening::Diff {
+            diff,
+            files,
+            counts,
+            red,
+            reasons,
+            commits,
+            conflicts,
+            stays,
+            ignored,
+            shown: _,
+        } => {
             clean(diff);
             let lines = files
                 .iter_mut()
@@ -116,6 +127,10 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
                 .chain(stays)
                 .chain(ignored);
             lines.for_each(clean);
+            counts
+                .iter_mut()
+                .flat_map(|count| [&mut count.path].into_iter().chain(&mut count.now))
+                .for_each(clean);
         }
         Happening::Pinned { messages } => messages.iter_mut().for_each(|message| clean(&mut message.text)),
         Happening::Merged { conflicts, commits, stays, .. } => {

@@ -205,6 +205,20 @@ pub struct PinnedLine {
     pub text: String,
 }
 
+/// The change of one path in numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathCount {
+    /// The path, relative to the workspace.
+    pub path: String,
+    /// Lines that were added.
+    pub more: usize,
+    /// Lines that were taken away.
+    pub less: usize,
+    /// What it is now, where that is more than lines of text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<String>,
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -370,6 +384,9 @@ pub enum Happening {
         diff: String,
         /// The files, relative to the workspace.
         files: Vec<String>,
+        /// The same files, with the lines that were added and taken away.
+        #[serde(default)]
+        counts: Vec<PathCount>,
         /// Those that the gate calls Red to apply: a human is asked about each.
         red: Vec<String>,
         /// Why, one line for each rule that spoke.

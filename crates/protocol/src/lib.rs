@@ -46,8 +46,8 @@ pub use blob::Blob;
 pub use digest::{Digest, Hasher};
 pub use effect::{Cost, Effect, Role, Sealed};
 pub use event::{
-    Answer, Card, CardPart, Event, Fault, Happening, Origin, OriginKind, PinnedLine, SessionLine, Usage,
-    Verdict,
+    Answer, Card, CardPart, Event, Fault, Happening, Origin, OriginKind, PathCount, PinnedLine, SessionLine,
+    Usage, Verdict,
 };
 pub use history::{Branch, Commit, Tip, TipResult};
 pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId};

@@ -6,8 +6,8 @@ mod together;
 use crate::{Host, HostError, history, host::who, threeway::Threeway};
 use bailey_kernel::{Acted, Applied, Output, Preview, Scope, Settlement};
 use bailey_protocol::{
-    Action, Branch, DiffReport, Digest, Happening, Merge, MergeFile, MergeKind, MergeState, Op, Report,
-    Status, Tip, Touched, Verdict, WsPath,
+    Action, Branch, DiffReport, Digest, Happening, Merge, MergeFile, MergeKind, MergeState, Op, PathCount,
+    Report, Status, Tip, Touched, Verdict, WsPath,
 };
 use path::change;
 use std::collections::HashMap;
@@ -20,6 +20,8 @@ pub struct Change {
     pub path: String,
     /// A unified diff, or one line where the content is not text.
     pub diff: String,
+    /// The same in numbers.
+    pub count: PathCount,
     /// Why it stays in the session's layer; none when it can be applied.
     pub refused: Option<String>,
     /// What is to be known before it is applied.
@@ -217,6 +219,7 @@ impl Host {
         let happening = Happening::Diff {
             diff: changes.diff(),
             files: changes.paths(),
+            counts: changes.changes.iter().map(|change| change.count.clone()).collect(),
             red: changes.red.clone(),
             reasons: changes.reasons.clone(),
             commits: changes.commits.clone(),

@@ -1,19 +1,22 @@
 //! A path's change as people and `patch` read it.
 
-use bailey_protocol::{FileKind, FileState, quoted};
-use similar::{DiffOp, TextDiff, udiff::UnifiedHunkHeader};
+use bailey_protocol::{FileKind, FileState, PathCount, quoted};
+use similar::{DiffOp, DiffTag, TextDiff, udiff::UnifiedHunkHeader};
 
 /// Lines around a change that belong to its hunk.
 pub(crate) const CONTEXT_LINES: usize = 3;
 
-/// A unified diff of one path, with a line for what is not text.
-pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
+/// A unified diff of one path, with a line for what is not text; and the same in numbers. Nothing reads the numbers
+/// out of the diff again: what a file holds can look like the head of another file.
+pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> (String, PathCount) {
+    let count = |more, less, now| PathCount { path: path.to_owned(), more, less, now };
     // What stays in the layer without being compared is there all the same; a head would say that it was made or went.
     if old.is_none() && new.is_none() {
-        return format!("{}: not compared\n", quoted(path));
+        return (format!("{}: not compared\n", quoted(path)), count(0, 0, Some("not compared".into())));
     }
     let (from, to) = (quoted(&format!("a/{path}")), quoted(&format!("b/{path}")));
     let modes = mode_lines(&from, &to, old, new);
+    let mode = new.filter(|_| !modes.is_empty()).map(|new| format!("mode {:06o}", git_mode(new)));
     let head = match (old, new) {
         (None, _) => format!("--- /dev/null\n+++ {to}\n"),
         (Some(_), None) => format!("--- {from}\n+++ /dev/null\n"),
@@ -22,20 +25,24 @@ pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileStat
     match (text(old), text(new)) {
         (Some(before), Some(after)) if before != after => {
             let diff = by_lines(&before, &after);
+            let (more, less) = lines(&diff);
             let hunks = diff.grouped_ops(CONTEXT_LINES);
-            hunks.iter().fold(modes + &head, |shown, ops| shown + &hunk(&diff, ops))
+            let shown = hunks.iter().fold(modes + &head, |shown, ops| shown + &hunk(&diff, ops));
+            (shown, count(more, less, mode))
         }
-        (Some(_), Some(_)) if !modes.is_empty() => modes,
-        (Some(_), Some(_)) => head,
+        (Some(_), Some(_)) => (if modes.is_empty() { head } else { modes }, count(0, 0, mode)),
         (before, after) => {
-            format!(
-                "{modes}{head}{} -> {}\n{}",
-                describe(old),
-                describe(new),
-                of_kinds(old, new, before, after)
-            )
+            let (was, is) = (describe(old), describe(new));
+            let shown = format!("{modes}{head}{was} -> {is}\n{}", of_kinds(old, new, before, after));
+            (shown, count(0, 0, Some(if new.is_none() { "gone".into() } else { is })))
         }
     }
+}
+
+/// How many lines were added and taken away.
+fn lines(diff: &TextDiff<'_, '_, str>) -> (usize, usize) {
+    let changes = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    changes.fold((0, 0), |(more, less), op| (more + op.new_range().len(), less + op.old_range().len()))
 }
 
 /// Compares two texts by lines, which end where they do for git and `patch`: at a line feed alone.
@@ -75,16 +82,18 @@ fn of_kinds(
 
 /// The lines in which git says that a mode changes. They name the file first, because they stand before its head.
 pub(crate) fn mode_lines(from: &str, to: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
-    let mode = |state: &FileState| {
-        let kind = if state.kind == FileKind::Directory { 0o040_000 } else { 0o100_000 };
-        kind | state.mode & 0o7777
-    };
     match (old, new) {
         (Some(old), Some(new)) if old.kind == new.kind && old.mode != new.mode => {
-            format!("diff --git {from} {to}\nold mode {:06o}\nnew mode {:06o}\n", mode(old), mode(new))
+            let (old, new) = (git_mode(old), git_mode(new));
+            format!("diff --git {from} {to}\nold mode {old:06o}\nnew mode {new:06o}\n")
         }
         _ => String::new(),
     }
+}
+
+fn git_mode(state: &FileState) -> u32 {
+    let kind = if state.kind == FileKind::Directory { 0o040_000 } else { 0o100_000 };
+    kind | state.mode & 0o7777
 }
 
 fn describe(state: Option<&FileState>) -> String {
@@ -115,6 +124,7 @@ pub(crate) fn text(state: Option<&FileState>) -> Option<String> {
 mod tests {
     use super::unified;
     use bailey_protocol::{Blob, Digest, FileKind, FileState};
+    use proptest::prelude::*;
 
     fn state(kind: FileKind, content: Option<&[u8]>) -> FileState {
         let content = content.map(|bytes| Blob(bytes.to_vec()));
@@ -126,7 +136,7 @@ mod tests {
     fn lines_end_where_they_do_for_patch() {
         let text = |content: &str| state(FileKind::File, Some(content.as_bytes()));
         let body = |old: &str, new: &str| {
-            unified("x", Some(&text(old)), Some(&text(new))).replace("--- a/x\n+++ b/x\n", "")
+            unified("x", Some(&text(old)), Some(&text(new))).0.replace("--- a/x\n+++ b/x\n", "")
         };
         assert_eq!(body("a\rb\nc\n", "a\rb\nd\n"), "@@ -1,2 +1,2 @@\n a\rb\n-c\n+d\n");
         let none = "\n\\ No newline at end of file\n";
@@ -138,7 +148,7 @@ mod tests {
     /// It looked like a file that is made, be there one already.
     #[test]
     fn what_was_not_compared_has_no_head() {
-        assert_eq!(unified("x", None, None), "x: not compared\n");
+        assert_eq!(unified("x", None, None).0, "x: not compared\n");
     }
 
     /// It was called a binary file, so nobody saw what an apply would put there.
@@ -147,7 +157,7 @@ mod tests {
         let text = state(FileKind::File, Some(b"a\nb\n"));
         let directory = state(FileKind::Directory, None);
         let link = state(FileKind::Symlink, Some(b"to"));
-        let body = |old, new| unified("x", Some(old), Some(new)).replace("--- a/x\n+++ b/x\n", "");
+        let body = |old, new| unified("x", Some(old), Some(new)).0.replace("--- a/x\n+++ b/x\n", "");
         assert_eq!(body(&directory, &text), "directory -> text of 3 bytes\n+a\n+b\n");
         assert_eq!(body(&link, &text), "link to to -> text of 3 bytes\n+a\n+b\n");
         assert_eq!(body(&text, &link), "text of 3 bytes -> link to to\n-a\n-b\n");
@@ -155,5 +165,38 @@ mod tests {
         assert_eq!(body(&binary, &link), "binary file of 3 bytes -> link to to\n");
         assert_eq!(body(&binary, &text), "binary file of 3 bytes -> text of 3 bytes\n");
         assert_eq!(body(&large, &text), "file of 3 bytes, not shown -> text of 3 bytes\n");
+    }
+
+    fn side() -> impl Strategy<Value = Option<FileState>> {
+        let line = "(\\+\\+ b/src/main.rs|-- a/x|@@ -1 \\+1,900 @@|diff --git a/x b/x|new mode 100755|a|b)";
+        let text = prop::collection::vec(line, 0..6).prop_map(|lines| lines.join("\n").into_bytes());
+        let bytes = prop_oneof![4 => text, 1 => Just(b"\0\xff".to_vec())];
+        let kind = prop_oneof![Just(FileKind::File), Just(FileKind::Symlink), Just(FileKind::Directory)];
+        let mode = prop_oneof![Just(0o644), Just(0o755)];
+        prop::option::of(
+            (kind, prop::option::of(bytes), mode)
+                .prop_map(|(kind, bytes, mode)| FileState { mode, ..state(kind, bytes.as_deref()) }),
+        )
+    }
+
+    proptest! {
+        /// Whatever a path is called and a file holds, its numbers are its own.
+        #[test]
+        fn numbers_are_those_of_the_path(
+            name in "(aaa|src/main.rs|a -> b|x\n\\+\\+\\+ b/src/main.rs|\\.git|\"q\\\\|\u{202e}z)",
+            old in side(),
+            new in side(),
+        ) {
+            let (shown, count) = unified(&name, old.as_ref(), new.as_ref());
+            let (_, plain) = unified("x", old.as_ref(), new.as_ref());
+            prop_assert_eq!(&count.path, &name);
+            prop_assert_eq!((count.more, count.less, &count.now), (plain.more, plain.less, &plain.now));
+            if let (Some(before), Some(after)) = (super::text(old.as_ref()), super::text(new.as_ref())) {
+                let lines = |text: &str| text.split_inclusive('\n').count();
+                prop_assert_eq!(lines(&before) + count.more, lines(&after) + count.less);
+            } else {
+                prop_assert!(count.now.is_some(), "{}", shown);
+            }
+        }
     }
 }

@@ -7,9 +7,9 @@ use super::{
     text::{self, Span, cut, some_of, span},
 };
 use crate::print::{Printer, Style};
-use bailey_protocol::{Happening, SessionId, quoted};
+use bailey_protocol::{Happening, PathCount, SessionId};
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Instant,
 };
 
@@ -180,8 +180,8 @@ impl Story {
             Happening::GoingOn => self.is_cut_off = true,
             Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
             Happening::Diff { .. } if self.compared == Compared::NoLayer => {}
-            Happening::Diff { diff, files, commits, ignored, .. } => {
-                (self.changed, self.compared) = (counted(diff, files), Compared::Now);
+            Happening::Diff { files, counts, commits, ignored, .. } => {
+                (self.changed, self.compared) = (counted(files, counts), Compared::Now);
                 self.ignored.clone_from(ignored);
                 // The commits of a branch stand indented below it.
                 let branches = commits.iter().filter(|line| !line.starts_with(' '));
@@ -406,59 +406,16 @@ impl Page<'_> {
     }
 }
 
-/// Counts each file's lines by what the hunks' heads say, so that a line that looks like a head is a line.
-fn counted(diff: &str, files: &[String]) -> Vec<Changed> {
-    let mut changed: Vec<Changed> = Vec::new();
-    let (mut old, mut new) = (0_usize, 0_usize);
-    for line in diff.lines() {
-        if old > 0 || new > 0 {
-            let file = changed.last_mut();
-            match (line.as_bytes().first(), file) {
-                (Some(b'+'), Some(file)) => {
-                    file.more += 1;
-                    new = new.saturating_sub(1);
-                }
-                (Some(b'-'), Some(file)) => {
-                    file.less += 1;
-                    old = old.saturating_sub(1);
-                }
-                (Some(b'\\'), _) => {}
-                _ => {
-                    old = old.saturating_sub(1);
-                    new = new.saturating_sub(1);
-                }
-            }
-        } else if let Some((before, after)) = line.strip_prefix("@@ -").and_then(|rest| rest.split_once(" +"))
-        {
-            old = length(before);
-            new = length(after);
-        } else if (line.starts_with("diff --git ") || line.starts_with("+++ "))
-            && !changed.last().is_some_and(|file| is_head_of(line, &file.path))
-            && let Some(path) = files.get(changed.len())
-        {
-            changed.push(Changed::new(path));
-        } else if let (Some(file), Some(now)) = (changed.last_mut(), now(line)) {
-            file.now = Some(now.to_owned());
+/// Each changed path with its count, which is that of its name and of no place in a list.
+fn counted(files: &[String], counts: &[PathCount]) -> Vec<Changed> {
+    let counts: HashMap<&str, &PathCount> = counts.iter().map(|count| (count.path.as_str(), count)).collect();
+    let changed = files.iter().map(|path| match counts.get(path.as_str()) {
+        Some(PathCount { path, more, less, now }) => {
+            Changed { path: path.clone(), more: *more, less: *less, now: now.clone() }
         }
-    }
-    changed
-}
-
-/// What a line beside the hunks says that a file is now.
-fn now(line: &str) -> Option<&str> {
-    let kind = line.split_once(" -> ").map(|(_, now)| if now == "nothing" { "gone" } else { now });
-    kind.or_else(|| line.strip_prefix("new "))
-}
-
-/// Whether this line names the file that the lines about its mode have named already.
-fn is_head_of(line: &str, path: &str) -> bool {
-    line.strip_prefix("+++ ") == Some(quoted(&format!("b/{path}")).as_str())
-}
-
-/// The length in a hunk's `12,3`; one where it is left out.
-fn length(range: &str) -> usize {
-    let range = range.split(' ').next().unwrap_or_default();
-    range.split_once(',').map_or(1, |(_, length)| length.parse().unwrap_or(0))
+        None => Changed::new(path),
+    });
+    changed.collect()
 }
 
 fn took(since: Instant) -> String {

@@ -51,10 +51,10 @@ pub(super) fn change(
             (file.new.clone(), None)
         }
     };
-    let diff = unified(&path, file.old.as_ref(), new.as_ref());
+    let (diff, count) = unified(&path, file.old.as_ref(), new.as_ref());
     let base = if part.is_some() { now } else { base };
     let file = MergeFile { path: file.path.clone(), base, new: new.map(|state| state.state), part };
-    Some(Change { diff, refused, remarks, conflict, file, path })
+    Some(Change { diff, count, refused, remarks, conflict, file, path })
 }
 
 /// Why an apply keeps what the project has; none where that is what the session began with.

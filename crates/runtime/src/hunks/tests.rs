@@ -2,7 +2,8 @@ use super::{Changes, FileHunks, Hunk, Piece};
 use crate::changes::Change;
 use bailey_kernel::Output;
 use bailey_protocol::{
-    Blob, DiffReport, Digest, FileDiff, FileKind, FileState, MergeFile, Outcome, Report, Status, file_state,
+    Blob, DiffReport, Digest, FileDiff, FileKind, FileState, MergeFile, Outcome, PathCount, Report, Status,
+    file_state,
 };
 
 fn file(content: &str, mode: u32) -> Option<FileState> {
@@ -30,6 +31,7 @@ fn changes(files: &[(&str, Option<FileState>, Option<FileState>)]) -> Changes {
     let change = |file: &FileDiff| Change {
         path: file.path.0[3..].into(),
         diff: "whole\n".into(),
+        count: PathCount { path: file.path.0[3..].into(), more: 0, less: 0, now: None },
         refused: None,
         remarks: Vec::new(),
         conflict: None,

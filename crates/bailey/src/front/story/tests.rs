@@ -1,6 +1,6 @@
 use super::{Changed, Part, Story, counted};
 use crate::{cli::Color, print::Printer};
-use bailey_protocol::Happening;
+use bailey_protocol::{Happening, PathCount};
 
 #[test]
 fn files_go_to_the_project_and_back() {
@@ -15,16 +15,32 @@ fn files_go_to_the_project_and_back() {
     assert_eq!(paths(&story.applied), ["new"]);
 }
 
+/// The counts went by places in a list, so a FIFO before them gave each the numbers of the next, and the last none.
 #[test]
-fn lines_are_counted_by_the_hunks() {
-    let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n one\n--- two\n+++ two\n+three\n--- a/y\n+++ b/y\nbinary file of 3 bytes\n\
-                diff --git a/m b/m\nold mode 100644\nnew mode 100755\n\
-                diff --git a/n b/n\nold mode 100644\nnew mode 100755\n--- a/n\n+++ b/n\n@@ -1 +1 @@\n-a\n+b\n\
-                --- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+z\n\\ No newline at end of file\n";
-    let files: Vec<String> = ["x", "y", "m", "n", "z"].map(Into::into).into();
-    let counts: Vec<(usize, usize)> =
-        counted(diff, &files).iter().map(|file| (file.more, file.less)).collect();
-    assert_eq!(counts, [(2, 1), (0, 0), (0, 0), (1, 1), (1, 0)]);
+fn counts_go_by_path_and_every_path_is_told() {
+    let count = |path: &str, more, less, now: Option<&str>| PathCount {
+        path: path.into(),
+        more,
+        less,
+        now: now.map(Into::into),
+    };
+    let counts = [
+        count("src/main.rs", 1, 0, None),
+        count("notes.txt", 300, 2, None),
+        count("aaa", 0, 0, Some("not compared")),
+    ];
+    let files = ["aaa", "evil\n+++ b/x", "notes.txt", "src/main.rs"].map(String::from);
+    let printer = Printer::new(false, Color::Never);
+    let story = |files: &[String], counts: &[PathCount]| Story {
+        changed: counted(files, counts),
+        ..Story::default()
+    };
+    let told = story(&files, &counts).changes(&printer);
+    assert_eq!(told, ["aaa  not compared", "evil\n+++ b/x", "notes.txt  +300 −2", "src/main.rs  +1 −0"]);
+    let many: Vec<String> = (0..9).map(|at| format!("file-{at}")).collect();
+    let lines = story(&many, &[]).lines(&printer, 100, Part::Changes);
+    let named = lines.iter().filter(|line| line.contains("file-")).count();
+    assert!(lines.iter().any(|line| line.contains(&format!("and {} more", many.len() - named))), "{lines:?}");
 }
 
 /// Of a turn that was cut off a story knows the rest: it says so, and not that nothing was done.

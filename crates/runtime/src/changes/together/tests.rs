@@ -1,5 +1,5 @@
 use super::*;
-use bailey_protocol::{Digest, MergeFile, WsPath};
+use bailey_protocol::{Digest, MergeFile, PathCount, WsPath};
 
 /// A path, its kinds before and after (`d`, `f`, `-`), and whether it stays: `r`efused, in `c`onflict, or not.
 fn held(paths: &[(&str, &str, char)]) -> Vec<(String, Option<String>, Option<String>)> {
@@ -20,6 +20,7 @@ fn held(paths: &[(&str, &str, char)]) -> Vec<(String, Option<String>, Option<Str
         changes.push(Change {
             path: (*at).into(),
             diff: String::new(),
+            count: PathCount { path: (*at).into(), more: 0, less: 0, now: None },
             refused: (*stays == 'r').then(|| "no".into()),
             remarks: vec![],
             conflict: (*stays == 'c').then(|| "no".into()),
