@@ -102,6 +102,21 @@ fn rules(stage: &Stage, text: &str) {
 }
 
 #[test]
+fn a_tool_of_an_effect_that_the_gate_does_not_know_is_asked_about_and_the_others_work() {
+    let stage = Stage::new(&[]);
+    let mut client = Client::start(&stage);
+    let tools = json!({ "read_file": { "effect": "read" }, "get_it": { "effect": "teleport" } });
+    let begun = client.say(json!({ "op": "begin", "tools": tools }).to_string());
+    assert_eq!(begun["ok"], true, "{begun}");
+    assert!(begun["remarks"][0].as_str().unwrap().contains("`get_it`: unknown effect `teleport`"), "{begun}");
+    assert_eq!(decision(&client.decide("read_file", json!({}))), "allow");
+    assert_eq!(decision(&client.decide("get_it", json!({}))), "ask");
+    client.begin(json!({ "get_it": { "effect": "read" } }));
+    assert_eq!(decision(&client.decide("get_it", json!({}))), "allow", "the control");
+    client.end();
+}
+
+#[test]
 fn what_another_runtime_may_do_is_what_the_rules_say_of_tools_that_it_declared() {
     let stage = Stage::new(&[]);
     let mut client = Client::start(&stage);
@@ -301,8 +316,8 @@ fn a_new_task_forgets_the_one_before_and_its_tokens() {
     assert_eq!(decision(&client.decide("list_it", json!({}))), "allow");
     let tokens = |kind| stage.entries(kind).len();
     assert_eq!((tokens("token_minted"), tokens("token_ended")), (2, 1));
-    let begun = client.say(r#"{"op":"begin","tools":{"list it":{}}}"#);
-    assert!(begun["error"].as_str().unwrap().contains("no tool's name"), "{begun}");
+    let begun = client.say(r#"{"op":"begin","tools":["list_it"]}"#);
+    assert!(begun["error"].as_str().unwrap().contains("`tools`"), "{begun}");
     assert_eq!(
         decision(&client.decide("list_it", json!({}))),
         "deny",

@@ -15,11 +15,11 @@ use crate::{
     print::Printer,
 };
 use anyhow::{Context as _, Result};
-use bailey_kernel::{Offered, Refused, Task};
-use bailey_policy::Trust;
+use bailey_kernel::{Refused, Task};
+use bailey_policy::{ARGUMENTS_MAX, Trust};
 use bailey_protocol::Verdict;
 pub(crate) use line::{Asked, read};
-use line::{LINE_BYTES_MAX, too_long};
+use line::{Declared, LINE_BYTES_MAX, too_long};
 use serde_json::{Value, json};
 use std::{io, process::ExitCode, thread};
 use tokio::sync::mpsc;
@@ -128,20 +128,23 @@ impl Client {
                 return json!({ "ok": true, "name": "bailey", "version": env!("CARGO_PKG_VERSION") });
             }
             Asked::Decide { id, tool, args } => return self.decide(&id, &tool, &args).await,
-            Asked::Begin(declared) => self.begin(declared).await,
+            Asked::Begin(declared) => {
+                let begun = self.begin(declared).await;
+                return begun.unwrap_or_else(|error| json!({ "error": error.to_string() }));
+            }
             Asked::Observe { tool, args, output } => self.observe(&tool, &args, &output).await,
             Asked::End => self.end().await,
         };
         done.map_or_else(|error| json!({ "error": error.to_string() }), |()| json!({ "ok": true }))
     }
 
-    async fn begin(&mut self, declared: Result<(String, Vec<Offered>), String>) -> Result<(), Refused> {
+    async fn begin(&mut self, declared: Result<Declared, String>) -> Result<Value, Refused> {
         self.end().await?;
-        let (title, tools) = declared.map_err(Refused::Failed)?;
+        let Declared { title, tools, remarks } = declared.map_err(Refused::Failed)?;
         let (connection, scope) = self.gate.next().map_err(|error| Refused::Failed(format!("{error:#}")))?;
         let task = self.gate.kernel.begin_task(&connection, scope, title, tools).await?;
         self.task = Some(Open { task, verdicts_left: VERDICTS_MAX, bytes_left: TASK_BYTES_MAX });
-        Ok(())
+        Ok(if remarks.is_empty() { json!({ "ok": true }) } else { json!({ "ok": true, "remarks": remarks }) })
     }
 
     async fn decide(&mut self, id: &Value, tool: &str, args: &str) -> Value {
@@ -151,6 +154,10 @@ impl Client {
             return no("this task has asked as much as a task may: begin another one".into());
         }
         open.verdicts_left -= 1;
+        // Neither parsed nor kept.
+        if args.len() > ARGUMENTS_MAX {
+            return no(format!("{} bytes of arguments: at most {ARGUMENTS_MAX}", args.len()));
+        }
         match self.gate.kernel.judge(&mut open.task, tool, args).await {
             Ok(judgement) => {
                 let decision = match judgement.verdict {

@@ -2,6 +2,7 @@
 
 use bailey_kernel::{Offered, TASK_TOOLS_MAX};
 use bailey_policy::{Described, classify, is_tool_name, tool_effect};
+use bailey_protocol::ToolEffect;
 use serde::{Deserialize, de};
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
@@ -20,7 +21,7 @@ const TITLE_CHARS_MAX: usize = 80;
 pub(crate) enum Asked {
     Hello,
     /// The task before is over also where this one cannot begin.
-    Begin(Result<(String, Vec<Offered>), String>),
+    Begin(Result<Declared, String>),
     Decide {
         id: Value,
         tool: String,
@@ -32,6 +33,15 @@ pub(crate) enum Asked {
         output: String,
     },
     End,
+}
+
+/// A task that another program begins.
+#[derive(Debug, Default)]
+pub(crate) struct Declared {
+    pub(crate) title: String,
+    pub(crate) tools: Vec<Offered>,
+    /// What could not be taken as it was written, one line for each tool. The other tools are not touched by it.
+    pub(crate) remarks: Vec<String>,
 }
 
 /// A line, each field as it was written: only those that its `op` has are read. A known field that stands there twice
@@ -64,15 +74,15 @@ struct Line<'a> {
 #[serde(default)]
 struct Said<'a> {
     #[serde(borrow)]
-    effect: Option<Cow<'a, str>>,
+    effect: Option<&'a RawValue>,
     #[serde(borrow)]
-    description: Option<Cow<'a, str>>,
+    description: Option<&'a RawValue>,
     #[serde(borrow)]
     input_schema: Option<&'a RawValue>,
 }
 
-/// Tools by name, each of which stands there once.
-struct Tools<'a>(BTreeMap<String, Said<'a>>);
+/// Tools by name, each of which stands there once, with what is said of it.
+struct Tools<'a>(BTreeMap<String, Option<&'a RawValue>>);
 
 /// Reads a line.
 ///
@@ -94,7 +104,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
             None | Some(PROTOCOL) => Ok(Asked::Hello),
             Some(other) => Err(format!("protocol {other} is not spoken here: this is {PROTOCOL}")),
         },
-        "begin" => Ok(Asked::Begin(title(&line).and_then(|title| Ok((title, tools(line.tools)?))))),
+        "begin" => Ok(Asked::Begin(title(&line).and_then(|title| declared(title, line.tools)))),
         "decide" => {
             let id = line.id.ok_or("`decide` needs an `id`")?;
             let (id, tool) = (named(id)?, tool(&line)?);
@@ -159,27 +169,41 @@ fn title(line: &Line<'_>) -> Result<String, String> {
     Ok(format!("another program's task{case}{prompt}"))
 }
 
-fn tools(raw: Option<&RawValue>) -> Result<Vec<Offered>, String> {
-    let Some(raw) = raw else { return Ok(Vec::new()) };
+fn declared(title: String, raw: Option<&RawValue>) -> Result<Declared, String> {
+    let mut declared = Declared { title, ..Declared::default() };
+    let Some(raw) = raw else { return Ok(declared) };
     let Tools(tools) = given("tools", raw)?;
-    let offered = |(name, said): (String, Said<'_>)| {
+    for (name, said) in tools {
         if !is_tool_name(&name) {
-            return Err(format!(
-                "`tools`: `{}` is no tool's name: it has letters, digits and `_-./:@+`",
+            declared.remarks.push(format!(
+                "`tools`: `{}` is no tool's name: it has letters, digits and `_-./:@+`. It is not declared, so each use is denied",
                 name.escape_default()
             ));
+            continue;
         }
-        let effect = match &said.effect {
-            Some(effect) => tool_effect(effect).map_err(|error| format!("`tools`: `{name}`: {error}"))?,
-            None => classify(&Described {
-                name: &name,
-                description: said.description.as_deref().unwrap_or_default(),
-                schema: &said.input_schema.map(texts).unwrap_or_default(),
-            }),
-        };
-        Ok(Offered { name, effect })
-    };
-    tools.into_iter().map(offered).collect()
+        let effect = effect(&name, said).unwrap_or_else(|why| {
+            let of_it = "It counts as unclear, so each use is asked about";
+            declared.remarks.push(format!("`tools`: `{name}`: {why}. {of_it}"));
+            ToolEffect::Unclear
+        });
+        declared.tools.push(Offered { name, effect });
+    }
+    Ok(declared)
+}
+
+/// What a tool does, by what is declared of it or else by its words.
+fn effect(name: &str, said: Option<&RawValue>) -> Result<ToolEffect, String> {
+    let said = said.map(|said| serde_json::from_str::<Said<'_>>(said.get())).transpose();
+    let said = said.map_err(|error| error.to_string())?.unwrap_or_default();
+    if let Some(effect) = said.effect {
+        return tool_effect(&given::<String>("effect", effect)?);
+    }
+    let description = said.description.map(|text| given::<String>("description", text)).transpose()?;
+    Ok(classify(&Described {
+        name,
+        description: &description.unwrap_or_default(),
+        schema: &said.input_schema.map(texts).unwrap_or_default(),
+    }))
 }
 
 /// All that a schema says, as a reader of JSON reads it: `\ndeletes` is a word, and not another one.
@@ -222,11 +246,11 @@ impl<'de: 'a, 'a> de::Visitor<'de> for Gather<'a> {
 
     fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut tools = BTreeMap::new();
-        while let Some((name, said)) = map.next_entry::<String, Option<Said<'a>>>()? {
+        while let Some((name, said)) = map.next_entry::<String, Option<&'a RawValue>>()? {
             if tools.len() >= TASK_TOOLS_MAX {
                 return Err(de::Error::custom(format!("more than {TASK_TOOLS_MAX} tools")));
             }
-            if tools.insert(name.clone(), said.unwrap_or_default()).is_some() {
+            if tools.insert(name.clone(), said).is_some() {
                 return Err(de::Error::custom(format!("`{}` stands there twice", name.escape_default())));
             }
         }

@@ -1,4 +1,4 @@
-use super::{Asked, LINE_BYTES_MAX, read};
+use super::{Asked, Declared, LINE_BYTES_MAX, read};
 use bailey_kernel::Offered;
 use bailey_protocol::ToolEffect::{self, Destructive, Egress, Read, Unclear};
 
@@ -11,8 +11,8 @@ fn wrong(line: &str) -> String {
 
 fn tools(text: &str) -> Vec<(String, ToolEffect)> {
     match read(format!("{{\"op\":\"begin\",\"tools\":{text}}}").as_bytes()).unwrap() {
-        Asked::Begin(Ok((_, tools))) => {
-            tools.into_iter().map(|Offered { name, effect }| (name, effect)).collect()
+        Asked::Begin(Ok(declared)) => {
+            declared.tools.into_iter().map(|Offered { name, effect }| (name, effect)).collect()
         }
         other => panic!("{other:?}"),
     }
@@ -28,7 +28,8 @@ fn lines_are_read() {
         panic!()
     };
     assert_eq!((id, tool.as_str(), args.as_str()), (7.into(), "t", r#"{"a": 1,"a":2}"#), "as it was written");
-    let Ok(Asked::Begin(Ok((title, _)))) = read(br#"{"op":"begin","case_id":"c1","user_prompt":"do\nit"}"#)
+    let Ok(Asked::Begin(Ok(Declared { title, .. }))) =
+        read(br#"{"op":"begin","case_id":"c1","user_prompt":"do\nit"}"#)
     else {
         panic!()
     };
@@ -56,6 +57,38 @@ fn tools_are_what_is_declared_or_what_their_words_tell() {
     assert_eq!(tools("null"), []);
 }
 
+/// One tool of an unknown effect failed the whole task, and each call of each tool was denied.
+#[test]
+fn a_tool_that_is_declared_wrongly_is_unclear_and_touches_no_other() {
+    for (said, why) in [
+        (r#"{"effect":"none"}"#, "unknown effect `none`"),
+        (r#"{"effect":"Read"}"#, "unknown effect `Read`"),
+        (r#"{"effect":7}"#, "`effect`"),
+        (r#"{"effect":["read"]}"#, "`effect`"),
+        (r#"{"effect":"read","effect":"read"}"#, "duplicate field `effect`"),
+        (r#"{"description":["reads"]}"#, "`description`"),
+        ("7", "invalid type"),
+        (r#""read""#, "invalid type"),
+    ] {
+        let line = format!(r#"{{"op":"begin","tools":{{"get_it":{said},"read_it":{{"effect":"read"}}}}}}"#);
+        let Ok(Asked::Begin(Ok(declared))) = read(line.as_bytes()) else { panic!("{said}") };
+        assert!(
+            declared.remarks[0].contains("`get_it`") && declared.remarks[0].contains(why),
+            "{declared:?}"
+        );
+        let effects = declared.tools.iter().map(|it| (it.name.as_str(), it.effect)).collect::<Vec<_>>();
+        assert_eq!(effects, [("get_it", Unclear), ("read_it", Read)], "{said}");
+    }
+    let Ok(Asked::Begin(Ok(declared))) =
+        read(br#"{"op":"begin","tools":{"a b":{"effect":"read"},"read_it":{"effect":"read"}}}"#)
+    else {
+        panic!()
+    };
+    assert_eq!((declared.tools.len(), declared.tools[0].name.as_str()), (1, "read_it"));
+    assert!(declared.remarks[0].contains("no tool's name"), "{declared:?}");
+    assert_eq!(tools(r#"{"get_it":{"effect":null}}"#), [("get_it".into(), Read)], "the control");
+}
+
 #[test]
 fn what_is_no_line_says_why() {
     for (line, why) in [
@@ -76,8 +109,6 @@ fn what_is_no_line_says_why() {
         (r#"{"op":"decide","id":1,"tool":"t","args":[]}"#, "`args`"),
         (r#"{"op":"decide","id":1,"tool":"t","args":{"a":NaN}}"#, "no JSON object"),
         (r#"{"op":"begin","tools":{"a":{},"a":{}}}"#, "twice"),
-        (r#"{"op":"begin","tools":{"a":{"effect":"none"}}}"#, "unknown effect `none`"),
-        (r#"{"op":"begin","tools":{"a b":{}}}"#, "no tool's name"),
         (r#"{"op":"begin","tools":[]}"#, "`tools`"),
     ] {
         let said = wrong(line);
