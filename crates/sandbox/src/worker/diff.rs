@@ -5,8 +5,9 @@ use super::bases::{Bases, Keep};
 use super::beneath::{Root, ancestors, look, split};
 use super::error::Error;
 use super::layer::{Entry, Layer, changed};
+use super::links;
 use super::read::size;
-use super::state::{Seen, State, Unreadable, seen, state_of};
+use super::state::{MODE_BITS, Seen, State, Unreadable, seen, state_of};
 use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, file_state, quoted};
 use rustix::fs::FileType;
 use std::collections::{BTreeSet, HashMap};
@@ -171,9 +172,9 @@ struct Reporter<'a> {
 
 impl Reporter<'_> {
     fn add(&mut self, at: &str, entry: Entry) -> Result<(), Unreadable> {
-        let Layer { upper, project } = self.layer;
+        let project = &self.layer.project;
         let most = CONTENT_MAX.min(self.left);
-        let new = if entry.upper.is_some() { seen(upper, at, most)? } else { None };
+        let new = if entry.upper.is_some() { self.layer.above(at, most)? } else { None };
         let old = seen(project, at, most)?;
         let set = set_inside(new.as_ref(), old.as_ref());
         if state(new.as_ref()) == state(old.as_ref()) {
@@ -186,6 +187,14 @@ impl Reporter<'_> {
             return Ok(());
         }
         let mut remarks = linked(new.as_ref(), old.as_ref(), self.is_copy);
+        if let Some(new) = &new
+            && new.state.kind == FileKind::Directory
+            && new.state.mode != new.stat.st_mode & MODE_BITS
+        {
+            remarks.push(
+                "is a set-user-id or set-group-id directory in the session: applied, it is none".into(),
+            );
+        }
         // A namespace has nobody else to give it to.
         if let (Some(new), Some(old)) = (&new, &old)
             && (new.stat.st_uid, new.stat.st_gid) != (old.stat.st_uid, old.stat.st_gid)
@@ -198,7 +207,7 @@ impl Reporter<'_> {
         }));
         // On the host, whoever writes or reads there would follow it.
         let target = state(new.as_ref()).and_then(|state| state.target.as_deref());
-        let out = target.is_some_and(|target| leads_out(project.path(), at, target));
+        let out = target.is_some_and(|target| links::lead_out(self.layer, at, target));
         let refused = if out {
             Some("a link that leads, or may lead, out of the project stays in the session".into())
         } else if old.as_ref().is_some_and(|old| self.names_others(at, old, new.as_ref())) {
@@ -296,27 +305,4 @@ fn linked(new: Option<&Seen>, old: Option<&Seen>, is_copy: bool) -> Vec<String> 
 
 fn state(of: Option<&Seen>) -> Option<&State> {
     of.map(|seen| &seen.state)
-}
-
-/// Whether a symlink at `at` with this target leads out of the project, or may: only `..` at the target's
-/// beginning can be counted, since a name before a `..` may be a symlink itself.
-pub(crate) fn leads_out(project: &str, at: &str, target: &[u8]) -> bool {
-    let Ok(target) = std::str::from_utf8(target) else { return true };
-    let (mut parts, mut depth) = match target.strip_prefix('/') {
-        None => (target, at.split('/').count().saturating_sub(1)),
-        Some(_) => match WsPath::from(target).relative_to(project) {
-            Some(below) => (target.get(target.len() - below.len()..).unwrap_or_default(), 0),
-            None => return true,
-        },
-    };
-    loop {
-        let (first, rest) = parts.split_once('/').unwrap_or((parts, ""));
-        match first {
-            ".." if depth == 0 => return true,
-            ".." => depth -= 1,
-            "" | "." if !rest.is_empty() => {}
-            _ => return parts.split('/').any(|part| part == ".."),
-        }
-        parts = rest;
-    }
 }

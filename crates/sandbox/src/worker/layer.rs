@@ -15,7 +15,8 @@ use super::index::Tracked;
 use super::read::{noun, size};
 use super::references::MOVED;
 use super::repository::{is_of_repository, is_shaped, is_vcs};
-use super::state::{FILE_BYTES_MAX, MODE_BITS, State, Unreadable, state_of};
+use super::state::{FILE_BYTES_MAX, MODE_BITS, Seen, State, Unreadable, seen, state_of};
+use bailey_protocol::FileKind;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fgetxattr, openat, statx};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,9 @@ const OF_COMMITS: [&str; 12] = [
     "packed-refs",
     "refs",
 ];
+/// The bits by which a file runs with another's rights, and what is made in a directory belongs to another.
+const SET_ID: u32 = 0o6000;
+const SET_GROUP_ID: u32 = 0o2000;
 const OVER_DIRECTORY: &str = "replaces a directory of the project in which something stays";
 /// How it is noted in the layer of a copy that what the session has at a path stays with it: by an empty file with this attribute.
 pub(super) const STAYS: &str = "user.bailey.stays";
@@ -176,6 +180,31 @@ impl Layer {
 }
 
 impl Layer {
+    /// What the layer holds at `at`, as an apply brings it.
+    pub(super) fn above(&self, at: &str, content_max: u64) -> Result<Option<Seen>, Unreadable> {
+        let mut above = seen(&self.upper, at, content_max)?;
+        if let Some(Seen { state, .. }) = &mut above
+            && state.kind == FileKind::Directory
+        {
+            *state = State::directory(self.directory_mode(at, state.mode));
+        }
+        Ok(above)
+    }
+
+    /// The mode that an apply gives a directory: by set-user-id and set-group-id whoever works beneath it on the host would give files
+    /// away, so these bits are those that it has in the project, or that the host itself gives a new one there.
+    pub(super) fn directory_mode(&self, at: &str, mode: u32) -> u32 {
+        let of_project = |at: &str| {
+            let stat = self.project.stat(at).ok().flatten();
+            stat.filter(|stat| type_of(stat) == FileType::Directory).map(|stat| stat.st_mode & SET_ID)
+        };
+        let set_id = of_project(at).unwrap_or_else(|| {
+            let above = ancestors(at).chain([""]).find_map(of_project);
+            above.unwrap_or_default() & mode & SET_GROUP_ID
+        });
+        mode & !SET_ID | set_id
+    }
+
     /// Since when (Unix time in nanoseconds) the layer hides what the project holds at `at`, as far as that can be told; none where it
     /// hides nothing there.
     pub(super) fn hides_since(&self, at: &str) -> Option<i128> {
@@ -528,7 +557,7 @@ fn node(dir: &rustix::fd::OwnedFd, name: &str, stat: &Stat) -> Node {
             Node::Whiteout
         }
         FileType::RegularFile if let Some(stays) = stays(dir, name, stat) => Node::Held(stays.why().into()),
-        FileType::RegularFile if stat.st_mode & 0o6000 != 0 => {
+        FileType::RegularFile if stat.st_mode & SET_ID != 0 => {
             Node::Held("would run with another user's or group's rights (set-user-id or set-group-id)".into())
         }
         FileType::RegularFile if size(stat) > FILE_BYTES_MAX => Node::Held("is larger than 1 GiB".into()),

@@ -35,6 +35,17 @@ pub(super) struct State {
     pub(super) digest: Digest,
 }
 
+impl State {
+    pub(super) fn directory(mode: u32) -> Self {
+        Self::plain(FileKind::Directory, b"dir", mode)
+    }
+
+    fn plain(kind: FileKind, tag: &[u8], mode: u32) -> Self {
+        let digest = Digest::of_parts(&[tag, mode.to_string().as_bytes()]);
+        Self { kind, mode, size: 0, target: None, digest }
+    }
+}
+
 /// A state, with what else was seen when it was taken.
 pub(super) struct Seen {
     pub(super) state: State,
@@ -86,19 +97,15 @@ fn take(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<Option
         return take_file(dir, name, content_max).map(Some);
     }
     let mode = stat.st_mode & MODE_BITS;
-    let plain = |kind, tag: &[u8]| {
-        let digest = Digest::of_parts(&[tag, mode.to_string().as_bytes()]);
-        State { kind, mode, size: 0, target: None, digest }
-    };
     let state = match type_of(&stat) {
-        FileType::Directory => plain(FileKind::Directory, b"dir"),
+        FileType::Directory => State::directory(mode),
         FileType::Symlink => {
             let target = readlinkat(&dir, name, Vec::new())?.into_bytes();
             let digest = Digest::of_parts(&[b"symlink", mode.to_string().as_bytes(), &target]);
             let size = target.len() as u64;
             State { kind: FileKind::Symlink, mode, size, target: Some(target), digest }
         }
-        _ => plain(FileKind::Other, b"other"),
+        _ => State::plain(FileKind::Other, b"other", mode),
     };
     Ok(Some(Seen { state, stat, content: None, attributes: Attributes::new() }))
 }

@@ -527,3 +527,73 @@ fn what_the_host_changed_since_a_moment_is_named_and_nothing_else() {
     let (named, more) = outside(&ground, since);
     assert_eq!((named.len(), more), (10, true), "{named:?}");
 }
+
+/// Only a target's own `..` were counted: a link through one of the owner's led out, and was applied.
+#[test]
+fn a_link_that_leads_out_through_another_stays() {
+    let ground = Ground::new();
+    ground.dir("outside");
+    ground.link("project/vendor", "../outside");
+    ground.link("project/deep/up", "../vendor");
+    ground.link("project/inside", "real");
+    ground.link("project/round", "round");
+    ground.link("project/host", "/etc");
+    ground.file("project/real/x", "");
+    ground.link("upper/own", "/etc");
+    ground.link("upper/own-real", "real");
+    let project = ground.text("project");
+    let absolute = format!("{project}/vendor/keep");
+    for (at, target) in [
+        ("v1", "vendor"),
+        ("v2", "./vendor/"),
+        ("v3", "vendor/keep"),
+        ("v4", absolute.as_str()),
+        ("v5", "deep/up/keep"),
+        ("v6", "v3"),
+        ("v7", "round"),
+        ("v8", "host/passwd"),
+        ("v9", "own/passwd"),
+        ("sub/v", "../vendor/keep"),
+        ("in1", "inside/x"),
+        ("in2", "own-real/x"),
+        ("in3", "real/x"),
+        ("in4", "nothing/there"),
+    ] {
+        ground.link(&format!("upper/{at}"), target);
+    }
+    for (at, file) in diff(&ground) {
+        let is_inside = at.starts_with("in") || at == "own-real" || at == "sub";
+        assert_eq!(file.refused.is_none(), is_inside, "{at}: {:?}", file.refused);
+    }
+    // The control: with the owner's link away, the same ones lead nowhere but into the project.
+    std::fs::remove_file(ground.path.join("project/vendor")).unwrap();
+    let files = diff(&ground);
+    for at in ["v1", "v2", "v3", "v4", "v5", "v6", "sub/v"] {
+        assert_eq!(files[at].refused, None, "{at}");
+    }
+}
+
+/// A set-group-id directory was applied with that bit: all that is made in it on the host belongs to that group.
+#[test]
+fn a_directory_that_gives_what_is_in_it_away_is_applied_without_that() {
+    let ground = Ground::new();
+    mode(&ground.dir("project/own"), 0o2775);
+    mode(&ground.dir("upper/new"), 0o6755);
+    mode(&ground.dir("upper/new/below"), 0o2755);
+    mode(&ground.dir("upper/own"), 0o2775);
+    mode(&ground.dir("upper/own/inherits"), 0o2755);
+    mode(&ground.dir("project/plain"), 0o755);
+    mode(&ground.dir("upper/plain"), 0o2755);
+    mode(&ground.dir("project/changed"), 0o2755);
+    mode(&ground.dir("upper/changed"), 0o700);
+    let files = diff(&ground);
+    let modes: Vec<_> =
+        files.iter().map(|(at, file)| (at.as_str(), file.new.as_ref().unwrap().mode)).collect();
+    assert_eq!(
+        modes,
+        [("changed", 0o2700), ("new", 0o755), ("new/below", 0o755), ("own/inherits", 0o2755)],
+        "the owner's own bits stay, and what the host would make in such a directory is made so"
+    );
+    let told = |at: &str| files[at].remarks.iter().any(|remark| remark.contains("set-group-id"));
+    assert!(told("new") && told("new/below") && !told("own/inherits"));
+}

@@ -323,7 +323,7 @@ impl Applying<'_> {
         let mode = stat.st_mode & super::state::MODE_BITS;
         match super::read::kind(&stat) {
             FileKind::File => Ok(Want::File { mode, source: Source { dir, name: name.into() } }),
-            FileKind::Directory => Ok(Want::Directory { mode }),
+            FileKind::Directory => Ok(Want::Directory { mode: self.layer.directory_mode(at, mode) }),
             FileKind::Symlink => {
                 let state = state_of(&dir, name.as_ref()).ok().flatten();
                 state.and_then(|state| state.target).map(Want::Symlink).ok_or_else(changed)
