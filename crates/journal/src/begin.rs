@@ -2,15 +2,15 @@
 //! written.
 
 use crate::{
-    Asker, BeginError, Budgets, Grant, JournalError, Sent,
-    approval::terms_of,
-    budget, chain,
+    Asker, BeginError, Budgets, Grant, JournalError, Sent, budget, chain,
     fact::{Admitted, Entry, Fact, Payload, Purpose},
+    given::Given,
     ledger::Uses,
-    project, totals, write,
+    project, stop, totals, write,
 };
 use bailey_protocol::{
-    Action, CallId, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath, number::Seq,
+    Action, CallId, Cost, Digest, Effect, EffectId, Kind, Sealed, SessionId, Timestamp, WsPath,
+    event::Answer, number::Seq,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
@@ -133,7 +133,7 @@ pub(crate) fn begin(
     grant: Option<&Grant>,
     budgets: &Budgets,
 ) -> Result<Result<Seq, BeginError>, StoreError> {
-    let stopped = state(tx, project::STOPPED)?;
+    let stopped = stop::stopped(tx)?;
     #[cfg(bailey_break)]
     let stopped = if bailey_protocol::broken::broken("stop") { None } else { stopped };
     if let Some(since) = stopped {
@@ -192,32 +192,29 @@ fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> 
     if bailey_protocol::broken::broken("single_use") {
         return Ok(true);
     }
-    let call = intent.call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
-    let id = grant.approval.to_string();
-    let session = intent.session.to_string();
-    let [effect, action] = &intent.digests;
-    if let (Some(wider), Some(action)) = (&grant.wider, &intent.action) {
-        let terms = tx
-            .query_row(
-                "SELECT terms FROM approval WHERE id = ?1 AND (session = ?2 OR ?3) AND state = 'pattern'",
-                params![id, session, wider.pattern.is_of_home()],
-                |row| row.get::<_, Option<String>>(0),
-            )
-            .optional()?;
-        return Ok(terms.is_some_and(|terms| {
-            let terms = terms_of(terms.as_deref());
-            terms.is_of(Some(intent.asker)) && terms.covers(wider, action)
-        }));
+    // The row says at most what its entries do: a yes that was taken back, used up or voided is one no more.
+    let row = "SELECT state FROM approval WHERE id = ?1";
+    let row = tx.query_row(row, params![grant.approval.to_string()], |row| row.get::<_, String>(0));
+    let Some(given) = Given::read(tx, grant.approval)? else { return Ok(false) };
+    if row.optional()?.as_deref() != Some(project::state_of(given.answer)) {
+        return Ok(false);
     }
-    let good = tx
-        .query_row(
-            "SELECT digest = ?3, terms FROM approval WHERE id = ?1 AND session = ?2
-             AND (digest = ?3 AND state IN ('yes', 'session', 'pattern')
-                  OR action_digest = ?4 AND (state = 'session' OR state = 'yes' AND call = ?5))",
-            params![id, session, effect, action, call],
-            |row| Ok((row.get::<_, bool>(0)?, row.get::<_, Option<String>>(1)?)),
-        )
-        .optional()?;
+    let is_of = given.terms.is_of(Some(intent.asker));
+    if let (Some(wider), Some(action)) = (&grant.wider, &intent.action) {
+        let is_here = given.session == intent.session || wider.pattern.is_of_home();
+        let is_pattern = given.answer == Answer::YesForPattern;
+        return Ok(is_here && is_pattern && is_of && given.terms.covers(wider, action));
+    }
+    let [effect, action] = &intent.digests;
+    let call = intent.call.as_ref().map(|call| redactor.redact(&call.0).text.into_owned());
+    let is_it = given.effect.to_string() == *effect;
+    let is_alike = given.action.is_some_and(|given| given.to_string() == *action);
+    let is_given = match given.answer {
+        Answer::No => false,
+        Answer::Yes => !given.is_used && (is_it || is_alike && call.is_some() && given.call == call),
+        Answer::YesForSession => is_it || is_alike,
+        Answer::YesForPattern => is_it,
+    };
     // The very effect that was shown is its asker's: there is no other of its name.
-    Ok(good.is_some_and(|(is_it, terms)| is_it || terms_of(terms.as_deref()).is_of(Some(intent.asker))))
+    Ok(given.session == intent.session && is_given && (is_it || is_of))
 }

@@ -26,6 +26,7 @@ pub mod fact;
 mod finish;
 mod flock;
 mod fork;
+mod given;
 mod judge;
 mod keys;
 mod ledger;
@@ -442,6 +443,12 @@ pub enum JournalError {
     /// The chain does not hold.
     #[error("{}; {}", .0, .0.advice())]
     Broken(#[from] Broken),
+    /// The tables beside the chain say something else than it does.
+    #[error(
+        "the chain holds, and the journal keeps something else beside it: {0}. Somebody or something changed the file past Bailey; \
+         `bailey audit rebuild` makes these tables anew from the chain"
+    )]
+    Beside(String),
     /// There is nothing to salvage.
     #[error("`{}` is whole, up to everything that is known of it: there is nothing to salvage", .0.display())]
     Whole(PathBuf),

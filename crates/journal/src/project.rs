@@ -282,14 +282,18 @@ pub(crate) struct Asked {
 }
 
 pub(crate) fn answered(tx: &mut Tx<'_>, id: ApprovalId, answer: Answer) -> Result<(), StoreError> {
-    let state = match answer {
+    tx.execute("UPDATE approval SET state = ?2 WHERE id = ?1", params![id.to_string(), state_of(answer)])?;
+    Ok(())
+}
+
+/// How a question's row stands that was answered so, and on which nothing has begun.
+pub(crate) fn state_of(answer: Answer) -> &'static str {
+    match answer {
         Answer::Yes => "yes",
         Answer::YesForSession => "session",
         Answer::YesForPattern => "pattern",
         Answer::No => "no",
-    };
-    tx.execute("UPDATE approval SET state = ?2 WHERE id = ?1", params![id.to_string(), state])?;
-    Ok(())
+    }
 }
 
 /// A yes is used up; one for the rest of the session, or for a pattern, stays.

@@ -366,8 +366,13 @@ impl Journal {
         Ok(self
             .store()
             .glance(move |db| {
-                let mut statement =
-                    db.prepare_cached("SELECT path FROM revealed WHERE session = ?1 ORDER BY path")?;
+                // A row that no entry says was never shown to a person.
+                let mut statement = db.prepare_cached(
+                    "SELECT path FROM revealed WHERE session = ?1 AND EXISTS (
+                         SELECT 1 FROM entry WHERE entry.session = ?1 AND type = 'revealed'
+                             AND json_extract(CAST(body AS TEXT), '$.path') = revealed.path
+                     ) ORDER BY path",
+                )?;
                 let rows = statement.query_map(params![session.to_string()], |row| row.get(0).map(WsPath))?;
                 rows.collect::<Result<Vec<_>, _>>().map_err(Into::into)
             })

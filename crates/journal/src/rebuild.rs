@@ -1,15 +1,17 @@
 //! Rebuilding the projections from the chain, and saying where they were not what it says.
 
 use crate::{
-    Fact, Journal, JournalError, Recorded, budget, chain, finish,
+    Broken, Fact, Journal, JournalError, Recorded, budget, chain, finish,
     permit::Receipt,
     project::{self, TABLES},
-    retain, totals,
+    retain,
+    schema::MIGRATIONS,
+    totals,
 };
-use bailey_protocol::{Action, Cost, Effect, EffectId, Kind, Merge, Outcome, SessionId};
+use bailey_protocol::{Action, ApprovalId, Cost, Effect, EffectId, Kind, Merge, Outcome, SessionId};
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, StoreError, Tx, params};
-use std::collections::{BTreeMap, HashMap};
+use bailey_store::{Grade, OptionalExtension as _, StoreError, Tx, in_memory, params, types::Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Entries read at a time.
 const PAGE: u64 = 500;
@@ -62,10 +64,99 @@ impl Journal {
     }
 }
 
+impl Journal {
+    /// Projects the chain, which holds, in memory, and compares that with the tables beside it. Nothing is changed, and no other
+    /// process waits.
+    ///
+    /// # Errors
+    /// [`JournalError::Broken`] when an effect began by a yes that no entry says; [`JournalError::Beside`].
+    pub async fn verify_projections(&self) -> Result<(), JournalError> {
+        let redactor = self.redactor().clone();
+        let looked = self.store().read(move |db| {
+            in_memory(MIGRATIONS, |made| {
+                let mut replay = Replay::new(redactor, db)?;
+                let mut after = 0;
+                loop {
+                    let page = chain::page(db, after, PAGE)?;
+                    let Some(last) = page.last() else { break };
+                    after = last.entry.seq.0;
+                    for recorded in &page {
+                        if let Some(approval) = replay.unanswered(made, recorded)? {
+                            return Ok(Err(unanswered(recorded.entry.seq.0, approval)));
+                        }
+                        replay.project(made, recorded)?;
+                    }
+                }
+                let mut said = Vec::new();
+                for table in TABLES {
+                    let (held, mut made) = (rows(db, table)?, rows(made, table)?);
+                    // A journal of an older program has no such row before its next entry.
+                    if !held.values().any(|name| name == project::NEWEST) {
+                        made.retain(|_, name| name != project::NEWEST);
+                    }
+                    said.extend(difference(table, &held, &made));
+                }
+                Ok(Ok(said))
+            })
+        });
+        let said: Result<Vec<String>, Broken> = looked.await?;
+        match said? {
+            said if said.is_empty() => Ok(()),
+            said => Err(JournalError::Beside(said.join("; "))),
+        }
+    }
+}
+
+fn is_archived(tx: &Tx<'_>) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM entry WHERE type IN ('archived', 'archive_removed') LIMIT 1";
+    Ok(tx.query_row(sql, params![], |_| Ok(())).optional()?.is_some())
+}
+
+/// An approved intent without its yes.
+fn unanswered(seq: u64, approval: ApprovalId) -> Broken {
+    let what =
+        format!("an effect began by a yes to the question {approval}, and no entry before it says that yes");
+    Broken { seq, what }
+}
+
+/// Every row of a table, as text that two of them are compared by; its first column names it.
+fn rows(tx: &Tx<'_>, table: &str) -> Result<BTreeMap<String, String>, StoreError> {
+    let mut statement = tx.prepare_cached(&format!("SELECT * FROM {table}"))?;
+    let columns = statement.column_count();
+    let rows = statement.query_map(params![], |row| {
+        let values = (0..columns).map(|at| row.get::<_, Value>(at)).collect::<Result<Vec<_>, _>>()?;
+        let name = match values.first() {
+            Some(Value::Text(name)) => name.clone(),
+            other => format!("{other:?}"),
+        };
+        Ok((format!("{values:?}"), name))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// What is said of a table whose rows are not those that the chain makes.
+fn difference(
+    table: &str,
+    held: &BTreeMap<String, String>,
+    made: &BTreeMap<String, String>,
+) -> Option<String> {
+    let differ = |one: &BTreeMap<String, String>, other: &BTreeMap<String, String>| {
+        let names = one.iter().filter(|(row, _)| !other.contains_key(*row)).map(|(_, name)| name.clone());
+        names.collect::<BTreeSet<String>>()
+    };
+    let names: BTreeSet<String> = differ(held, made).union(&differ(made, held)).cloned().collect();
+    let first = names.first()?;
+    let more = match names.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("in the table `{table}`, `{first}`{more}"))
+}
+
 /// Projects every entry in order; gives how many there are.
 pub(crate) fn replay(tx: &mut Tx<'_>, redactor: Redactor) -> Result<u64, StoreError> {
     let newest = chain::last(tx)?;
-    let mut replay = Replay { redactor, merges: HashMap::new() };
+    let mut replay = Replay::new(redactor, tx)?;
     let mut after = 0;
     while after < newest {
         let page = chain::page(tx, after, PAGE)?;
@@ -82,9 +173,29 @@ struct Replay {
     redactor: Redactor,
     /// The merges without an outcome so far.
     merges: HashMap<EffectId, Merge>,
+    /// Whether entries of before are in an archive.
+    is_archived: bool,
 }
 
 impl Replay {
+    fn new(redactor: Redactor, chain: &Tx<'_>) -> Result<Self, StoreError> {
+        let is_archived = is_archived(chain)?;
+        Ok(Self { redactor, merges: HashMap::new(), is_archived })
+    }
+
+    /// The question by whose yes an effect began, where what was projected so far holds no such yes. One that was asked in a
+    /// session which has left for an archive is not looked for: what was said there is not here.
+    fn unanswered(&self, made: &Tx<'_>, recorded: &Recorded) -> Result<Option<ApprovalId>, StoreError> {
+        let Fact::Intent { approval: Some(approval), .. } = &recorded.entry.fact else { return Ok(None) };
+        let sql = "SELECT state IN ('yes', 'session', 'pattern') FROM approval WHERE id = ?1";
+        let found = made.query_row(sql, params![approval.to_string()], |row| row.get::<_, bool>(0));
+        let is_said = match found.optional()? {
+            Some(is_said) => is_said,
+            None => self.is_archived,
+        };
+        Ok((!is_said).then_some(*approval))
+    }
+
     fn project(&mut self, tx: &mut Tx<'_>, recorded: &Recorded) -> Result<(), StoreError> {
         let (entry, now) = (&recorded.entry, recorded.entry.time);
         project::dated(tx, now)?;
@@ -203,7 +314,13 @@ impl Replay {
     ) -> Result<(), StoreError> {
         let seq = recorded.entry.seq;
         let Some(effect) = recorded.entry.effect else { return Ok(()) };
-        let receipt = Receipt { effect, session, seq, merge: self.merges.remove(&effect) };
+        let receipt = Receipt {
+            effect,
+            session,
+            seq,
+            merge: self.merges.remove(&effect),
+            sent: self.sent.remove(&effect),
+        };
         finish::settle(tx, &receipt, seq, used)?;
         match parse::<Outcome>(recorded) {
             Some(outcome) => finish::project(tx, &self.redactor, &receipt, seq, &outcome.report),

@@ -19,6 +19,8 @@ pub(crate) const MIGRATIONS: &[Migration] =
 ///
 /// A token is live or over; its uses are counted by the name of each count.
 ///
+/// Each effect that begins asks for the entries that stop, release, or make void what was said before (`given.rs`).
+///
 /// Of an entry that is in an archive the number and the hash stay, and the number of the entry that names the archive.
 ///
 /// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them. A witness was told of
@@ -31,6 +33,8 @@ CREATE TABLE tile (
     PRIMARY KEY (level, place)
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE entry ADD COLUMN archive INTEGER;
+CREATE INDEX entry_of_home ON entry (type, seq)
+    WHERE type IN ('policy_adopted', 'stopped', 'released', 'restored', 'salvaged');
 CREATE INDEX entry_of_archives ON entry (type) WHERE type IN ('archived', 'archive_removed');
 ALTER TABLE approval ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE approval ADD COLUMN until TEXT;

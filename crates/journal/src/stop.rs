@@ -2,7 +2,8 @@
 //! transaction in which an effect begins looks.
 
 use crate::{
-    Clock, Entry, Fact, Journal, JournalError, JournalFile, Mint, Payload, begin::state, chain, project,
+    Clock, Entry, Fact, Journal, JournalError, JournalFile, Mint, Payload, begin::state, chain, given,
+    project,
 };
 use bailey_protocol::{SessionId, Timestamp};
 use bailey_secrets::Redactor;
@@ -33,7 +34,7 @@ impl Mint {
         let (redactor, now) = self.journal().pen();
         self.journal()
             .write(Grade::Full, move |tx| {
-                if state(tx, project::STOPPED)?.is_none() {
+                if stopped(tx)?.is_none() {
                     return Ok(false);
                 }
                 let entry = Entry { session: None, effect: None, fact: Fact::Released, payload: None };
@@ -52,7 +53,7 @@ pub(crate) fn stop(
     now: Timestamp,
     why: String,
 ) -> Result<(), StoreError> {
-    if state(tx, project::STOPPED)?.is_some() {
+    if stopped(tx)?.is_some() {
         return Ok(());
     }
     let payload = Some(Payload::Text(why));
@@ -63,7 +64,15 @@ pub(crate) fn stop(
 
 /// Since when everything is stopped, where it is. What cannot be read as a time is a stop all the same.
 pub(crate) fn since(db: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
-    Ok(state(db, project::STOPPED)?.map(|since| since.parse().unwrap_or_default()))
+    Ok(stopped(db)?.map(|since| since.parse().unwrap_or_default()))
+}
+
+/// The same as it is written. A row that is gone lifts no stop: the newest entry that stops or releases says so, too.
+pub(crate) fn stopped(db: &Tx<'_>) -> Result<Option<String>, StoreError> {
+    match state(db, project::STOPPED)? {
+        None => given::stopped(db),
+        since => Ok(since),
+    }
 }
 
 impl JournalFile {

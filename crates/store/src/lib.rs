@@ -25,7 +25,7 @@ pub use rusqlite::{
     CachedStatement, OptionalExtension, Params, Result as SqlResult, Row, ToSql, params, params_from_iter,
     types,
 };
-pub use store::{Database, Store};
+pub use store::{Database, Store, in_memory};
 pub use torn::{Kind, Place, Torn};
 pub use tx::Tx;
 pub use writer::Grade;

@@ -61,6 +61,14 @@ pub(crate) fn read_only(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// A connection to a database that no file holds.
+pub(crate) fn in_memory(migrations: &[Migration]) -> Result<Connection, StoreError> {
+    let mut connection = Connection::open_in_memory()?;
+    configure(&connection)?;
+    migrate(&mut connection, migrations)?;
+    Ok(connection)
+}
+
 fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);

@@ -56,6 +56,18 @@ impl Database {
     }
 }
 
+/// Runs a closure on an empty database of these tables that is in memory alone, and gone afterwards.
+///
+/// # Errors
+/// The closure's error, or SQLite's.
+pub fn in_memory<T>(
+    migrations: &[Migration],
+    closure: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let connection = open::in_memory(migrations)?;
+    closure(&mut Tx::new(&connection))
+}
+
 /// A handle to one database file; clones share its threads.
 ///
 /// When the last handle is dropped, what is waiting is finished, the file is closed and the threads end;

@@ -93,6 +93,125 @@ async fn a_grant_is_burnt_once() {
     assert_eq!(intents(&desk).await, 1);
 }
 
+/// Who can write the file sets a row to a yes that nobody said, takes one back that was a no, or one that is used up or void.
+#[tokio::test]
+async fn a_changed_row_alone_releases_nothing() {
+    for (answer, is_used, is_void) in [
+        (None, false, false),
+        (Some(Answer::No), false, false),
+        (Some(Answer::Yes), true, false),
+        (Some(Answer::Yes), false, true),
+        (Some(Answer::YesForSession), false, true),
+    ] {
+        let desk = desk().await;
+        let session = desk.session().await;
+        let sealed = effect(session, command("deploy"));
+        let id = desk.mint.ask(&sealed, terms(), serde_json::json!({}), LASTS).await.unwrap();
+        if let Some(answer) = answer {
+            desk.mint.answer(session, id, answer, "owner", "").await.unwrap();
+        }
+        if is_used {
+            let grant = desk.mint.grant(id, &sealed).await.unwrap();
+            drop(desk.begin_approved(sealed.clone(), grant).await.unwrap());
+        }
+        if is_void {
+            desk.mint.stop("a test").await.unwrap();
+            desk.mint.release().await.unwrap();
+        }
+        for state in ["yes", "session", "pattern"] {
+            let forged = format!("UPDATE approval SET state = '{state}' WHERE id = '{id}'");
+            desk.tamper(move |tx| tx.execute(&forged, []).unwrap()).await;
+            let grant = desk.mint.grant(id, &sealed).await.unwrap();
+            let begun = desk.begin_approved(sealed.clone(), grant).await;
+            assert!(matches!(begun, Err(BeginError::Burnt)), "{answer:?} as {state}");
+        }
+        assert_eq!(intents(&desk).await, usize::from(is_used));
+        let verified = desk.journal.verify_projections().await.unwrap_err().to_string();
+        assert!(verified.contains(&format!("the table `approval`, `{id}`")), "{verified}");
+    }
+    // A yes to one thing is none to another whose row is given its digest.
+    let desk = desk().await;
+    let session = desk.session().await;
+    let (sealed, other) = (effect(session, command("deploy")), effect(session, command("deploy to all")));
+    let id = answered(&desk, &sealed, Answer::Yes).await;
+    let digests = [sealed.digest(), other.digest()].map(|digest| digest.to_string());
+    let digest = |to: &str| format!("UPDATE approval SET digest = '{to}' WHERE id = '{id}'");
+    let forged = digest(&digests[1]);
+    desk.tamper(move |tx| tx.execute(&forged, []).unwrap()).await;
+    let grant = desk.mint.grant(id, &other).await.unwrap();
+    assert!(matches!(desk.begin_approved(other, grant).await, Err(BeginError::Burnt)));
+    // The control: what was said yes to begins.
+    let right = digest(&digests[0]);
+    desk.tamper(move |tx| tx.execute(&right, []).unwrap()).await;
+    let grant = desk.mint.grant(id, &sealed).await.unwrap();
+    drop(desk.begin_approved(sealed, grant).await.unwrap());
+    desk.journal.verify_projections().await.unwrap();
+}
+
+/// The entry of an answer that does not fit its hash is none.
+#[tokio::test]
+async fn a_changed_answer_releases_nothing() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("deploy"));
+    let id = answered(&desk, &sealed, Answer::No).await;
+    let forged = format!(
+        "UPDATE entry SET body = CAST(replace(CAST(body AS TEXT), '\"answer\":\"no\"', '\"answer\":\"yes\"') AS BLOB)
+         WHERE type = 'answered' AND session = '{session}'"
+    );
+    desk.tamper(move |tx| tx.execute(&forged, []).unwrap()).await;
+    let row = format!("UPDATE approval SET state = 'yes' WHERE id = '{id}'");
+    desk.tamper(move |tx| tx.execute(&row, []).unwrap()).await;
+    let grant = desk.mint.grant(id, &sealed).await.unwrap();
+    assert!(matches!(desk.begin_approved(sealed, grant).await, Err(BeginError::Burnt)));
+    assert!(matches!(desk.journal.verify().await, Err(JournalError::Broken(_))));
+}
+
+#[tokio::test]
+async fn a_row_that_is_gone_lifts_no_stop_and_one_that_came_reveals_nothing() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    desk.mint.stop("a test").await.unwrap();
+    desk.tamper(|tx| tx.execute("DELETE FROM state WHERE name = 'stopped'", []).unwrap()).await;
+    let begun = desk.begin(effect(session, command("echo")), 0).await;
+    assert!(matches!(begun, Err(BeginError::Stopped { .. })));
+    assert!(desk.journal.stopped().await.unwrap().is_some());
+    assert!(matches!(desk.journal.verify_projections().await, Err(JournalError::Beside(_))));
+    assert!(desk.mint.release().await.unwrap(), "the control");
+    drop(desk.begin(effect(session, command("echo")), 0).await.unwrap());
+    desk.journal.reveal(session, "/w/.env".into()).await.unwrap();
+    let forged = format!("INSERT INTO revealed VALUES ('{session}', '/w/other')");
+    desk.tamper(move |tx| tx.execute(&forged, []).unwrap()).await;
+    assert_eq!(desk.journal.revealed(session).await.unwrap(), ["/w/.env".into()]);
+}
+
+/// Somebody who can hash writes an effect that nobody said yes to: what was signed would show that, and this does.
+#[tokio::test]
+async fn an_approved_effect_without_its_answer_is_named() {
+    let desk = desk().await;
+    let session = desk.session().await;
+    let sealed = effect(session, command("deploy"));
+    let id = answered(&desk, &sealed, Answer::Yes).await;
+    let grant = desk.mint.grant(id, &sealed).await.unwrap();
+    drop(desk.begin_approved(sealed, grant).await.unwrap());
+    desk.journal.verify_projections().await.expect("the control");
+    let sealed = effect(session, command("deploy to all"));
+    let open = desk.mint.ask(&sealed, terms(), serde_json::json!({}), LASTS).await.unwrap();
+    let entries = desk.journal.entries(bailey_journal::Query::default()).await.unwrap();
+    let intent = entries.iter().find(|it| matches!(it.entry.fact, Fact::Intent { .. })).unwrap();
+    let mut fact = intent.entry.fact.clone();
+    if let Fact::Intent { approval, .. } = &mut fact {
+        *approval = Some(open);
+    }
+    desk.journal.append(bailey_journal::Entry::of(session, fact)).await.unwrap();
+    desk.journal.verify().await.expect("each link fits");
+    let verified = desk.journal.verify_projections().await.unwrap_err();
+    assert!(
+        matches!(&verified, JournalError::Broken(_)) && verified.to_string().contains(&open.to_string()),
+        "{verified}"
+    );
+}
+
 #[tokio::test]
 async fn a_grant_is_good_for_its_own_effect_only() {
     let desk = desk().await;

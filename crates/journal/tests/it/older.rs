@@ -20,6 +20,7 @@ async fn a_journal_of_every_older_schema_is_taken_over_with_all_it_holds() {
         let redactor = Redactor::new(&Vault::default());
         let (journal, _mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await.unwrap();
         let before = journal.verify().await.unwrap();
+        journal.verify_projections().await.unwrap();
         assert!(before.entries >= 20 && before.payloads >= 10, "{before:?}");
         assert_eq!(journal.sessions().await.unwrap().len(), 5);
         // On to where the tree gets its first row, which is over what the older program wrote.
@@ -29,6 +30,7 @@ async fn a_journal_of_every_older_schema_is_taken_over_with_all_it_holds() {
             journal.append(entry).await.unwrap();
         }
         let after = journal.verify().await.unwrap();
+        journal.verify_projections().await.unwrap();
         assert_eq!((after.entries, after.payloads), (300, before.payloads));
         let root = after.root.unwrap();
         assert_eq!(journal.root(300).await.unwrap(), root);

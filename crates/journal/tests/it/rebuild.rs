@@ -108,7 +108,10 @@ async fn what_was_tampered_with_is_put_right_and_named() {
         let desk = desk().await;
         let session = lived(&desk).await;
         let before = desk.journal.sessions().await.unwrap();
+        desk.journal.verify_projections().await.expect("the control");
         desk.tamper(move |tx| tx.execute(change, params![]).unwrap()).await;
+        let verified = desk.journal.verify_projections().await.unwrap_err().to_string();
+        assert!(verified.contains(&format!("the table `{table}`")), "{verified}");
         let rebuilt = desk.journal.rebuild().await.unwrap();
         assert_eq!(rebuilt.repaired.keys().collect::<Vec<_>>(), [table], "{rebuilt:?}");
         assert_eq!(desk.journal.sessions().await.unwrap(), before);

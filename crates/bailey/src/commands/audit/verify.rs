@@ -33,6 +33,8 @@ pub(super) async fn run(
     journal.sound().await?;
     // The walk over the chain comes by no index, and by none of the tables beside it.
     printer.waiting(|| "looking at every page".into(), journal.verify_pages()).await?;
+    let beside = journal.verify_projections();
+    printer.waiting(|| "comparing what is kept beside the chain".into(), beside).await?;
     if let Some(key) = key {
         follows_from(verified.signed.as_ref(), &key)?;
     }
