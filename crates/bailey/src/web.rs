@@ -2,11 +2,12 @@
 //! walls. A page is written by whoever likes, and this process holds keys.
 
 use anyhow::Result;
-use bailey_egress::{Fetched, ForwardProxy};
+use bailey_egress::{Fetched, ForwardProxy, NotFetched};
 use bailey_journal::{Permit, Seal};
 use bailey_kernel::{BoxFuture, Executor, Io, Output, ResolveError, Route};
 use bailey_protocol::{
-    Action, Blob, Enforced, HttpRequest, Isolation, Outcome, PageReport, Report, SessionId, Status,
+    Action, Blob, Enforced, HttpReport, HttpRequest, Isolation, Outcome, PageReport, Report, SessionId,
+    Status,
 };
 use bailey_sandbox::{
     Native,
@@ -83,10 +84,10 @@ impl Web {
         (request, raw): (&HttpRequest, bool),
         isolation: &Isolation,
         cancel: &CancellationToken,
-    ) -> Result<(PageReport, Option<Enforced>), String> {
+    ) -> Result<(PageReport, Option<Enforced>), NotFetched> {
         let is_fetch = matches!(request.method.as_str(), "GET" | "HEAD");
         let pace = if is_fetch { &self.fetched } else { &self.sent };
-        pace.take(Instant::now())?;
+        pace.take(Instant::now()).map_err(|why| NotFetched { why, sent: false })?;
         let bytes_max = if raw { FILE_BYTES_MAX } else { PAGE_BYTES_MAX };
         let page = self.door.fetch(request, bytes_max).await?;
         let read = match raw {
@@ -94,7 +95,10 @@ impl Web {
             // It was answered, whatever can be read of that.
             false => {
                 let read = self.read(session, &page, isolation, cancel).await;
-                read.map_err(|why| format!("the server answered {}, but {why}", page.status))?
+                read.map_err(|why| NotFetched {
+                    why: format!("the server answered {}, but {why}", page.status),
+                    sent: true,
+                })?
             }
         };
         let Fetched { status, media, location, body, cut: is_cut, packed: _ } = page;
@@ -201,7 +205,13 @@ impl Executor for Web {
                 () = io.cancel.cancelled() => (Status::Cancelled, Report::Nothing, None),
                 got = self.get(session, (request, *raw), isolation, &io.cancel) => match got {
                     Ok((page, enforced)) => (Status::Done, Report::Page(page), enforced),
-                    Err(reason) => (Status::Failed { reason }, Report::Nothing, None),
+                    Err(NotFetched { why: reason, sent: true }) => {
+                        (Status::Failed { reason }, Report::Nothing, None)
+                    }
+                    // What did not leave is not counted as sent.
+                    Err(NotFetched { why: reason, sent: false }) => {
+                        (Status::Failed { reason }, Report::Http(HttpReport::default()), None)
+                    }
                 },
             };
             let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);

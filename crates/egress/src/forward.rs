@@ -23,7 +23,7 @@ mod tunnel;
 
 pub use authority::{Authority, AuthorityError};
 pub use dial::is_of_a_cloud;
-pub use fetch::Fetched;
+pub use fetch::{Fetched, NotFetched};
 pub use keys::{BoundKey, KeyForm, is_key_header};
 pub use limits::HostLimit;
 

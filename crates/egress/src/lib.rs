@@ -27,7 +27,7 @@ pub use config::{Config, ConfigError, Endpoint, is_same_server};
 pub use door::Egress;
 pub use forward::{
     Authority, AuthorityError, BoundKey, Fetched, ForwardConfig, ForwardProxy, HostLimit, KeyForm,
-    is_key_header, is_of_a_cloud,
+    NotFetched, is_key_header, is_of_a_cloud,
 };
 pub use line::{Line, LineEnd, LineError};
 pub use proxy::Proxies;

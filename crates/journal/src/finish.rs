@@ -7,8 +7,8 @@ use crate::{
     totals::{self, Sent},
 };
 use bailey_protocol::{
-    Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Touched, WsPath,
-    number::Seq,
+    Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Status, Touched,
+    WsPath, number::Seq,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{StoreError, Tx, params};
@@ -40,14 +40,19 @@ pub(crate) fn settle(tx: &mut Tx<'_>, receipt: &Receipt, seq: Seq, used: &Cost) 
     budget::settle(tx, receipt.effect, used)
 }
 
-/// What a report says of the session's layer: paths it came to hold, paths whose base moved by a merge.
+/// What an outcome says of the session's layer: paths it came to hold, paths whose base moved by a merge; and of what it sent, where
+/// nothing of it left.
 pub(crate) fn project(
     tx: &mut Tx<'_>,
     redactor: &Redactor,
     receipt: &Receipt,
     seq: Seq,
-    report: &Report,
+    outcome: &Outcome,
 ) -> Result<(), StoreError> {
+    if let (Some(sent), true) = (&receipt.sent, is_unsent(outcome)) {
+        totals::unsent(tx, redactor, receipt.session, sent)?;
+    }
+    let report = &outcome.report;
     let mut remember = |touched: &Touched| remember(tx, redactor, receipt.session, seq, touched);
     match report {
         Report::Exec(report) => report.touched.iter().try_for_each(remember),
@@ -64,6 +69,18 @@ pub(crate) fn project(
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the network door refused a request before there was a connection: whoever is asked next is told what left, and no more.
+/// Of one that was cut off nobody knows.
+fn is_unsent(outcome: &Outcome) -> bool {
+    let is_failed = matches!(outcome.status, Status::Failed { .. });
+    let sent = match &outcome.report {
+        Report::Http(report) => report.sent,
+        Report::Relayed(report) => report.sent,
+        _ => true,
+    };
+    is_failed && !sent
 }
 
 /// After a merge the project holds something else, and that is the base of the next one.

@@ -10,6 +10,7 @@ use crate::{
     lock::SessionLock,
     permit::{Permit, Receipt},
     project,
+    totals::Sent,
 };
 use bailey_protocol::{
     Action, CallId, Cost, Digest, EffectId, Outcome, Report, Sealed, Status, Timestamp, number::Seq,
@@ -121,7 +122,8 @@ impl Mint {
             Action::Merge(merge) => Some(merge.clone()),
             _ => None,
         };
-        let receipt = Receipt { effect: effect.id, session: effect.session, seq, merge };
+        let sent = Sent::of(&effect.action);
+        let receipt = Receipt { effect: effect.id, session: effect.session, seq, merge, sent };
         let (isolation, named) = (warrant.isolation().clone(), warrant.named());
         let permit = Permit { effect, isolation, named, seq, seal: self.journal.seal() };
         Ok((permit, receipt))
@@ -151,13 +153,13 @@ impl Mint {
     ) -> Result<Seq, JournalError> {
         let (redactor, now) = self.journal.pen();
         let entry = outcome_entry(receipt.session, receipt.effect, outcome, used.clone())?;
-        let report = outcome.report.clone();
+        let outcome = outcome.clone();
         let seq = self
             .journal
             .write(Grade::Normal, move |tx| {
                 let seq = chain::append(tx, &redactor, now, &entry)?;
                 settle(tx, &receipt, seq, &used)?;
-                finish::project(tx, &redactor, &receipt, seq, &report)?;
+                finish::project(tx, &redactor, &receipt, seq, &outcome)?;
                 follow.iter().try_fold(seq, |_, entry| chain::append(tx, &redactor, now, entry))
             })
             .await?;
@@ -225,7 +227,7 @@ impl Mint {
         outcome: &Outcome,
     ) -> Result<(), JournalError> {
         let session = lock.session();
-        let receipt = Receipt { effect: lost.effect, session, seq: Seq(0), merge: None };
+        let receipt = Receipt { effect: lost.effect, session, seq: Seq(0), merge: None, sent: None };
         self.finish(receipt, outcome, lost.reserved.clone(), Vec::new()).await?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Proof that an effect may happen now.
 
-use crate::JournalError;
+use crate::{JournalError, totals::Sent};
 use bailey_protocol::{Digest, Effect, EffectId, Isolation, Merge, SessionId, number::Seq};
 
 /// Which journal instance a permit is good for.
@@ -53,6 +53,8 @@ pub struct Receipt {
     pub(crate) session: SessionId,
     pub(crate) seq: Seq,
     pub(crate) merge: Option<Merge>,
+    /// What was counted as sent when it began.
+    pub(crate) sent: Option<Sent>,
 }
 
 impl Receipt {

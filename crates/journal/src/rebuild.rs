@@ -6,7 +6,7 @@ use crate::{
     project::{self, TABLES},
     retain,
     schema::MIGRATIONS,
-    totals,
+    totals::{self, Sent},
 };
 use bailey_protocol::{Action, ApprovalId, Cost, Effect, EffectId, Kind, Merge, Outcome, SessionId};
 use bailey_secrets::Redactor;
@@ -173,6 +173,8 @@ struct Replay {
     redactor: Redactor,
     /// The merges without an outcome so far.
     merges: HashMap<EffectId, Merge>,
+    /// What those without an outcome so far were counted to send.
+    sent: HashMap<EffectId, Sent>,
     /// Whether entries of before are in an archive.
     is_archived: bool,
 }
@@ -180,7 +182,7 @@ struct Replay {
 impl Replay {
     fn new(redactor: Redactor, chain: &Tx<'_>) -> Result<Self, StoreError> {
         let is_archived = is_archived(chain)?;
-        Ok(Self { redactor, merges: HashMap::new(), is_archived })
+        Ok(Self { redactor, merges: HashMap::new(), sent: HashMap::new(), is_archived })
     }
 
     /// The question by whose yes an effect began, where what was projected so far holds no such yes. One that was asked in a
@@ -300,7 +302,10 @@ impl Replay {
         let begun = project::Begun { id, session, kind: *kind, target, purpose: *purpose, call };
         project::begun(tx, recorded.entry.seq, &begun)?;
         match sent {
-            Some(sent) => totals::sent(tx, &self.redactor, session, sent),
+            Some(sent) => {
+                self.sent.insert(id, sent.clone());
+                totals::sent(tx, &self.redactor, session, sent)
+            }
             None => Ok(()),
         }
     }
@@ -323,7 +328,7 @@ impl Replay {
         };
         finish::settle(tx, &receipt, seq, used)?;
         match parse::<Outcome>(recorded) {
-            Some(outcome) => finish::project(tx, &self.redactor, &receipt, seq, &outcome.report),
+            Some(outcome) => finish::project(tx, &self.redactor, &receipt, seq, &outcome),
             // It was erased, and so are the rows that followed from it.
             None => Ok(()),
         }

@@ -95,6 +95,25 @@ pub(crate) fn sent(
     Ok(())
 }
 
+/// The same effect ended before anything left.
+pub(crate) fn unsent(
+    tx: &mut Tx<'_>,
+    redactor: &Redactor,
+    session: SessionId,
+    sent: &Sent,
+) -> Result<(), StoreError> {
+    let host = redactor.redact(&sent.host).text;
+    tx.execute(
+        "UPDATE spent SET used = max(used - ?3, 0) WHERE account = ?1 AND unit = ?2",
+        params![sent_of(session), host, sent.bytes.min(i64::MAX as u64)],
+    )?;
+    tx.execute(
+        "DELETE FROM spent WHERE account = ?1 AND unit = ?2 AND used = 0",
+        params![sent_of(session), host],
+    )?;
+    Ok(())
+}
+
 /// The account of what a session sent.
 pub(crate) fn sent_of(session: SessionId) -> String {
     format!("sent:{session}")

@@ -423,7 +423,7 @@ pub struct PageReport {
 }
 
 /// An HTTP response.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct HttpReport {
     /// Whether the request may have arrived, so that what it asks for may have been done.
     #[serde(default)]

@@ -53,17 +53,29 @@ pub struct Fetched {
     pub packed: bool,
 }
 
+/// Why nothing was fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFetched {
+    /// For people and models.
+    pub why: String,
+    /// Whether the request may have arrived.
+    pub sent: bool,
+}
+
 impl ForwardProxy {
     /// Sends a request that the rules let pass, and takes in so many bytes of the answer at most.
     ///
     /// # Errors
     /// What was in the way, for people and models, and whether the request may have arrived all the same.
-    pub async fn fetch(&self, request: &HttpRequest, bytes_max: usize) -> Result<Fetched, String> {
+    pub async fn fetch(&self, request: &HttpRequest, bytes_max: usize) -> Result<Fetched, NotFetched> {
         let connected = AtomicBool::new(false);
         let fetched = self.ask(request, bytes_max, &connected).await;
         fetched.map_err(|why| match connected.load(Ordering::Relaxed) {
-            true => format!("{why}; a connection was made, so the request may have arrived"),
-            false => why,
+            true => {
+                let why = format!("{why}; a connection was made, so the request may have arrived");
+                NotFetched { why, sent: true }
+            }
+            false => NotFetched { why, sent: false },
         })
     }
 

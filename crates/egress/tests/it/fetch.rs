@@ -57,7 +57,8 @@ async fn a_stand_in_in_the_body_of_a_request_of_the_agents_own_is_refused() {
     for server in [&keyed, &other] {
         for body in [format!("here: {stand_in}, and more"), hex.clone(), stand_in.replace('-', "\\u002D")] {
             let refused = door.fetch(&post(server, body.as_bytes()), 1000).await.unwrap_err();
-            assert!(refused.contains("shows the stand-in of a key"), "{body}: {refused}");
+            assert!(refused.why.contains("shows the stand-in of a key"), "{body}: {refused:?}");
+            assert!(!refused.sent);
         }
         assert_eq!(server.log.requests(), [""; 0], "nothing left");
         let half = &stand_in[..stand_in.len() - 1];

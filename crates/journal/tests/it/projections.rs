@@ -4,8 +4,9 @@ use crate::support::{Desk, LASTS, command, desk, effect, merge, model, why};
 use bailey_journal::{Applied, Budgets, Entry, Fact, Masked, Sent, Terms, Totals, Warrant};
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
 use bailey_protocol::{
-    Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, Merge, MergeFile, MergeKind,
-    MergeResult, MergeState, Relay, RelayReport, Report, SessionId, Tip, TipResult, Touched, WsPath,
+    Action, Answer, ChangedFile, Cost, Digest, EffectId, ExecReport, FileChange, HttpReport, Merge,
+    MergeFile, MergeKind, MergeResult, MergeState, Outcome, Relay, RelayReport, Report, SessionId, Status,
+    Tip, TipResult, Touched, WsPath,
 };
 
 fn digest(text: &str) -> Option<Digest> {
@@ -312,6 +313,46 @@ async fn a64_what_a_command_sent_is_counted_whether_or_not_it_said_how_much() {
     assert_eq!(desk.journal.totals(session).await.unwrap().sent, expected);
     assert!(desk.journal.rebuild().await.unwrap().repaired.is_empty());
     assert_eq!(desk.journal.totals(session).await.unwrap().sent, expected);
+}
+
+/// A request that the network door refused was told on the next card as bytes that were sent there.
+#[tokio::test]
+async fn what_never_left_is_not_counted_as_sent() {
+    let http = |sent| Report::Http(HttpReport { sent, ..HttpReport::default() });
+    let relayed = |sent| Report::Relayed(RelayReport { sent, counted: true, ..RelayReport::default() });
+    let failed = || Status::Failed { reason: "refused".into() };
+    let url = "https://a.example/v1";
+    let request = || {
+        Action::Http(match model(url, 7) {
+            Action::Model { request, .. } => request,
+            _ => unreachable!(),
+        })
+    };
+    let relay = || {
+        let (method, length) = ("PUT".into(), Some(7));
+        Action::Relay(Relay { method, url: url.into(), length, number: 1, key: None })
+    };
+    for (action, status, report, left) in [
+        (request(), failed(), http(false), false),
+        (relay(), failed(), relayed(false), false),
+        // The controls: it may have arrived, or nobody knows.
+        (request(), failed(), http(true), true),
+        (relay(), failed(), relayed(true), true),
+        (request(), Status::Cancelled, http(false), true),
+        (request(), Status::Unknown, Report::Nothing, true),
+        (request(), failed(), Report::Nothing, true),
+        (request(), Status::Done, http(true), true),
+    ] {
+        let desk = desk().await;
+        let session = desk.session().await;
+        let (_permit, receipt) = desk.begin(effect(session, action), 0).await.unwrap();
+        let told = format!("{status:?} {report:?}");
+        let outcome = Outcome { status, enforced: None, duration_ms: 1, report };
+        desk.mint.finish(receipt, &outcome, Cost::default(), Vec::new()).await.unwrap();
+        let sent = desk.journal.totals(session).await.unwrap().sent;
+        assert_eq!(sent.len(), usize::from(left), "{told}");
+        desk.journal.verify_projections().await.unwrap();
+    }
 }
 
 /// Attack A63: a sub-agent is no way to begin a new count.
