@@ -504,6 +504,7 @@ pub(crate) fn kernel_config(home: &Home, config: &Config, programs: Vec<String>)
         bailey_home: home.root.display().to_string(),
         programs,
         question_lasts: Duration::from_secs(config.approvals.answer_seconds),
+        room_waits: Duration::from_secs(config.approvals.patience_seconds),
         budgets: config.budgets.clone(),
         grace: GRACE,
         draw: bailey_tools::card,

@@ -6,7 +6,7 @@ use crate::{
     chain::{self, random},
     fact::{Entry, Fact, Payload, Stored},
     project,
-    question::Settled,
+    question::{Settled, is_over},
 };
 use bailey_protocol::{
     Action, ApprovalId, CallId, Digest, Effect, Sealed, SessionId, Timestamp, event::Answer,
@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// Why a question that ran out counts as a no.
 pub const RAN_OUT: &str = "nobody answered in time";
+
+/// Open questions of one session. Nobody reads two hundred cards; who is asked so often says yes to be rid of them.
+pub const QUESTIONS_MAX: usize = 20;
 
 /// A question that is to be written.
 struct Asking {
@@ -29,6 +32,8 @@ struct Asking {
     terms: Terms,
     /// The question that ran out before.
     again: Option<ApprovalId>,
+    /// Whether it is asked only where the session has room for one more.
+    needs_room: bool,
     card: serde_json::Value,
 }
 
@@ -56,7 +61,7 @@ impl Mint {
     /// can be tried on it also where nothing comes of it.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// [`JournalError::NoRoom`] where the session has as many open questions as it may; others when it cannot be written.
     pub async fn ask(
         &self,
         effect: &Sealed,
@@ -70,8 +75,17 @@ impl Mint {
         }
         let Effect { id, session, call, action, .. } = effect.effect().clone();
         let target = action.target();
-        let asking =
-            Asking { session, digest, action: Some(action_digest), target, call, terms, again: None, card };
+        let asking = Asking {
+            session,
+            digest,
+            action: Some(action_digest),
+            target,
+            call,
+            terms,
+            again: None,
+            needs_room: true,
+            card,
+        };
         self.write_question(asking, lasts, move |entry| entry.about(id)).await
     }
 
@@ -89,7 +103,8 @@ impl Mint {
         lasts: Duration,
     ) -> Result<ApprovalId, JournalError> {
         let digest = Digest::of(card.to_string().as_bytes());
-        let asking = Asking { session, digest, action: None, target, call: None, terms, again: None, card };
+        let (action, call, again, needs_room) = (None, None, None, false);
+        let asking = Asking { session, digest, action, target, call, terms, again, needs_room, card };
         self.write_question(asking, lasts, |entry| entry).await
     }
 
@@ -167,7 +182,8 @@ impl Mint {
             card.remove("pattern");
             card.extend([("once", once), ("reasoned", reasoned)].map(|(term, is)| (term.into(), is.into())));
         }
-        let asking = Asking { session, digest, action, target, call, terms, again: Some(id), card };
+        let asking =
+            Asking { session, digest, action, target, call, terms, again: Some(id), needs_room: false, card };
         self.write_question(asking, lasts, move |entry| match effect {
             Some(effect) => entry.about(effect),
             None => entry,
@@ -193,7 +209,10 @@ impl Mint {
         let until = now.checked_add(lasts).ok();
         self.journal()
             .write(Grade::Full, move |tx| {
-                let Asking { session, digest, action, target, call, terms, again, card } = asking;
+                let Asking { session, digest, action, target, call, terms, again, needs_room, card } = asking;
+                if needs_room && open_questions(tx, session, now)? >= QUESTIONS_MAX {
+                    return Ok(Err(JournalError::NoRoom));
+                }
                 if let Some(again) = again {
                     match waits_already(tx, session, again, now)? {
                         Ok(None) => {}
@@ -439,6 +458,13 @@ impl Settling {
         chain::append(tx, redactor, now, &entry)?;
         project::answered(tx, id, answer)
     }
+}
+
+/// How many questions of a session wait for an answer.
+fn open_questions(tx: &Tx<'_>, session: SessionId, now: Timestamp) -> Result<usize, StoreError> {
+    let sql = "SELECT until FROM approval WHERE state = 'open' AND session = ?1";
+    let open = tx.query_all(sql, params![session.to_string()], |row| row.get::<_, Option<String>>(0))?;
+    Ok(open.iter().filter(|until| !is_over(until.as_deref(), now)).count())
 }
 
 /// The question that waits for an answer in the place of one that ran out; none where each that was asked in its place ran out

@@ -57,7 +57,7 @@ mod tree;
 pub mod witness;
 mod write;
 
-pub use approval::RAN_OUT;
+pub use approval::{QUESTIONS_MAX, RAN_OUT};
 pub use background::Background;
 pub use begin::Circumstances;
 #[cfg(feature = "controls")]
@@ -467,6 +467,9 @@ pub enum JournalError {
     /// The question is not open any more.
     #[error("the question {0} was settled already, or never asked in this session")]
     Settled(ApprovalId),
+    /// The session asks as much as it may.
+    #[error("{QUESTIONS_MAX} questions of this session wait for an answer, which is as many as may")]
+    NoRoom,
     /// The answer is none that this question takes.
     #[error("{1} (question {0})")]
     NoAnswer(ApprovalId, NoAnswer),

@@ -5,7 +5,7 @@ use crate::{
     approval::{RAN_OUT, terms_of},
     fact::{Recorded, Stored},
 };
-use bailey_protocol::{ApprovalId, CallId, Card, SessionId, Timestamp, event::Answer};
+use bailey_protocol::{ApprovalId, CallId, Card, Effect, Kind, SessionId, Timestamp, event::Answer};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, Tx, params};
 use serde::Serialize;
 
@@ -55,6 +55,8 @@ pub struct Question {
     pub until: Option<Timestamp>,
     /// The question that ran out, and is asked once more with this one.
     pub again: Option<ApprovalId>,
+    /// The kind of what would be done; none where it is no effect, or was erased.
+    pub kind: Option<Kind>,
     /// What there is to judge; none when it was erased.
     pub card: Option<Card>,
 }
@@ -229,7 +231,7 @@ impl Settlement {
 }
 
 /// Whether the time of a question is over; one of an older journal has no end.
-fn is_over(until: Option<&str>, now: Timestamp) -> bool {
+pub(crate) fn is_over(until: Option<&str>, now: Timestamp) -> bool {
     until.and_then(|until| until.parse::<Timestamp>().ok()).is_some_and(|until| until <= now)
 }
 
@@ -257,6 +259,12 @@ fn server_yes(row: &Row<'_>) -> Result<Option<ServerYes>, StoreError> {
     Ok(Some(ServerYes { server, question, session, since: answer.time, by, person }))
 }
 
+/// The effect that lies beside a card.
+#[derive(serde::Deserialize)]
+struct Beside {
+    effect: Option<Effect>,
+}
+
 fn question(row: &Row<'_>, now: Timestamp) -> Result<Option<Question>, StoreError> {
     let columns = || -> SqlResult<_> {
         Ok((
@@ -276,6 +284,8 @@ fn question(row: &Row<'_>, now: Timestamp) -> Result<Option<Question>, StoreErro
     };
     let recorded = Recorded { entry, payload };
     let card = recorded.payload.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+    let beside = recorded.payload.as_deref().and_then(|bytes| serde_json::from_slice::<Beside>(bytes).ok());
+    let kind = beside.and_then(|beside| beside.effect).map(|effect| effect.action.kind());
     let Fact::Asked { target, call, again, .. } = recorded.entry.fact else { return Ok(None) };
     let standing = match state.as_str() {
         "open" if is_over(until.as_deref(), now) => Standing::RanOut,
@@ -296,6 +306,7 @@ fn question(row: &Row<'_>, now: Timestamp) -> Result<Option<Question>, StoreErro
         asked: recorded.entry.time,
         until: until.and_then(|until| until.parse().ok()),
         again,
+        kind,
         card,
     }))
 }

@@ -2,14 +2,18 @@
 
 use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, bearer::Ruling, screen};
 use bailey_journal::{
-    BeginError, Circumstances, Entry, Fact, Payload, Permit, Purpose, Receipt, Terms, Uses, Warrant, Wider,
+    BeginError, Circumstances, Entry, Fact, JournalError, Payload, Permit, Purpose, Receipt, Terms, Uses,
+    Warrant, Wider,
 };
 use bailey_policy::{Answer, Decided, Pattern, Reason, Review, Source, Verdict};
 use bailey_protocol::{
     Action, ApprovalId, Blob, CallId, Card, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
     Labels, MergeKind, Profile, Sealed, Seq, WsPath, event::Verdict as Said,
 };
-use tokio::runtime::Handle;
+use tokio::{
+    runtime::Handle,
+    time::{Duration, Instant},
+};
 
 /// Why an approved command is not run after all.
 const OTHER_FILES: &str =
@@ -17,6 +21,9 @@ const OTHER_FILES: &str =
 
 /// Why what a human would be asked about is refused inside an effect.
 const NOBODY_TO_ASK: &str = "it needs a human, who cannot be asked from inside an effect";
+
+/// How often is looked whether a question was answered in another process, so that there is room for the next.
+const ROOM_LOOK: Duration = Duration::from_secs(1);
 
 /// Why nobody is asked about a server whose name a card cannot show.
 const HIDDEN_HOST: &str =
@@ -395,11 +402,41 @@ impl Kernel {
         );
         let stored = serde_json::to_value(&card).map_err(|error| Refused::Failed(error.to_string()))?;
         let terms = Terms { once: card.once, reasoned: card.reasoned, ..now };
-        let id = self.inner.mint.ask(&sealed, terms, stored, self.inner.config.question_lasts).await?;
+        let id = match self.ask_in_time(scope, &sealed, &terms, &stored).await? {
+            Ok(id) => id,
+            Err(reason) => return self.deny(scope, &sealed, vec![reason], circumstances.uses).await,
+        };
         let call = sealed.effect().call.clone();
         self.tell(scope, Happening::Ask { id, call, card }).await?;
         self.escalate(scope.session(), id, Some(sealed.effect().action.kind()));
         Ok(Admission::Waits(id, Box::new(Shown { sealed, named })))
+    }
+
+    /// Asks as soon as the session has room for one more question; a reason where it has none in time.
+    async fn ask_in_time(
+        &self,
+        scope: &Scope,
+        sealed: &Sealed,
+        terms: &Terms,
+        card: &serde_json::Value,
+    ) -> Result<Result<ApprovalId, String>, Refused> {
+        let lasts = self.inner.config.question_lasts;
+        let until = Instant::now() + self.inner.config.room_waits;
+        loop {
+            let answered = self.inner.answered.notified();
+            match self.inner.mint.ask(sealed, terms.clone(), card.clone(), lasts).await {
+                Err(error @ JournalError::NoRoom) if Instant::now() >= until => {
+                    return Ok(Err(format!("{error}: go on without it, and ask again when one is answered")));
+                }
+                Err(JournalError::NoRoom) => {}
+                asked => return Ok(Ok(asked?)),
+            }
+            tokio::select! {
+                () = answered => {}
+                () = tokio::time::sleep_until((Instant::now() + ROOM_LOOK).min(until)) => {}
+                () = scope.cancel().cancelled() => return Ok(Err("the turn was ended before it was asked".into())),
+            }
+        }
     }
 
     /// Refuses. A token that it was asked under was used by it.

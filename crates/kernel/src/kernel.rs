@@ -40,6 +40,8 @@ pub struct Config {
     pub programs: Vec<String>,
     /// How long a question waits for its answer; then it counts as a no.
     pub question_lasts: Duration,
+    /// How long a call that would be asked about waits where its session has as many open questions as it may.
+    pub room_waits: Duration,
     /// What may be used up.
     pub budgets: Budgets,
     /// How long a cancelled effect may take to end before it counts as `unknown`, and a front end to take an event before

@@ -315,6 +315,7 @@ fn config(setup: &Setup) -> Config {
         bailey_home: "/home/ann/.bailey".into(),
         programs: vec!["/usr/bin/bailey".into()],
         question_lasts: Duration::from_secs(300),
+        room_waits: Duration::from_millis(300),
         budgets: Budgets { session: Bound::tokens(setup.limit), ..setup.budgets.clone() },
         grace: setup.grace,
         escalation: Escalation::default(),

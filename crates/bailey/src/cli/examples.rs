@@ -129,7 +129,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey approvals approve 9c41d0aa --pattern", "all that the card says its pattern covers"),
         ],
     ),
-    (&["approvals", "reject"], &[("bailey approvals reject 9c41d0aa --reason \"not on a Friday\"", "")]),
+    (
+        &["approvals", "reject"],
+        &[
+            ("bailey approvals reject 9c41d0aa --reason \"not on a Friday\"", ""),
+            ("bailey approvals reject --all --kind http", "no request that waits is made"),
+        ],
+    ),
     (&["approvals", "again"], &[("bailey approvals again 9c41d0aa", "nobody was there in time")]),
     (
         &["approvals", "servers"],

@@ -50,7 +50,17 @@ pub(crate) enum Approvals {
     /// Say no, or take back a yes that was not used yet
     Reject {
         /// The question, or its first digits
-        question: String,
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        question: Option<String>,
+        /// Say no to all open questions
+        #[arg(long)]
+        all: bool,
+        /// Of all, those of this session alone
+        #[arg(long, requires = "all", value_name = "SESSION")]
+        session: Option<String>,
+        /// Of all, those about this kind of action alone, such as `exec`, `http` or `read`
+        #[arg(long, requires = "all", value_name = "KIND")]
+        kind: Option<String>,
         /// Why; the model and the journal are told
         #[arg(long, short, default_value = "")]
         reason: String,

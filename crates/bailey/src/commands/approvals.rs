@@ -14,9 +14,9 @@ use crate::{
     person::person,
     print::{Printer, Style},
 };
-use anyhow::{Result, bail};
-use bailey_journal::{Answerer, Journal, Mint, Question, Standing};
-use bailey_protocol::{Answer, Timestamp};
+use anyhow::{Context as _, Result, bail};
+use bailey_journal::{Answerer, Journal, JournalError, Mint, Question, Standing};
+use bailey_protocol::{Answer, Kind, Timestamp};
 use serde_json::json;
 use std::{process::ExitCode, time::Duration};
 
@@ -37,7 +37,12 @@ pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> R
             };
             desk.answer(&question, answer, &reason).await
         }
-        Approvals::Reject { question, reason } => desk.answer(&question, Answer::No, &reason).await,
+        Approvals::Reject { question: Some(question), reason, .. } => {
+            desk.answer(&question, Answer::No, &reason).await
+        }
+        Approvals::Reject { question: None, session, kind, reason, .. } => {
+            desk.reject_all(session.as_deref(), kind.as_deref(), &reason).await
+        }
         Approvals::Again { question } => {
             let lasts = Duration::from_secs(config.approvals.answer_seconds);
             desk.again(&question, lasts, compose::is_compliance(&config)?).await
@@ -151,6 +156,33 @@ impl Desk<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Says no to every open question, or to those of a session or of a kind. One that somebody else answers meanwhile stays answered.
+    async fn reject_all(&self, session: Option<&str>, kind: Option<&str>, why: &str) -> Result<ExitCode> {
+        let session = match session {
+            Some(name) => Some(self.journal.conversation(name).await?.id),
+            None => None,
+        };
+        let kind = kind.map(kind_of).transpose()?;
+        let mut questions = self.journal.questions(session).await?;
+        questions.retain(|question| {
+            question.standing == Standing::Open && (kind.is_none() || question.kind == kind)
+        });
+        let mut rejected = 0;
+        for Question { id, session, .. } in &questions {
+            match self.mint.answer(*session, *id, Answer::No, Answerer::owner(Some(person())), why).await {
+                Ok(()) => rejected += 1,
+                Err(JournalError::Settled(_) | JournalError::RanOut(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.printer.is_json() {
+            self.printer.json(&json!({ "rejected": rejected }));
+        } else {
+            self.printer.line(format!("rejected: {rejected} questions"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     async fn again(&self, name: &str, lasts: Duration, compliance: bool) -> Result<ExitCode> {
         let question = self.journal.question(name, None).await?;
         let id = self.mint.ask_again(question.id, lasts, compliance).await?;
@@ -163,6 +195,12 @@ impl Desk<'_> {
         self.printer.note(&format!("bailey approvals approve {}", short_question(id)));
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn kind_of(name: &str) -> Result<Kind> {
+    let names = || Kind::ALL.map(Kind::name).join(", ");
+    let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+    found.with_context(|| format!("`{name}` is no kind of action: there are {}", names()))
 }
 
 /// How a question stands, in a few words.

@@ -111,6 +111,39 @@ fn a_yes_for_the_pattern_comes_from_another_terminal() {
     assert_eq!(ran, 2, "the one that was asked, and the one that is covered: {}", last(&model));
 }
 
+/// Whoever is asked a hundred times says no to all of a kind at once, and is asked no more than so many times.
+#[test]
+fn all_open_questions_of_a_kind_are_answered_with_no_at_once() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    fs::create_dir_all(stage.home().join("policy")).unwrap();
+    let ask = "[[rule]]\nname = \"ask\"\nanswer = \"review\"\nmatch = { command = [\"sort\"] }\n";
+    fs::write(stage.home().join("policy/rules.toml"), format!("{}\n{ask}", bailey_policy::DEFAULT_RULES))
+        .unwrap();
+    fs::write(stage.home().join("config.toml"), "[approvals]\npatience_seconds = 1\n").unwrap();
+    let names: Vec<String> = (0..25).map(|at| format!("c{at}")).collect();
+    let sorts =
+        names.iter().map(|id| (id.as_str(), "command_run", json!({ "command": format!("sort {id}") })));
+    let read = ("r", "fs_read", json!({ "path": "/etc/hosts" }));
+    let calls: Vec<_> = [read].into_iter().chain(sorts).collect();
+    let model = stage.model(vec![Reply::calls(calls), Reply::text("I wait.")]);
+    let later = ["run", "do it", "--model", "test/model", "--approve", "later"];
+    assert_eq!(stage.ran(&later).code, Some(7));
+    assert!(last(&model).contains("questions of this session wait"), "{}", last(&model));
+    let open = || {
+        let questions = stage.ran(&["--json", "approvals", "list"]).lines();
+        questions.iter().map(|question| question["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(open().len(), 20, "{:?}", open());
+    let wrong = stage.ran(&["approvals", "reject", "--all", "--kind", "commands"]);
+    assert!(wrong.code != Some(0) && wrong.stderr.contains("exec"), "{wrong:?}");
+    let reads = open().iter().filter(|kind| *kind == "read").count();
+    let rejected = stage.ran(&["--json", "approvals", "reject", "--all", "--kind", "exec"]);
+    assert_eq!(rejected.lines()[0]["rejected"], 20 - reads, "{rejected:?}");
+    assert_eq!(open(), vec!["read"; reads], "the control: those of another kind wait on");
+    stage.ran(&["approvals", "reject", "--all", "--reason", "none of it"]);
+    assert_eq!(open().len(), 0);
+}
+
 #[test]
 fn another_terminal_answers_while_the_task_waits() {
     for (answer, seen, intents) in [("approve", SEEN, 1), ("reject", "not approved: not these notes", 0)] {

@@ -98,6 +98,7 @@ impl Bench {
             bailey_home: home.path().to_string_lossy().into_owned(),
             programs: vec![],
             question_lasts: Duration::from_secs(300),
+            room_waits: Duration::from_millis(300),
             budgets: Budgets { session: Bound::tokens(1_000_000), ..Budgets::default() },
             grace: Duration::from_secs(5),
             escalation: bailey_kernel::Escalation::default(),

@@ -1,6 +1,7 @@
 //! Questions to a human: asked, answered once, good for exactly what was shown.
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
+use bailey_journal::QUESTIONS_MAX;
 use bailey_kernel::{JournalError, NewSession, Refused, Step};
 use bailey_llm::Wire;
 use bailey_policy::{Caveat, Condition, Glob, file};
@@ -40,6 +41,35 @@ async fn a_yes_lets_the_shown_effect_run_once() {
     let second = asked(&bench, &scope, &context, &tool).await;
     assert_ne!(second, id);
     assert_eq!(bench.world.targets(), ["deploy a"]);
+}
+
+/// One turn asked two hundred questions: who is asked so often says yes to be rid of them.
+#[tokio::test]
+async fn a_session_has_so_many_open_questions_and_the_next_call_waits_for_room() {
+    let bench = bench().await;
+    let (scope, context) = bench.context("go").await;
+    let tool = Toy::run("deploy a");
+    let mut open = Vec::new();
+    for _ in 0..QUESTIONS_MAX {
+        open.push(asked(&bench, &scope, &context, &tool).await);
+    }
+    // With no room in time it is refused, and its model is told why.
+    let because = context.provenance();
+    let refused = bench.kernel.call(&scope, &because, &tool, &call("c1")).await.unwrap();
+    let Step::Done(observation) = refused else { panic!("{refused:?}") };
+    assert!(observation.text().contains("questions of this session wait"), "{}", observation.text());
+    let count = async || bench.journal.questions(Some(scope.session())).await.unwrap().len();
+    assert_eq!(count().await, QUESTIONS_MAX);
+    // Where one is answered meanwhile, the call that waits is asked about.
+    let call = call("c1");
+    let waits = bench.kernel.call(&scope, &because, &tool, &call);
+    let answer = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        bench.kernel.answer(&bench.connection, open[0], Answer::No, "owner", "").await.unwrap();
+    };
+    let (step, ()) = tokio::join!(waits, answer);
+    assert!(matches!(step.unwrap(), Step::Waiting(_)));
+    assert_eq!(count().await, QUESTIONS_MAX + 1);
 }
 
 #[tokio::test]
