@@ -4,7 +4,7 @@
 use crate::{
     condition::Condition,
     fit::Fit,
-    glob::Glob,
+    glob::{Glob, GlobError},
     names::{PROTECTED_HOME, RUN_BY_HOST, SECRET_LOOKING},
     place::{Located, Places},
     rule::{Answer, Rule, Tier},
@@ -216,20 +216,21 @@ pub struct Names {
 }
 
 impl Names {
-    /// [`SECRET_LOOKING`]: names of files.
+    /// [`SECRET_LOOKING`]: names of files, in any case.
     #[must_use]
     pub fn secret_looking() -> Self {
-        let names = Self::new(SECRET_LOOKING);
+        let names = Self::new(SECRET_LOOKING, Glob::of_any_case);
         Self { globs: names.globs.into_iter().map(Glob::of_files).collect(), ..names }
     }
 
     /// [`RUN_BY_HOST`].
     #[must_use]
     pub fn run_by_host() -> Self {
-        Self::new(RUN_BY_HOST)
+        Self::new(RUN_BY_HOST, Glob::new)
     }
 
-    fn new(list: &[&str]) -> Self {
+    fn new(list: &[&str], read: fn(&str) -> Result<Glob, GlobError>) -> Self {
+        let glob = |text: &str| read(text).unwrap_or_else(|_| Glob::everything());
         let exceptions = list.iter().filter_map(|text| text.strip_prefix('!')).map(glob).collect();
         Self {
             globs: list.iter().filter(|text| !text.starts_with('!')).map(|text| glob(text)).collect(),

@@ -36,6 +36,8 @@ pub struct Glob {
     segments: Vec<Segment>,
     /// Whether it is the name of a file, which says nothing of what lies beneath a folder that has it.
     is_of_files: bool,
+    /// Whether names are compared in lower case.
+    any_case: bool,
 }
 
 /// Why a glob cannot be read.
@@ -129,7 +131,15 @@ impl Glob {
         if segments.len() > SEGMENTS_MAX {
             return Err(GlobError::TooLong);
         }
-        Ok(Self { text: text.to_string(), base, segments, is_of_files: false })
+        Ok(Self { text: text.to_string(), base, segments, is_of_files: false, any_case: false })
+    }
+
+    /// The same, whatever the case of a name's letters is.
+    ///
+    /// # Errors
+    /// As [`Glob::new`].
+    pub(crate) fn of_any_case(text: &str) -> Result<Self, GlobError> {
+        Ok(Self { text: text.to_string(), any_case: true, ..Self::new(&text.to_ascii_lowercase())? })
     }
 
     /// The glob that matches every path.
@@ -140,12 +150,13 @@ impl Glob {
             base: Base::Root,
             segments: [Segment::Any].into(),
             is_of_files: false,
+            any_case: false,
         }
     }
 
     /// The glob that matches the root alone. As a path, `/` is everything beneath it, as each folder is.
     pub(crate) fn root() -> Self {
-        Self { text: "/".to_string(), base: Base::Root, segments: Vec::new(), is_of_files: false }
+        Self { text: "/".to_string(), base: Base::Root, segments: Vec::new(), is_of_files: false, any_case: false }
     }
 
     /// The same as the name of a file: a folder of that name is none, nor what lies in it.
@@ -173,8 +184,8 @@ impl Glob {
     /// The names that every path begins with, from its base on, of which it says anything, and of each folder that it matches.
     pub(crate) fn literals(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().map_while(|segment| match segment {
-            Segment::Literal(name) => Some(name.as_str()),
-            Segment::Any | Segment::Pattern(_) => None,
+            Segment::Literal(name) if !self.any_case => Some(name.as_str()),
+            Segment::Literal(_) | Segment::Any | Segment::Pattern(_) => None,
         })
     }
 
@@ -198,6 +209,9 @@ impl Glob {
         let mut path = base.trim_end_matches('/').to_string();
         for segment in above {
             let Segment::Literal(name) = segment else { return None };
+            if self.any_case {
+                return None;
+            }
             path.push('/');
             path.push_str(name);
         }
@@ -240,6 +254,8 @@ impl Glob {
 
     /// The states reachable after one more segment. State `i` means that the first `i` segments are matched.
     fn step(&self, states: u64, name: &str) -> u64 {
+        let lower = self.any_case.then(|| name.to_ascii_lowercase());
+        let name = lower.as_deref().unwrap_or(name);
         let mut next = 0;
         for (i, segment) in self.segments.iter().enumerate() {
             if states & (1 << i) != 0 {

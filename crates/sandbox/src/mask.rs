@@ -48,8 +48,30 @@ pub(crate) fn place(root: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// # Errors
 /// Names the glob that is none.
-pub(crate) fn compile(masks: &[String]) -> io::Result<Gitignore> {
-    read(masks)?.build().map_err(|error| io::Error::other(format!("the masks: {error}")))
+pub(crate) fn compile(masks: &[String]) -> io::Result<Masks> {
+    read(masks)?.build().map(Masks).map_err(|error| io::Error::other(format!("the masks: {error}")))
+}
+
+/// The names to cover, compared without case: on some file systems `.ENV` is `.env`, and on all of them it looks as secret.
+#[derive(Debug)]
+pub(crate) struct Masks(Gitignore);
+
+impl Masks {
+    /// Whether a file at this path, relative to the workspace, has one of the names. They are names of files:
+    /// what a directory of such a name holds, as a Python environment called `.env`, is judged by names of its
+    /// own.
+    pub(crate) fn names(&self, path: impl AsRef<Path>) -> bool {
+        self.0.matched(lower(path.as_ref()), false).is_ignore()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Names are matched as they are where both sides are in one case, which is faster than globs of either case.
+fn lower(path: &Path) -> PathBuf {
+    OsStr::from_bytes(&path.as_os_str().as_bytes().to_ascii_lowercase()).into()
 }
 
 /// Reads the names without compiling them, which takes longer.
@@ -60,17 +82,10 @@ pub(crate) fn read(masks: &[String]) -> io::Result<GitignoreBuilder> {
     let mut builder = GitignoreBuilder::new("");
     for mask in masks {
         builder
-            .add_line(None, mask)
+            .add_line(None, &mask.to_ascii_lowercase())
             .map_err(|error| io::Error::other(format!("the mask `{mask}` is no glob: {error}")))?;
     }
     Ok(builder)
-}
-
-/// Whether a file at this path, relative to the workspace, has one of the names. They are names of files:
-/// what a directory of such a name holds, as a Python environment called `.env`, is judged by names of its
-/// own.
-pub(crate) fn names(masks: &Gitignore, path: impl AsRef<Path>) -> bool {
-    masks.matched(path, false).is_ignore()
 }
 
 /// Covers every file of the workspace that the masks name and that is neither revealed nor lies in a
@@ -84,7 +99,7 @@ pub(crate) fn cover(
     root: BorrowedFd<'_>,
     workspace: &Path,
     beside: &Path,
-    masks: &Gitignore,
+    masks: &Masks,
     revealed: &BTreeSet<PathBuf>,
 ) -> io::Result<Vec<PathBuf>> {
     if masks.is_empty() {
@@ -185,7 +200,7 @@ struct Found {
 }
 
 /// Walks the workspace by names and types alone; nothing is opened but directories, and no link is followed.
-fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Gitignore) -> io::Result<Found> {
+fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks) -> io::Result<Found> {
     let mut found = Found::default();
     let mut seen = 0;
     let mut waiting = vec![PathBuf::new()];
@@ -222,7 +237,7 @@ fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Gitignore) -> io::Result<F
             match kind {
                 FileType::Directory if inner.ends_with(".git/objects") || beside == Some(&inner) => {}
                 FileType::Directory => waiting.push(inner),
-                FileType::RegularFile if names(masks, &inner) => found.files.push(inner),
+                FileType::RegularFile if masks.names(&inner) => found.files.push(inner),
                 _ => {}
             }
         }

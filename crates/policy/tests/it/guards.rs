@@ -192,7 +192,8 @@ fn home_secrets() {
     }
     check(Agent, Action::List { path: "/home/ann/.ssh".into() }, Deny, "home-secrets");
     assert_eq!(answer(&decide(&guarded(), Agent, read("/home/ann/.sshx/id"))), Allow);
-    assert_eq!(answer(&decide(&guarded(), Agent, read("/home/ann/proj/.npmrc"))), Allow);
+    check(Agent, read("/home/ann/proj/.npmrc"), Review, "workspace-secrets");
+    assert_eq!(answer(&decide(&guarded(), Agent, read("/home/ann/proj/.my_history.rs"))), Allow);
 }
 
 /// Nor does a file stay revealed for a command.
@@ -243,12 +244,37 @@ fn secret_looking_names() {
         "id_rsa",
         "x/.aws/credentials",
         "p.tfstate",
+        "cookies.sqlite",
+        ".npmrc",
+        "group_vars/all/vault.yml",
+        "wp-config.php",
+        "config/database.yml",
+        "local.settings.json",
+        ".Renviron",
+        "web/sites/default/settings.php",
+        ".bash_history",
+        ".ENV",
+        "Prod.Env",
+        "ID_RSA",
+        "tls/SERVER.KEY",
+        "x/.AWS/Credentials",
+        "Vault.YML",
+        ".renviron",
+        "WP-Config.php",
     ] {
         assert!(looks(path), "{path}");
     }
-    for path in
-        [".env.example", "x/.env.sample", "environment.rs", "id_rsa.pub", "src/key.rs", "certs/cacert.pem"]
-    {
+    for path in [
+        ".ENV.Example",
+        "database.yml.example",
+        "wp-config-sample.php",
+        ".env.example",
+        "x/.env.sample",
+        "environment.rs",
+        "id_rsa.pub",
+        "src/key.rs",
+        "certs/cacert.pem",
+    ] {
         assert!(!looks(path), "{path}");
     }
     assert!(!names.contains(&"/home/ann/else/.env".into(), &places), "only the workspace's");
@@ -313,6 +339,29 @@ fn files_that_the_host_runs() {
         ".rspec",
         ".lvimrc",
         "Tiltfile",
+        ".justfile",
+        "JUSTFILE",
+        ".dir-locals-2.el",
+        "binding.gyp",
+        "tools/bazel",
+        "sub/tools/bazel",
+        "gradle.properties",
+        "CMakePresets.json",
+        ".Rprofile",
+        ".run/tests.run.xml",
+        "hatch_build.py",
+        ".rubocop.yml",
+        ".rubocop_todo.yml",
+        ".prettierrc.json",
+        ".lfsconfig",
+        "phpunit.xml.dist",
+        ".formatter.exs",
+        ".clangd",
+        "app.xcodeproj/project.pbxproj",
+        ".config/mise/config.toml",
+        ".latexmkrc",
+        "ansible.cfg",
+        ".kiro/hooks/a.json",
     ];
     for path in red {
         let full = format!("/home/ann/proj/{path}");
@@ -332,7 +381,18 @@ fn files_that_the_host_runs() {
     let plain =
         merge(Apply, &["/home/ann/proj/src/a.rs", "/home/ann/proj/README.md", "/home/ann/proj/xMakefile"]);
     assert_eq!(answer(&decide(&guarded(), Owner, plain)), Allow);
-    let near = ["src/config.ts", "src/rc.js", "app.conf", "vite.config.md", "docs/dune.md", "src/mytasks.py"];
+    let near = [
+        "src/hooks/use.ts",
+        "build/out.txt",
+        "src/bazel",
+        "docs/conf.py",
+        "src/config.ts",
+        "src/rc.js",
+        "app.conf",
+        "vite.config.md",
+        "docs/dune.md",
+        "src/mytasks.py",
+    ];
     let near = near.map(|path| format!("/home/ann/proj/{path}"));
     let near = merge(Apply, &near.each_ref().map(String::as_str));
     assert_eq!(answer(&decide(&guarded(), Owner, near)), Allow, "control");

@@ -6,7 +6,6 @@ use super::{Commits, said::Tip};
 use crate::config::Shape;
 use crate::mask;
 use crate::worker::{MARKS, in_vcs, is_of_repository, is_shaped, leads_out};
-use ignore::gitignore::Gitignore;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 const LOOK: &str = include_str!("look.sh");
@@ -38,7 +37,7 @@ impl Commits<'_> {
             .transpose()?;
         let is_hidden = |path: &&str| {
             // Git says it, inside: a path from `/` is none of a commit's, and nothing that a mask could be asked about.
-            let looks = |masks: &Gitignore| path.starts_with('/') || mask::names(masks, path);
+            let looks = |masks: &mask::Masks| path.starts_with('/') || masks.names(path);
             hidden.as_ref().is_some_and(looks)
         };
         let held = tips.iter().zip(shaped).map(|(tip, shaped)| {

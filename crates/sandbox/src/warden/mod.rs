@@ -102,7 +102,7 @@ pub(crate) struct Ground {
     pub(crate) config: Config,
     pub(crate) plan: Plan,
     pub(crate) hidden: Hidden,
-    pub(crate) masks: ignore::gitignore::Gitignore,
+    pub(crate) masks: crate::mask::Masks,
     /// The owner's own list of system calls, compiled.
     pub(crate) calls: Vec<sys::Instruction>,
     /// That of commands where Landlock and this list stand alone, compiled.

@@ -10,7 +10,6 @@ use super::read::size;
 use super::state::{MODE_BITS, Unreadable, open_file};
 use crate::mask;
 use bailey_protocol::Digest;
-use ignore::gitignore::Gitignore;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
@@ -37,7 +36,7 @@ pub struct Keep {
 /// The texts that a session's folder holds.
 pub(super) struct Bases {
     dir: OwnedFd,
-    masks: Gitignore,
+    masks: mask::Masks,
     /// How many more texts and bytes fit; counted when the first comes.
     room: Option<(usize, u64)>,
 }
@@ -107,7 +106,7 @@ impl Bases {
 
     fn store(&mut self, root: &Root, at: &str) -> Result<(), Unreadable> {
         let (texts, left) = self.room()?;
-        if texts == 0 || mask::names(&self.masks, at) {
+        if texts == 0 || self.masks.names(at) {
             return Ok(());
         }
         let (dir, file) = root.parent(at)?;

@@ -21,7 +21,6 @@ use super::read::size;
 use super::state::{MODE_BITS, seen};
 use crate::mask;
 use bailey_protocol::WsPath;
-use ignore::gitignore::Gitignore;
 use pour::pour;
 use record::{Looks, Record, read, write};
 use rustix::fd::OwnedFd;
@@ -138,7 +137,7 @@ struct Look {
     project: Root,
     copy: Root,
     upper: Root,
-    masks: Gitignore,
+    masks: mask::Masks,
     before: Record,
     record: Record,
     underway: Underway,
@@ -378,7 +377,7 @@ impl Look {
 
     fn is_copied(&self, at: &str, stat: &Stat) -> bool {
         let kind = type_of(stat);
-        let is_masked = kind != FileType::Directory && mask::names(&self.masks, at);
+        let is_masked = kind != FileType::Directory && self.masks.names(at);
         !is_masked && matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink)
     }
 

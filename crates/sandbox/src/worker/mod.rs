@@ -36,7 +36,6 @@ mod search;
 mod settle;
 mod state;
 
-use crate::mask;
 use bailey_protocol::{
     Action, Blob, Command, DiffReport, Digest, Merge, Outside, Report, Touched, WsPath, number::decimal,
 };
@@ -44,7 +43,6 @@ pub use bases::Keep;
 use beneath::Root;
 pub use diff::may_hold_changes;
 use error::Error;
-use ignore::gitignore::Gitignore;
 pub(crate) use links::leads_out;
 pub(crate) use merge::remove_all;
 pub(crate) use named::is_what_was_named;
@@ -245,7 +243,7 @@ pub enum Reply {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unseen<'a> {
     /// Their names, in a workspace or anywhere.
-    pub(crate) masks: Option<&'a Gitignore>,
+    pub(crate) masks: Option<&'a crate::mask::Masks>,
     /// The absolute paths of those that a human revealed, and of directories of such.
     pub(crate) revealed: &'a [WsPath],
     /// The workspace, an absolute path.
@@ -259,7 +257,7 @@ impl Unseen<'_> {
         let path = Path::new(path);
         let below = path.strip_prefix(self.workspace).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
         let is_revealed = self.revealed.iter().any(|revealed| path.starts_with(&revealed.0));
-        !is_revealed && mask::names(masks, below)
+        !is_revealed && masks.names(below)
     }
 }
 

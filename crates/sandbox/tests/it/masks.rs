@@ -25,11 +25,13 @@ fn at(project: &Path, name: &str) -> WsPath {
 async fn a_masked_file_cannot_be_read_written_or_taken_away() {
     for who in everyone() {
         let house = house(who);
-        let masked = [".env", "deep/er/.env.local", "key.pem", "secrets/inner/any.txt"];
+        let masked =
+            [".env", "deep/er/.env.local", "key.pem", "secrets/inner/any.txt", ".ENV.Local", "KEY.Pem"];
         for name in masked {
             house.write(name, "TOKEN=hidden-value\n");
         }
         house.write(".env.example", "TOKEN=\n");
+        house.write(".Env.Example", "TOKEN=\n");
         house.write("plain.txt", "seen\n");
         std::os::unix::fs::symlink(".env", house.project.join("link")).unwrap();
         for name in masked.iter().chain(&["link"]) {
@@ -40,7 +42,7 @@ async fn a_masked_file_cannot_be_read_written_or_taken_away() {
             assert!(!text.contains("hidden-value"), "{who:?} {name}: {text}");
             assert!(text.contains("Permission denied"), "{text}");
         }
-        assert_eq!(house.sh("cat .env.example plain.txt").await.ok(), "TOKEN=\nseen");
+        assert_eq!(house.sh("cat .env.example .Env.Example plain.txt").await.ok(), "TOKEN=\nTOKEN=\nseen");
         // Another way to the bytes would be what lies beneath.
         let all = house
             .sh("grep -rs hidden-value / --include=* --exclude-dir=proc --exclude-dir=usr; echo end")
