@@ -1,12 +1,17 @@
 //! Arguments as a model wrote them: any text. They are checked against the tool's own schema first, because
 //! its words (which field, expected, got) help a model more than a parser's position does.
 
+mod strict;
+
 use bailey_protocol::{ToolSpec, WsPath};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Most bytes that the arguments of one call may have.
-pub(crate) const ARGUMENTS_BYTES_MAX: usize = 32 << 20;
+/// Most bytes that the arguments of one call may have: no action takes more, and nothing longer is parsed.
+pub(crate) const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
+/// The same of a tool that takes the content of a file or of a request: by an argument of one of these names.
+pub(crate) const CONTENT_BYTES_MAX: usize = 32 << 20;
+const CONTENT: [&str; 4] = ["content", "new", "patch", "body"];
 /// Most bytes of a path (Linux PATH_MAX).
 const PATH_BYTES_MAX: usize = 4096;
 
@@ -32,12 +37,14 @@ impl<A> Parsed<A> {
 /// # Errors
 /// Says everything that is wrong at once, in words for the model.
 pub(crate) fn parse<A: DeserializeOwned>(spec: &ToolSpec, text: &str) -> Result<Parsed<A>, String> {
-    if text.len() > ARGUMENTS_BYTES_MAX {
-        return Err(format!("the arguments have {} bytes; at most {ARGUMENTS_BYTES_MAX} fit", text.len()));
+    let takes_content =
+        CONTENT.iter().any(|name| spec.schema.pointer(&format!("/properties/{name}")).is_some());
+    let most = if takes_content { CONTENT_BYTES_MAX } else { ARGUMENTS_BYTES_MAX };
+    if text.len() > most {
+        return Err(format!("the arguments have {} bytes; at most {most} fit", text.len()));
     }
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| format!("the arguments are not valid JSON: {error}"))?;
+    let value = strict::read(text).map_err(|error| format!("the arguments are not valid JSON: {error}"))?;
     let Value::Object(mut given) = value else {
         return Err(format!("the arguments must be a JSON object, got {}", kind(&value)));
     };

@@ -111,8 +111,31 @@ fn wrong_arguments_are_named() {
 fn hostile_arguments_are_refused() {
     assert!(error(&"[".repeat(1_000_000)).contains("recursion limit exceeded"));
     let long = format!("{{\"command\": \"{}\"}}", "x".repeat(ARGUMENTS_BYTES_MAX));
-    assert!(error(&long).contains("at most 33554432 fit"));
+    assert!(error(&long).contains("at most 1048576 fit"));
+    // The control: a file may be longer, up to its own limit.
+    let spec = FsWrite.spec();
+    let file = |bytes: usize| format!("{{\"path\": \"a\", \"content\": \"{}\"}}", "x".repeat(bytes));
+    assert!(parse::<Value>(&spec, &file(ARGUMENTS_BYTES_MAX)).is_ok());
+    let long = parse::<Value>(&spec, &file(CONTENT_BYTES_MAX)).unwrap_err();
+    assert!(long.contains("at most 33554432 fit"), "{long}");
     assert!(error(&format!("{{\"{}\": 1, \"argv\": 1}}", "n".repeat(10_000))).len() < 400);
+}
+
+/// The last one counted, whatever was shown of the first.
+#[test]
+fn a_name_that_stands_twice_is_refused_at_any_depth() {
+    for (text, name) in [
+        (r#"{"command": "ls", "command": "rm -r ."}"#, "command"),
+        (r#"{"command": "ls", "comm\u0061nd": "rm -r ."}"#, "command"),
+        (r#"{"command": "ls", "env": {"A": "1", "A": "2"}}"#, "A"),
+        (r#"{"command": "ls", "x": [{"y": {"z": 1, "z": 1}}]}"#, "z"),
+    ] {
+        let error = error(text);
+        assert!(error.contains(&format!("`{name}` stands there twice")), "{text}: {error}");
+    }
+    let spec = CommandRun(Arc::new(config())).spec();
+    let once = r#"{"command": "ls", "env": {"A": "1", "command": "2"}}"#;
+    assert!(parse::<Value>(&spec, once).is_ok(), "the control");
 }
 
 #[test]
