@@ -55,6 +55,7 @@ pub(crate) fn of_warden(
         agent_file: session.options.map(|_| home.agent_file()),
         authority,
         calls: session.config.calls.clone(),
+        reserve_bytes: session.config.reserve_mib.map(|mib| mib.saturating_mul(1 << 20)),
         tiers: session.config.tiers,
         reads: session.config.shown(home).0,
         git: git.inside(),

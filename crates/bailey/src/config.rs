@@ -82,6 +82,8 @@ pub(crate) struct Config {
     /// The name of the profile of system calls that commands get, and what it holds.
     pub(crate) profile: String,
     pub(crate) calls: Calls,
+    /// MiB that commands leave free on the disk of their session's folder; none: as the sandbox says.
+    pub(crate) reserve_mib: Option<u64>,
     /// The least isolation of each tier of trust.
     pub(crate) tiers: Tiers,
     /// Directories that commands may read besides, as they are written.
@@ -247,6 +249,7 @@ struct FileJournal {
 struct FileSandbox {
     profile: Option<String>,
     read: Vec<String>,
+    reserve_mib: Option<u64>,
     tiers: Tiers,
 }
 
@@ -305,6 +308,7 @@ impl Default for Config {
             command: Limits::default(),
             profile: Profile::default().name().into(),
             calls: Calls::default(),
+            reserve_mib: None,
             tiers: Tiers::default(),
             reads: Vec::new(),
             secrets: Secrets::default(),
@@ -442,6 +446,7 @@ impl Config {
         self.profile = sandbox.profile.unwrap_or_else(|| Profile::default().name().into());
         self.tiers = sandbox.tiers;
         self.reads = sandbox.read;
+        self.reserve_mib = sandbox.reserve_mib;
         self.credentials = credentials::shapes(document, &secrets.pattern)?;
         self.secrets = secrets;
         self.retention = retention(document, &journal)?;
@@ -512,6 +517,7 @@ impl Config {
             sandbox: FileSandbox {
                 profile: Some(self.profile.clone()),
                 read: self.reads.clone(),
+                reserve_mib: self.reserve_mib,
                 tiers: self.tiers,
             },
             network: FileNetwork {

@@ -50,6 +50,9 @@ pub struct Config {
     pub calls: Calls,
     /// Hundredths of a processor that one command may use in all, where control groups can enforce it.
     pub cpu_percent: Option<u32>,
+    /// Bytes that a command leaves free on the disk of its session's folder; none: 1 GiB or a twentieth of it, the smaller.
+    #[serde(default)]
+    pub reserve_bytes: Option<u64>,
     /// The least isolation of each tier: nothing runs behind less, whatever an order says.
     #[serde(default)]
     pub tiers: Tiers,

@@ -27,7 +27,7 @@ pub fn limit(name: &str, limits: &Limits) -> String {
 pub fn burst(name: &str, enforced: Option<&Enforced>) -> &'static str {
     let wall = match name {
         "memory limit" => Wall::MemoryLimit,
-        "disk limit" => Wall::DiskLimit,
+        "disk limit" | "disk reserve" => Wall::DiskLimit,
         _ => return "",
     };
     match enforced.is_some_and(|enforced| enforced.watched.contains(&wall)) {
@@ -50,6 +50,13 @@ pub fn raise(report: &ExecReport, limits: &Limits) -> Option<String> {
                  some of that, or {}",
                 raise("command_disk_mib")
             ));
+        }
+        Some("disk reserve") => {
+            return Some(
+                "the disk of the session's folder was nearly full: make room there, or the human can lower `reserve_mib` \
+                 in [sandbox] of config.toml"
+                    .to_owned(),
+            );
         }
         Some(_) => return None,
         None if report.exit == Some(0) => return None,

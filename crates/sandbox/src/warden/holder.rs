@@ -188,6 +188,8 @@ struct Live {
     /// Where its runtime listens.
     control: OwnedFd,
     disk_bytes: u64,
+    /// How much has to stay free on the disk.
+    floor: u64,
     /// Whether it was told that the disk limit is reached.
     is_told: bool,
 }
@@ -418,6 +420,8 @@ impl<'a> Holder<'a> {
         if bailey_protocol::broken::broken("disk") {
             return;
         }
+        // Files without a name that nobody can look at count here as well.
+        let free = watch::free(folder).map_or(u64::MAX, |(free, _)| free);
         let most = self.live.values().map(|live| live.disk_bytes).max().unwrap_or(0);
         let most = self.before.saturating_add(most);
         // A folder that cannot be measured cannot be bounded; that is no limit reached, and is told as what it is.
@@ -427,7 +431,12 @@ impl<'a> Holder<'a> {
             Ok(used) => (used.saturating_sub(self.before), init::ABOVE_DISK),
             Err(_) => (u64::MAX, init::UNMEASURED),
         };
-        for (pid, live) in self.live.iter_mut().filter(|(_, live)| used > live.disk_bytes) {
+        for (pid, live) in &mut self.live {
+            let says = match (used > live.disk_bytes, free < live.floor) {
+                (true, _) => says,
+                (false, true) => init::BELOW_RESERVE,
+                (false, false) => continue,
+            };
             let signal = if live.is_told { Signal::KILL } else { says };
             live.is_told = true;
             // It may have ended by itself.
@@ -467,7 +476,9 @@ impl<'a> Holder<'a> {
 
     fn enter(&mut self, init: Pid, number: u64, control: OwnedFd, limits: Limits) {
         let disk_bytes = limits.disk_bytes;
-        self.live.insert(init, Live { number, control, disk_bytes, is_told: false });
+        let free = self.growing().and_then(|(folder, _)| watch::free(folder));
+        let floor = free.map_or(0, |free| watch::floor(self.ground.config.reserve_bytes, free));
+        self.live.insert(init, Live { number, control, disk_bytes, floor, is_told: false });
         self.claim.limits = limits;
     }
 

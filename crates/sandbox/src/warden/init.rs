@@ -21,6 +21,7 @@ use rustix::{
         Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
         kill_process_group, prlimit, set_child_subreaper, set_parent_process_death_signal, wait,
     },
+    thread::CapabilitySet,
 };
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -32,12 +33,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// By which a holder says of a session's folder that it has grown too big, or that it cannot be measured.
+/// By which a holder says of a session's folder that it has grown too big, or that it cannot be measured, or that its disk is nearly
+/// full.
 pub(super) const ABOVE_DISK: Signal = Signal::USR1;
 pub(super) const UNMEASURED: Signal = Signal::USR2;
+pub(super) const BELOW_RESERVE: Signal = Signal::POWER;
 /// What ended a command then.
-const SAID: [(Signal, &str); 2] =
-    [(ABOVE_DISK, "disk limit"), (UNMEASURED, "fact that what it put on disk could not be measured")];
+const SAID: [(Signal, &str); 3] = [
+    (ABOVE_DISK, "disk limit"),
+    (UNMEASURED, "fact that what it put on disk could not be measured"),
+    (BELOW_RESERVE, "disk reserve"),
+];
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -177,7 +183,7 @@ fn ready(
     if !ground.lacks(header.session, Wall::UtsNamespace) {
         sys::set_host_name(crate::plan::USER).map_err(|error| format!("the host name: {error}"))?;
     }
-    let signals = SignalFd::block(&[Signal::CHILD, ABOVE_DISK, UNMEASURED]).map_err(text)?;
+    let signals = SignalFd::block(&[Signal::CHILD, ABOVE_DISK, UNMEASURED, BELOW_RESERVE]).map_err(text)?;
     let (ours, theirs) = wire::pair().map_err(text)?;
     let first = sys::fork(sys::Namespaces::default())
         .map_err(|error| format!("a process for the payload: {error}"))?;
@@ -223,7 +229,12 @@ fn run(
     let covered = if has_root { cover(ground, header, &job)? } else { Vec::new() };
     // The payload's process gave up its own long ago, and has done nothing but wait since.
     if !ground.lacks(header.session, Wall::NoCapabilities) {
-        payload::drop_capabilities()?;
+        // Over its own namespace's processes, to count the files of one that hides its descriptors.
+        let kept = match ground.shape(header.session) {
+            Shape::Walled => CapabilitySet::SYS_PTRACE,
+            _ => CapabilitySet::empty(),
+        };
+        payload::keep_capabilities(kept)?;
     }
     let events = events.map(|events| {
         let before = cgroup::kills(&events);

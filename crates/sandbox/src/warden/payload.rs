@@ -438,15 +438,23 @@ pub(super) fn drop_bounds() -> Result<(), String> {
 /// # Errors
 /// When one is left.
 pub(super) fn drop_capabilities() -> Result<(), String> {
+    keep_capabilities(CapabilitySet::empty())
+}
+
+/// The same but for these, where this process has them. Nothing that it executes gets them.
+///
+/// # Errors
+/// When another one is left.
+pub(super) fn keep_capabilities(kept: CapabilitySet) -> Result<(), String> {
     let text = |error: Errno| format!("capabilities: {error}");
     // A kernel before 4.3 has no ambient set.
     let _ = rustix::thread::clear_ambient_capability_set();
-    let none = CapabilitySet::empty();
-    rustix::thread::set_capabilities(
-        None,
-        CapabilitySets { effective: none, permitted: none, inheritable: none },
-    )
-    .map_err(text)
+    let kept = match kept.is_empty() {
+        true => kept,
+        false => kept & rustix::thread::capabilities(None).map_err(text)?.permitted,
+    };
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets).map_err(text)
 }
 
 /// What may be read: all that there is in a root of its own. Without one, what a root would hold.

@@ -3,19 +3,20 @@
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, accessat, chmod, fstat},
+    fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, Stat, StatFs, accessat, chmod, fstat},
     io::Errno,
-    process::{Pid, getpid},
+    process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open},
 };
 use std::{
     collections::BTreeSet,
     fs::{self, File},
     io,
+    ops::Range,
     os::{
         fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
         unix::fs::{FileExt as _, MetadataExt as _},
     },
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// What one directory entry counts beyond its blocks: an inode and a name are not free either.
@@ -24,6 +25,8 @@ const ENTRY_BYTES: u64 = 1024;
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 /// The most descriptors that one look at a tree's files counts.
 const LOOKS_MAX: usize = 50_000;
+/// The most that stays free on a disk where nobody says how much.
+const RESERVE_MAX: u64 = 1 << 30;
 /// The most processes that one look at a tree's memory counts.
 const PROCESSES_MAX: usize = 10_000;
 
@@ -68,29 +71,96 @@ pub(super) struct Nameless {
 }
 
 impl Nameless {
-    /// Those of a tree. A process that hides its descriptors (`PR_SET_DUMPABLE`, prctl(2)) shows none.
+    /// Those of a tree.
     pub(super) fn of(tree: Tree) -> Self {
         let shared = fs::metadata("/dev/shm").map(|shared| shared.dev()).ok();
-        let (mut sum, mut seen, mut looks) = (Self::default(), BTreeSet::new(), 0..LOOKS_MAX);
+        let mut count = Count { shared, sum: Self::default(), seen: BTreeSet::new(), looks: 0..LOOKS_MAX };
         for process in tree.processes() {
-            for open in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
-                // So many at most: whoever waits for a look is held up by no more.
-                if looks.next().is_none() {
-                    return sum;
-                }
-                let Ok(file) = fs::metadata(open.path()) else { continue };
-                let is_one = file.is_file() && file.nlink() == 0 && Some(file.dev()) != shared;
-                if !is_one || !seen.insert((file.dev(), file.ino())) {
-                    continue;
-                }
-                let bytes = file.blocks().saturating_mul(512);
-                let is_memory = rustix::fs::statfs(open.path()).is_ok_and(|stat| stat.f_type == TMPFS);
-                let part = if is_memory { &mut sum.in_memory } else { &mut sum.on_disk };
-                *part = part.saturating_add(bytes);
+            let counted = match fs::read_dir(process.join("fd")) {
+                Ok(open) => count.shown(open),
+                // It hides its descriptors (`PR_SET_DUMPABLE`, prctl(2)), or is gone.
+                Err(_) => count.hidden(&process),
+            };
+            if counted.is_none() {
+                break;
             }
         }
-        sum
+        count.sum
     }
+}
+
+/// Files without a name, as they are found.
+struct Count {
+    /// The device of /dev/shm.
+    shared: Option<u64>,
+    sum: Nameless,
+    seen: BTreeSet<(u64, u64)>,
+    /// So many looks at most: whoever waits for them is held up by no more.
+    looks: Range<usize>,
+}
+
+impl Count {
+    /// Those of a process whose descriptors are shown; none where there were looks enough.
+    fn shown(&mut self, open: fs::ReadDir) -> Option<()> {
+        for open in open.flatten() {
+            self.looks.next()?;
+            // Looked at by its path, which opens nothing.
+            let Ok(file) = rustix::fs::stat(&open.path()) else { continue };
+            self.add(&file, || rustix::fs::statfs(open.path()));
+        }
+        Some(())
+    }
+
+    /// Those of a process that hides them. Each number that may be a descriptor of it is tried by pidfd_getfd(2), which takes the
+    /// right to trace it and no directory.
+    fn hidden(&mut self, process: &Path) -> Option<()> {
+        let pid = process.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let Some(Ok(process_fd)) =
+            pid.and_then(Pid::from_raw).map(|pid| pidfd_open(pid, PidfdFlags::empty()))
+        else {
+            return Some(());
+        };
+        let most = fs::read_to_string(process.join("status")).unwrap_or_default();
+        let most = most.lines().find_map(|line| line.strip_prefix("FDSize:")?.trim().parse().ok());
+        for number in 0..most.unwrap_or(0) {
+            self.looks.next()?;
+            match pidfd_getfd(&process_fd, number, PidfdGetfdFlags::empty()) {
+                Ok(open) => {
+                    let Ok(file) = fstat(&open) else { continue };
+                    self.add(&file, || rustix::fs::fstatfs(&open));
+                }
+                Err(Errno::BADF) => {}
+                // It is gone, or nobody may look.
+                Err(_) => return Some(()),
+            }
+        }
+        Some(())
+    }
+
+    fn add(&mut self, file: &Stat, system: impl FnOnce() -> rustix::io::Result<StatFs>) {
+        let is_file = FileType::from_raw_mode(file.st_mode) == FileType::RegularFile;
+        let is_one = is_file && file.st_nlink == 0 && Some(file.st_dev) != self.shared;
+        if !is_one || !self.seen.insert((file.st_dev, file.st_ino)) {
+            return;
+        }
+        let bytes = u64::try_from(file.st_blocks).unwrap_or(0).saturating_mul(512);
+        let is_memory = system().is_ok_and(|stat| stat.f_type == TMPFS);
+        let part = if is_memory { &mut self.sum.in_memory } else { &mut self.sum.on_disk };
+        *part = part.saturating_add(bytes);
+    }
+}
+
+/// Bytes of a folder's disk that are free for this user, and all that it has.
+pub(super) fn free(folder: BorrowedFd<'_>) -> Option<(u64, u64)> {
+    let stat = rustix::fs::fstatvfs(folder).ok()?;
+    Some((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_blocks.saturating_mul(stat.f_frsize)))
+}
+
+/// How much of that a command leaves free: the reserve, or half of what there is where that is less already. Else nothing would run
+/// on a disk that is nearly full, not even what makes room there.
+pub(super) fn floor(reserve: Option<u64>, (free, all): (u64, u64)) -> u64 {
+    let reserve = reserve.unwrap_or(RESERVE_MAX.min(all / 20));
+    if free > reserve { reserve } else { free / 2 }
 }
 
 /// Bytes of segments that no process maps (shmget(2)), in an ipc namespace of its own.

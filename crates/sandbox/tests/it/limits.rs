@@ -66,6 +66,58 @@ async fn disk_of_the_session() {
     }
 }
 
+/// Files that never had a name, of a process that hides its descriptors, were seen by nobody.
+#[tokio::test]
+async fn files_without_a_name_of_a_process_that_hides_them() {
+    const HIDE: &str = "import ctypes, os, sys, time\n\
+        if len(sys.argv) > 1: ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
+        kept = [os.open('.', os.O_TMPFILE | os.O_RDWR) for _ in range(4)]\n\
+        for one in kept: os.write(one, b'x' * (8 << 20))\n\
+        print('written', flush=True)\n\
+        time.sleep(60)\n";
+    for who in everyone() {
+        let house = House::new(who);
+        house.write("hide.py", HIDE);
+        let limits = Limits { disk_bytes: 20 << 20, ..Limits::default() };
+        // The control: where it hides nothing, the same is seen.
+        for hidden in ["", " hidden"] {
+            let line = format!("/usr/bin/python3 hide.py{hidden}");
+            check(&house, &line, limits.clone(), "disk limit").await;
+        }
+    }
+}
+
+/// What no look finds, such as a file that is on its way through a socket, takes room on the disk all the same.
+#[tokio::test]
+async fn a_disk_is_not_filled_up() {
+    const SEND: &str = "import array, os, socket, time\n\
+        one, other = socket.socketpair()\n\
+        file = os.open('.', os.O_TMPFILE | os.O_RDWR)\n\
+        os.posix_fallocate(file, 0, 512 << 20)\n\
+        one.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [file]))])\n\
+        os.close(file)\n\
+        time.sleep(3)\n\
+        print('kept', flush=True)\n";
+    for who in everyone() {
+        let house = |reserve: fn(u64) -> u64| {
+            House::with(who, |config| {
+                let folder = config.sessions.values().next().unwrap().yard.folder.clone();
+                let stat = rustix::fs::statvfs(folder.parent().unwrap()).unwrap();
+                config.reserve_bytes = Some(reserve(stat.f_bavail * stat.f_frsize));
+            })
+        };
+        let run = async |house: &House| {
+            house.write("send.py", SEND);
+            house.run(&house.command("/usr/bin/python3 send.py"), &Isolation::default()).await
+        };
+        let ran = run(&house(|free| free.saturating_sub(256 << 20))).await;
+        assert_eq!(ran.report().limit.as_deref(), Some("disk reserve"), "{who:?}: {}", ran.text());
+        // The control: without a reserve it is not seen.
+        let ran = run(&house(|_| 0)).await;
+        assert_eq!((ran.report().limit.as_deref(), ran.ok().as_str()), (None, "kept"), "{who:?}");
+    }
+}
+
 #[tokio::test]
 async fn processes() {
     let bomb = "for i in $(seq 60); do sleep 3 & done 2>&1; echo done";
