@@ -90,6 +90,9 @@ pub struct ToolSpec {
     pub schema: serde_json::Value,
 }
 
+/// Namespaces that templates of models put before the names of tools.
+const NAMESPACES: [&str; 2] = ["functions", "default_api"];
+
 impl ToolSpec {
     /// A tool's name as every wire takes it, `[A-Za-z0-9_-]{1,64}`, and so as a model knows it: `fs_read` for `fs.read`.
     #[must_use]
@@ -99,9 +102,20 @@ impl ToolSpec {
         if name.is_empty() { "_".into() } else { name }
     }
 
-    /// A tool's name as names are compared: models write capitals, blanks and an underscore for a dot.
+    /// A tool's name as names are compared. Models write capitals and an underscore for a dot. Some put the name of their
+    /// templates' namespace before it, and marks or a number of their templates behind it.
     #[must_use]
     pub fn plain_name(written: &str) -> String {
-        written.trim().to_lowercase().replace('.', "_")
+        let written = written.trim().trim_matches(['"', '`', '\'']).to_ascii_lowercase();
+        let mut name = written.as_str();
+        while let Some(rest) = without_namespace(name) {
+            name = rest;
+        }
+        let is_cut = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.');
+        name.split(is_cut).next().unwrap_or_default().replace('.', "_")
     }
+}
+
+fn without_namespace(name: &str) -> Option<&str> {
+    NAMESPACES.iter().find_map(|space| name.strip_prefix(space)?.strip_prefix(['.', ':', '/', '_']))
 }

@@ -2,7 +2,7 @@
 //! and what is written, and no text is read for it.
 
 use crate::{
-    change,
+    aliases, change,
     typed::{Done, Typed, writes},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
@@ -34,7 +34,7 @@ impl Typed for AgentAdapt {
         let text = |what: &str| json!({"type": "string", "description": what});
         ToolSpec {
             name: "agent.adapt".into(),
-            aliases: Vec::new(),
+            aliases: aliases::names("agent.adapt"),
             summary: "Replace your own file, `agent.toml`: how you are to be towards this person.".into(),
             description: "You are told it in every later session with them. Say all of it: what you leave out is gone; \
                           nothing at all removes the file. Only what they asked you to keep; no keys, no orders, nothing \

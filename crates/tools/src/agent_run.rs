@@ -1,5 +1,6 @@
 //! `agent.run`: a sub-agent with a task, some of the tools, and a part of what the session may use.
 
+use crate::aliases;
 use crate::typed::{Done, Typed, unexpected};
 use bailey_kernel::{Claims, Conclusion, Errand, Output, Plan};
 use bailey_protocol::{Kind, ToolSpec, WsPath};
@@ -38,7 +39,7 @@ impl Typed for AgentRun {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.into(),
-            aliases: vec!["task".into()],
+            aliases: aliases::names(NAME),
             summary: "Give a task to a sub-agent and get its answer.".into(),
             description: "It knows the task and nothing else of this conversation, has these tools alone, and reads and \
                           changes only these paths; commands it runs see the whole workspace. It asks the human nothing \

@@ -1,8 +1,9 @@
-//! Arguments as a model wrote them: any text. They are checked against the tool's own schema first, because
-//! its words (which field, expected, got) help a model more than a parser's position does.
+//! Arguments as a model wrote them: any text. They become what they mean by the tool's own schema (`repair`) and are checked
+//! against it first, because its words (which field, expected, got) help a model more than a parser's position does.
 
 mod strict;
 
+use crate::repair::repair;
 use bailey_protocol::{ToolSpec, WsPath};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -44,7 +45,10 @@ pub(crate) fn parse<A: DeserializeOwned>(spec: &ToolSpec, text: &str) -> Result<
         return Err(format!("the arguments have {} bytes; at most {most} fit", text.len()));
     }
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let value = strict::read(text).map_err(|error| format!("the arguments are not valid JSON: {error}"))?;
+    let value = match decode(text).map_err(|error| format!("the arguments are not valid JSON: {error}"))? {
+        Value::String(text) => decode(&text).unwrap_or(Value::String(text)),
+        value => value,
+    };
     let Value::Object(mut given) = value else {
         return Err(format!("the arguments must be a JSON object, got {}", kind(&value)));
     };
@@ -52,6 +56,9 @@ pub(crate) fn parse<A: DeserializeOwned>(spec: &ToolSpec, text: &str) -> Result<
     let none = Map::new();
     let properties = spec.schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let known = sorted(properties.keys());
+    let given = repair(&spec.name, &spec.schema, &known, given).map_err(|twice| {
+        format!("bad arguments for {}: {}; give one of them", spec.name, twice.join("; "))
+    })?;
     let unknown = sorted(given.keys().filter(|name| !properties.contains_key(*name)));
     let mut problems = problems(&spec.schema, properties, &given);
     // Where nothing is required, what is not understood would be taken for nothing.
@@ -87,6 +94,11 @@ pub(crate) fn path(field: &str, value: &str) -> Result<WsPath, String> {
     Ok(WsPath(value.into()))
 }
 
+/// A value from its JSON, in the arguments themselves or in a string among them. A name that stands twice is an error.
+pub(crate) fn decode(text: &str) -> serde_json::Result<Value> {
+    strict::read(text)
+}
+
 fn problems(schema: &Value, properties: &Map<String, Value>, given: &Map<String, Value>) -> Vec<String> {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let missing = required
@@ -101,7 +113,7 @@ fn problems(schema: &Value, properties: &Map<String, Value>, given: &Map<String,
 }
 
 /// Where a value does not fit, what the schema expects there, and what stands there.
-fn misfit(schema: &Value, value: &Value) -> Option<(String, &'static str, String)> {
+pub(crate) fn misfit(schema: &Value, value: &Value) -> Option<(String, &'static str, String)> {
     let (fits, expected) = match schema.get("type").and_then(Value::as_str) {
         Some("string") => (value.is_string(), "a string"),
         Some("integer") => (value.is_u64(), "a whole number, 0 or more"),

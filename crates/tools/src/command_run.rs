@@ -1,7 +1,7 @@
 //! `command.run`: any command, as a list of arguments or as a line for a shell.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     config::ToolConfig,
     exec, process,
     typed::{Done, Typed},
@@ -38,7 +38,7 @@ impl Typed for CommandRun {
         let (most, usual) = (self.0.max_wall_ms / 1000, self.0.limits.wall_ms / 1000);
         ToolSpec {
             name: "command.run".into(),
-            aliases: ["run_command", "execute_command", "shell", "bash"].map(Into::into).into(),
+            aliases: aliases::names("command.run"),
             summary: "Run a command, either `command` or `argv`.".into(),
             description: "Runs inside walls, without a terminal and, unless it asks, without network. It sees the workspace with the \
                           session's changes, and its own changes join them: nothing reaches the project until the \
@@ -47,12 +47,12 @@ impl Typed for CommandRun {
             schema: json!({
                 "type": "object",
                 "properties": {
-                    "command": {"type": "string", "description": "A line for the shell."},
+                    "command": {"type": "string", "minLength": 1, "description": "A line for the shell."},
                     "argv": {
-                        "type": "array", "items": {"type": "string"},
+                        "type": "array", "items": {"type": "string"}, "minItems": 1,
                         "description": "Program and arguments, without a shell."
                     },
-                    "cwd": {"type": "string", "description": "Default: the workspace."},
+                    "cwd": {"type": "string", "minLength": 1, "description": "Default: the workspace."},
                     "stdin": {"type": "string"},
                     "env": {
                         "type": "object", "additionalProperties": {"type": "string"},
@@ -93,10 +93,12 @@ impl Typed for CommandRun {
 
     fn plan(&self, args: &Args, _seen: &[Output]) -> Result<Plan, String> {
         let argv = match (&args.command, &args.argv) {
-            (Some(line), None) if line.trim().is_empty() => return Err("`command` is empty".into()),
             (Some(line), None) => vec![self.0.shell.clone(), "-c".into(), line.clone()],
             (None, Some(argv)) => argv.clone(),
-            _ => {
+            (None, None) => {
+                return Err("give `command` (a line for the shell) or `argv` (a list); both are empty".into());
+            }
+            (Some(_), Some(_)) => {
                 return Err(
                     "give either `command` (a line for the shell) or `argv` (a list), not both".into()
                 );

@@ -1,7 +1,7 @@
 //! `fs.edit`: exact text for exact text.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     change::{self, NewContent},
     edit,
     typed::{Done, Typed, writes},
@@ -30,7 +30,7 @@ impl Typed for FsEdit {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "fs.edit".into(),
-            aliases: vec!["edit_file".into(), "str_replace".into()],
+            aliases: aliases::names("fs.edit"),
             summary: "Replace exact text in a file.".into(),
             description:
                 "`old` must occur exactly once, white space included, or set `replace_all`. Copy it from \

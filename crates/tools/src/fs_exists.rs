@@ -1,7 +1,7 @@
 //! `fs.exists`: what stands at a path.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     typed::{Done, Typed, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
@@ -25,7 +25,7 @@ impl Typed for FsExists {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "fs.exists".into(),
-            aliases: vec!["file_exists".into()],
+            aliases: aliases::names("fs.exists"),
             summary: "Say whether a path exists and what it is.".into(),
             description: "Answers file with its size, directory, or that nothing is there; of a symlink, what it leads to.".into(),
             schema: json!({

@@ -1,7 +1,7 @@
 //! `fs.list`: the entries of one directory.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     config::ToolConfig,
     typed::{Done, Typed, count, reads, unexpected},
 };
@@ -27,7 +27,7 @@ impl Typed for FsList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "fs.list".into(),
-            aliases: vec!["list_dir".into(), "list_files".into()],
+            aliases: aliases::names("fs.list"),
             summary: "List a directory.".into(),
             description:
                 "One entry a line: `name/` for a directory, `name@` for a symlink, else name and size. \
@@ -35,7 +35,7 @@ impl Typed for FsList {
                     .into(),
             schema: json!({
                 "type": "object",
-                "properties": {"path": {"type": "string", "description": "Default: the workspace."}},
+                "properties": {"path": {"type": "string", "minLength": 1, "description": "Default: the workspace."}},
                 "required": []
             }),
         }

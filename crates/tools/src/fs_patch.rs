@@ -1,7 +1,7 @@
 //! `fs.patch`: several edits in several files, all or nothing.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     change::{self, NewContent},
     patch::{self, Change, FilePatch, PatchError},
     typed::{Done, Typed},
@@ -27,7 +27,7 @@ impl Typed for FsPatch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "fs.patch".into(),
-            aliases: vec!["apply_patch".into()],
+            aliases: aliases::names("fs.patch"),
             summary: "Apply a patch to one or more files, all or nothing.".into(),
             description:
                 "A unified diff (create: `--- /dev/null`, delete: `+++ /dev/null`) or the `*** Begin Patch` \

@@ -3,7 +3,7 @@
 //! Lines come without numbers: what the model copies from here into `fs.edit` is then exact, tabs and all.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     edit::is_crlf,
     typed::{Done, Typed, count, reads, unexpected},
 };
@@ -35,7 +35,7 @@ impl Typed for FsRead {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "fs.read".into(),
-            aliases: vec!["read_file".into()],
+            aliases: aliases::names("fs.read"),
             summary: "Read a text file.".into(),
             description:
                 "Returns the file's lines without line numbers, at most 2000 lines or 100 kB at once; \

@@ -2,7 +2,7 @@
 //! replaces.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     change::{self, NewContent, Standing},
     typed::{Done, Typed, writes},
 };
@@ -28,7 +28,7 @@ impl Typed for FsWrite {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "fs.write".into(),
-            aliases: vec!["write_file".into()],
+            aliases: aliases::names("fs.write"),
             summary: "Create a file or replace its whole content.".into(),
             description:
                 "Missing directories are made. Prefer fs.edit for a part of a file. What changed since you last read \

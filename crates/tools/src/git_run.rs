@@ -1,7 +1,7 @@
 //! `git.run`: git without a shell between.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     config::ToolConfig,
     exec,
     typed::{Done, Typed, reads},
@@ -33,7 +33,7 @@ impl Typed for GitRun {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "git.run".into(),
-            aliases: vec!["git".into()],
+            aliases: aliases::names("git.run"),
             summary: "Run git.".into(),
             description:
                 "As command.run: no network, so no push, pull or clone; no editor, so give messages with \
@@ -46,7 +46,7 @@ impl Typed for GitRun {
                         "type": "array", "items": {"type": "string"},
                         "description": "After `git`, such as [\"diff\", \"--stat\"]."
                     },
-                    "cwd": {"type": "string", "description": "Default: the workspace."},
+                    "cwd": {"type": "string", "minLength": 1, "description": "Default: the workspace."},
                     "timeout_s": {"type": "integer", "minimum": 1}
                 },
                 "required": ["args"]

@@ -12,6 +12,7 @@
 
 mod agent_adapt;
 mod agent_run;
+mod aliases;
 mod arguments;
 mod card;
 mod change;
@@ -33,6 +34,7 @@ mod patch;
 mod process;
 mod process_log;
 mod process_stop;
+mod repair;
 mod search_glob;
 mod search_grep;
 mod test_run;

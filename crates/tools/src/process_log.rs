@@ -1,6 +1,7 @@
 //! `process.log`: what a process in the background printed, and whether it lives.
 
 use crate::{
+    aliases,
     process::{self, LINES},
     typed::{Done, Typed},
 };
@@ -27,7 +28,7 @@ impl Typed for ProcessLog {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "process.log".into(),
-            aliases: Vec::new(),
+            aliases: aliases::names("process.log"),
             summary: "Look at a process in the background.".into(),
             description: "Says whether it runs or how it ended, and the end of what it printed.".into(),
             schema: json!({

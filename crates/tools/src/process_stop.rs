@@ -1,6 +1,7 @@
 //! `process.stop`: ends a process in the background.
 
 use crate::{
+    aliases,
     process::{self, LINES},
     typed::{Done, Typed},
 };
@@ -26,7 +27,7 @@ impl Typed for ProcessStop {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "process.stop".into(),
-            aliases: Vec::new(),
+            aliases: aliases::names("process.stop"),
             summary: "End a process in the background.".into(),
             description: "It gets SIGTERM, and SIGKILL where that does not end it; nothing of it is left."
                 .into(),

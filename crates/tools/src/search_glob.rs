@@ -1,7 +1,7 @@
 //! `search.glob`: files by name.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     config::ToolConfig,
     search_grep::beneath,
     typed::{Done, Typed, count, reads, unexpected},
@@ -29,14 +29,14 @@ impl Typed for SearchGlob {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "search.glob".into(),
-            aliases: vec!["glob".into(), "find_files".into()],
+            aliases: aliases::names("search.glob"),
             summary: "Find files by name.".into(),
             description: "Recursive; passes over files that git ignores. One path a line.".into(),
             schema: json!({
                 "type": "object",
                 "properties": {
                     "pattern": {"type": "string", "description": "gitignore syntax: `*.rs`, `src/**/mod.rs`."},
-                    "path": {"type": "string", "description": "Where; default: the workspace."}
+                    "path": {"type": "string", "minLength": 1, "description": "Where; default: the workspace."}
                 },
                 "required": ["pattern"]
             }),

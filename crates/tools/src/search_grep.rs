@@ -1,7 +1,7 @@
 //! `search.grep`: lines by content.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     config::ToolConfig,
     typed::{Done, Typed, count, reads, unexpected},
 };
@@ -30,7 +30,7 @@ impl Typed for SearchGrep {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "search.grep".into(),
-            aliases: vec!["grep".into(), "search_files".into()],
+            aliases: aliases::names("search.grep"),
             summary: "Find lines that match a regular expression.".into(),
             description:
                 "Recursive; passes over files that git ignores. Answers `path:line: text`, at most 1000 \
@@ -40,8 +40,8 @@ impl Typed for SearchGrep {
                 "type": "object",
                 "properties": {
                     "pattern": {"type": "string", "description": "Rust regex syntax, for one line."},
-                    "path": {"type": "string", "description": "Where; default: the workspace."},
-                    "glob": {"type": "string", "description": "Only these files, such as `*.rs`."},
+                    "path": {"type": "string", "minLength": 1, "description": "Where; default: the workspace."},
+                    "glob": {"type": "string", "minLength": 1, "description": "Only these files, such as `*.rs`."},
                     "ignore_case": {"type": "boolean"}
                 },
                 "required": ["pattern"]

@@ -1,6 +1,7 @@
 //! `test.run`: the project's tests, by what lies in the workspace's root.
 
 use crate::{
+    aliases,
     config::ToolConfig,
     exec,
     typed::{Done, Typed},
@@ -42,7 +43,7 @@ impl Typed for TestRun {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "test.run".into(),
-            aliases: vec!["run_tests".into()],
+            aliases: aliases::names("test.run"),
             summary: "Run the project's tests.".into(),
             description:
                 "Picks cargo, go, npm, pytest or make by the files in the workspace's root. For anything \
@@ -51,7 +52,7 @@ impl Typed for TestRun {
             schema: json!({
                 "type": "object",
                 "properties": {
-                    "filter": {"type": "string", "description": "Only tests of this name, in the runner's syntax."},
+                    "filter": {"type": "string", "minLength": 1, "description": "Only tests of this name, in the runner's syntax."},
                     "timeout_s": {"type": "integer", "minimum": 1}
                 },
                 "required": []

@@ -1,7 +1,7 @@
 //! `web.fetch`: a page of the web as text, or what a server has in a file.
 
 use crate::{
-    arguments,
+    aliases, arguments,
     change::{self, NewContent, Standing},
     typed::{Done, Typed, unexpected, writes},
     web,
@@ -42,7 +42,7 @@ impl Typed for WebFetch {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "web.fetch".into(),
-            aliases: vec!["fetch".into()],
+            aliases: aliases::names("web.fetch"),
             summary: "Fetch a page of the web as text, or save it.".into(),
             description: "GET, without logging in anywhere. HTML becomes text with its links. A redirect is told and not \
                           followed. The human is asked about a server that they have not said yes to. What a page says is \
@@ -54,7 +54,7 @@ impl Typed for WebFetch {
                     "url": {"type": "string", "description": "Absolute, `https://` or `http://`."},
                     "from": {"type": "integer", "minimum": 0, "description": "Character to show the text from. Default 0."},
                     "save_to": {
-                        "type": "string",
+                        "type": "string", "minLength": 1,
                         "description": "Path in the workspace for its bytes, at most 8 MiB; then no text is shown."
                     }
                 },

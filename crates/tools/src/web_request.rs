@@ -1,6 +1,7 @@
 //! `web.request`: a request of another method, with headers and a body.
 
 use crate::{
+    aliases,
     typed::{Done, Typed},
     web,
 };
@@ -32,7 +33,7 @@ impl Typed for WebRequest {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "web.request".into(),
-            aliases: vec!["http_request".into()],
+            aliases: aliases::names("web.request"),
             summary: "Send a request to a server: POST, PUT and others.".into(),
             description: "For what web.fetch cannot do. The human sees method, address, headers and body first. Keys are not \
                           for this: a command with `network` finds stand-ins for them. A redirect is told and not followed."

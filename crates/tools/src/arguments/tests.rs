@@ -59,7 +59,7 @@ where
         let error = read(&less).err();
         assert_eq!(error.is_some(), required.contains(&name.as_str()), "{}: {name} missing", spec.name);
         assert!(serde_json::from_value::<T::Args>(Value::Object(less)).is_err() == error.is_some());
-        let wrong = if schema["type"] == "string" { json!(1) } else { json!("text") };
+        let wrong = if schema["type"] == "string" { json!(1.5) } else { json!("no such value") };
         let error = read(&full.clone().into_iter().chain([(name.clone(), wrong)]).collect()).err().unwrap();
         assert!(error.contains(&format!("`{name}` must be ")), "{}: {error}", spec.name);
     }
@@ -100,7 +100,7 @@ fn error(text: &str) -> String {
 fn wrong_arguments_are_named() {
     insta::assert_snapshot!(error("{"), @"the arguments are not valid JSON: EOF while parsing an object at line 1 column 1");
     insta::assert_snapshot!(error("[]"), @"the arguments must be a JSON object, got an array");
-    insta::assert_snapshot!(error(r#"{"argv": ["a", 1], "env": {"A": null}, "timeout_s": -1, "x": 1}"#), @"bad arguments for command.run: `argv[1]` must be a string, got the number 1; `env.A` must be a string, got null; `timeout_s` must be a whole number, 0 or more, got the number -1; unknown `x`, known are `argv`, `background`, `command`, `cwd`, `env`, `network`, `reads`, `stdin`, `timeout_s`, `writes`");
+    insta::assert_snapshot!(error(r#"{"argv": ["a", 1.5], "env": {"A": null}, "timeout_s": -1, "x": 1}"#), @"bad arguments for command.run: `argv[1]` must be a string, got the number 1.5; `env.A` must be a string, got null; `timeout_s` must be a whole number, 0 or more, got the number -1; unknown `x`, known are `argv`, `background`, `command`, `cwd`, `env`, `network`, `reads`, `stdin`, `timeout_s`, `writes`");
     assert!(error(r#"{"timeout_s": 1.5}"#).contains("got the number 1.5"));
     assert!(error(r#"{"timeout_s": 99999999999999999999}"#).contains("must be a whole number"));
     assert!(error(r#"{"timeout_s": 1e999}"#).contains("not valid JSON"));
@@ -145,8 +145,8 @@ fn nothing_and_null_count_as_absent() {
         assert!(parse::<Value>(&spec, text).is_ok(), "{text}");
     }
     assert_eq!(
-        error(r#"{"argv": null, "stdin": 1}"#),
-        "bad arguments for command.run: `stdin` must be a string, got the number 1"
+        error(r#"{"argv": null, "stdin": 1.5}"#),
+        "bad arguments for command.run: `stdin` must be a string, got the number 1.5"
     );
 }
 

@@ -34,10 +34,10 @@ fn a_line_goes_to_the_shell_and_a_list_does_not() {
 #[test]
 fn what_execve_cannot_take_is_refused() {
     for (arguments, expected) in [
-        (json!({}), "give either `command`"),
+        (json!({}), "both are empty"),
         (json!({"command": "a", "argv": ["a"]}), "give either `command`"),
-        (json!({"command": "  "}), "`command` is empty"),
-        (json!({"argv": []}), "list of arguments is empty"),
+        (json!({"command": "  "}), "both are empty"),
+        (json!({"argv": []}), "both are empty"),
         (json!({"argv": [""]}), "program's name is empty"),
         (json!({"argv": ["a", "b\0c"]}), "NUL"),
         (json!({"command": "a\0"}), "NUL"),

@@ -1,26 +1,29 @@
-use crate::world::{call, claims, done, plan, refusal, toolbox, with_status};
+use crate::world::{act, call, claims, done, plan, refusal, toolbox, with_status};
 use bailey_kernel::{Claims, Output, Plan, Redactor};
-use bailey_protocol::{Report, Status};
+use bailey_protocol::{Report, Status, ToolSpec};
 use serde_json::{Value, json};
 
 /// Every name by which designs call a tool.
 const NAMES: [(&str, &[&str]); 17] = [
-    ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read "]),
-    ("fs.write", &["write_file", "fs_write"]),
-    ("fs.edit", &["edit_file", "str_replace"]),
+    ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read ", "Read", "view"]),
+    ("fs.write", &["write_file", "fs_write", "Write", "write_to_file", "create_file"]),
+    ("fs.edit", &["edit_file", "str_replace", "Edit", "replace"]),
     ("fs.patch", &["apply_patch"]),
-    ("fs.list", &["list_dir", "list_files"]),
+    ("fs.list", &["list_dir", "list_files", "LS", "list_directory"]),
     ("fs.exists", &["file_exists", "file.exists"]),
-    ("search.grep", &["grep", "search_files", "search_grep"]),
-    ("search.glob", &["glob", "find_files"]),
-    ("command.run", &["run_command", "execute_command", "shell", "bash", "Bash"]),
+    ("search.grep", &["grep", "search_files", "search_grep", "Grep", "search_file_content"]),
+    ("search.glob", &["glob", "find_files", "Glob", "file_search"]),
+    (
+        "command.run",
+        &["run_command", "execute_command", "shell", "bash", "Bash", "run_shell_command", "container.exec"],
+    ),
     ("git.run", &["git"]),
     ("test.run", &["run_tests"]),
-    ("web.fetch", &["web_fetch", "fetch"]),
+    ("web.fetch", &["web_fetch", "fetch", "WebFetch"]),
     ("web.request", &["web_request", "http_request"]),
     ("process.log", &["process_log"]),
     ("process.stop", &["Process.Stop"]),
-    ("agent.run", &["task"]),
+    ("agent.run", &["task", "Task"]),
     ("agent.adapt", &["agent_adapt"]),
 ];
 
@@ -33,9 +36,63 @@ fn every_name_finds_its_tool() {
             assert_eq!(found.as_deref(), Some(name), "{alias}");
         }
     }
-    assert!(
-        ["", ".", "fs", "fs..read", "read-file", "browser"].iter().all(|name| toolbox.find(name).is_none())
-    );
+    for unknown in [
+        "",
+        ".",
+        "fs",
+        "fs..read",
+        "read-file",
+        "browser",
+        "functions",
+        "functions.",
+        "<|x|>",
+        ":0",
+        "my.fs.read",
+    ] {
+        assert!(toolbox.find(unknown).is_none(), "{unknown}");
+    }
+}
+
+/// What templates of models leave on a name.
+#[test]
+fn a_decorated_name_finds_its_tool() {
+    let toolbox = toolbox();
+    for (name, aliases) in NAMES {
+        for plain in aliases.iter().map(|alias| alias.trim()).chain([name]) {
+            for written in [
+                format!("functions.{plain}"),
+                format!("functions_{plain}"),
+                format!("default_api.{plain}"),
+                format!("default_api:{plain}"),
+                format!("Functions.default_api:{plain}"),
+                format!("{plain}<|channel|>commentary"),
+                format!("{plain}:0"),
+                format!("functions.{plain}:12"),
+                format!("{plain}</name>"),
+                format!("\"{plain}\""),
+                format!("{plain}\n"),
+            ] {
+                let found = toolbox.find(&written).map(|tool| tool.spec().name);
+                assert_eq!(found.as_deref(), Some(name), "{written:?}");
+            }
+        }
+    }
+}
+
+/// Whichever name and whatever form of arguments a model uses, the action is the one that the gate decides and shows.
+#[test]
+fn one_call_has_one_action() {
+    let plain = act("command.run", json!({"command": "ls -l", "timeout_s": 30}), &[]);
+    for (name, arguments) in [
+        ("Bash", json!({"cmd": "ls -l", "timeout_s": "30"})),
+        ("functions.execute_command", json!({"command": "ls -l", "argv": [], "timeout_s": 30.0})),
+        ("shell<|channel|>json", json!({"command": "ls -l", "argv": null, "cwd": "", "timeout_seconds": 30})),
+    ] {
+        assert_eq!(act(name, arguments.clone(), &[]), plain, "{name} {arguments}");
+        assert_eq!(claims(name, arguments.clone()), claims("command.run", json!({"command": "x"})), "{name}");
+    }
+    // The control: another command is another action.
+    assert_ne!(act("Bash", json!({"cmd": "ls"}), &[]), plain);
 }
 
 #[test]
@@ -43,7 +100,8 @@ fn no_name_means_two_tools() {
     let mut names = std::collections::BTreeMap::new();
     for spec in toolbox().specs() {
         for name in spec.aliases.iter().chain([&spec.name]) {
-            assert_eq!(names.insert(name.replace('.', "_"), spec.name.clone()), None, "{name}");
+            let plain = ToolSpec::plain_name(name);
+            assert_eq!(names.insert(plain, spec.name.clone()), None, "{name}");
         }
     }
 }
