@@ -80,13 +80,30 @@ impl Serialize for Image {
 
 impl ImageKind {
     /// By the first bytes, as the formats' own documents have them.
-    fn of(bytes: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some(Self::Png),
             [0xFF, 0xD8, 0xFF, ..] => Some(Self::Jpeg),
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::Webp),
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
             _ => None,
+        }
+    }
+
+    /// Width and height in pixels, as the file's head states them.
+    #[must_use]
+    pub fn size(self, bytes: &[u8]) -> Option<(u32, u32)> {
+        match self {
+            Self::Png => match bytes.get(12..24)? {
+                [b'I', b'H', b'D', b'R', a, b, c, d, e, f, g, h] => {
+                    Some((u32::from_be_bytes([*a, *b, *c, *d]), u32::from_be_bytes([*e, *f, *g, *h])))
+                }
+                _ => None,
+            },
+            Self::Gif => Some((little(bytes.get(6..8)?), little(bytes.get(8..10)?))),
+            Self::Jpeg => size_of_jpeg(bytes),
+            Self::Webp => size_of_webp(bytes.get(12..)?),
         }
     }
 
@@ -110,6 +127,43 @@ impl ImageKind {
             Self::Webp => "image/webp",
             Self::Gif => "image/gif",
         }
+    }
+}
+
+fn little(bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+fn big(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// The first frame header among a JPEG's segments (ITU T.81, B.1 and B.2).
+fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut rest = bytes.get(2..)?;
+    loop {
+        let [0xFF, marker, after @ ..] = rest else { return None };
+        match marker {
+            0xFF => rest = rest.get(1..)?,
+            0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => {
+                return Some((big(after.get(5..7)?), big(after.get(3..5)?)));
+            }
+            _ => rest = after.get(usize::try_from(big(after.get(..2)?)).ok()?..)?,
+        }
+    }
+}
+
+/// The first chunk of a WebP file (RFC 9649; RFC 6386, 9.1).
+fn size_of_webp(chunk: &[u8]) -> Option<(u32, u32)> {
+    let data = chunk.get(8..)?;
+    match chunk.get(..4)? {
+        b"VP8X" => Some((little(data.get(4..7)?) + 1, little(data.get(7..10)?) + 1)),
+        b"VP8L" => {
+            let bits = little(data.get(1..5)?);
+            Some(((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1))
+        }
+        b"VP8 " => Some((little(data.get(6..8)?) & 0x3FFF, little(data.get(8..10)?) & 0x3FFF)),
+        _ => None,
     }
 }
 
@@ -140,6 +194,25 @@ mod tests {
             assert_eq!(Image::of(bytes.to_owned()), None);
             let json = serde_json::to_string(&crate::Blob(bytes.to_owned())).unwrap();
             assert!(serde_json::from_str::<Image>(&json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn the_size_is_read_from_the_head() {
+        let cases: [(&[u8], Option<(u32, u32)>); 9] = [
+            (b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\x80\0\0\x01\xe0\x08", Some((640, 480))),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0", None),
+            (b"GIF89a\x80\x02\xe0\x01\0", Some((640, 480))),
+            // A comment segment and a fill byte stand before the frame header.
+            (b"\xff\xd8\xff\xfe\0\x04ab\xff\xff\xc2\0\x11\x08\x01\xe0\x02\x80\x03", Some((640, 480))),
+            (b"\xff\xd8\xff\xfe\0\0\xff", None),
+            (b"\xff\xd8\xff\xfe\xff\xff", None),
+            (b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x7f\x02\0\xdf\x01\0", Some((640, 480))),
+            (b"RIFF\0\0\0\0WEBPVP8L\x05\0\0\0\x2f\x7f\xc2\x77\0", Some((640, 480))),
+            (b"RIFF\0\0\0\0WEBPVP8 \x0a\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\xe0\x01", Some((640, 480))),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(ImageKind::of(bytes).unwrap().size(bytes), expected, "{bytes:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
-use bailey_protocol::{Action, FileReport, Kind, Report, ToolSpec};
+use bailey_protocol::{Action, FileReport, ImageKind, Kind, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -76,6 +76,9 @@ impl Typed for FsRead {
 fn show(args: &Args, file: &FileReport) -> Conclusion {
     let path = &args.path;
     let bytes = file.content.0.as_slice();
+    if let Some(kind) = ImageKind::of(bytes) {
+        return picture(path, file, kind);
+    }
     if bytes.contains(&0) {
         let text = format!("{path} is a binary file of {} bytes", file.size);
         return Conclusion { ok: true, summary: format!("binary, {} bytes", file.size), text };
@@ -96,6 +99,18 @@ fn show(args: &Args, file: &FileReport) -> Conclusion {
         text.push_str(&format!("\n({note})"));
     }
     Conclusion { ok: true, summary: count(shown.len(), "line"), text }
+}
+
+/// A picture is told of and not shown: as text it is nothing.
+fn picture(path: &str, file: &FileReport, kind: ImageKind) -> Conclusion {
+    let size = kind.size(&file.content.0);
+    let size = size.map(|(width, height)| format!("{width}×{height} pixels, ")).unwrap_or_default();
+    let summary = format!("{} picture, {size}{} bytes", kind.name(), file.size);
+    let text = format!(
+        "{path} is a {summary}. fs.read shows text only. Look into it with a program (command.run: `file`, `identify`, an OCR \
+         program), or ask the human to describe it or to send it in a message."
+    );
+    Conclusion { ok: true, summary, text }
 }
 
 fn header(path: &str, file: &FileReport, lines: &[&str], first: usize, end: usize) -> String {
