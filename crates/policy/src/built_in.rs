@@ -1,5 +1,5 @@
-//! The rules that no file can lift: at most ten, as data. What they guard is Bailey's own law, the user's
-//! credentials, and the ways from a workspace back out to the host.
+//! The rules that no file can lift: at most a dozen, as data. They guard Bailey's own law, the user's
+//! credentials and secrets, and the ways from a workspace back out to the host.
 
 use crate::{
     condition::Condition,
@@ -136,6 +136,17 @@ pub fn rules() -> Vec<Rule> {
                 },
             )
         },
+        rule(
+            "redaction-marks",
+            Answer::Review,
+            "a mark of Bailey's stands where a secret stood: applied, your file loses the secret",
+            Condition {
+                action: Some([Kind::Merge].into()),
+                direction: Some([MergeKind::Apply].into()),
+                marks: Some(true),
+                ..Condition::default()
+            },
+        ),
         rule(
             "git-metadata",
             Answer::Deny,

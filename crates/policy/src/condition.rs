@@ -55,6 +55,8 @@ pub struct Condition {
     pub direction: Option<Vec<MergeKind>>,
     /// Whether the human has revealed the file in this session.
     pub revealed: Option<bool>,
+    /// Whether a merge puts a redaction mark where the project's file has a secret.
+    pub marks: Option<bool>,
     /// At most so many bytes are written to one file, sent, or given to a tool as arguments.
     pub max_size: Option<u64>,
     /// A command's time limit is at most so many milliseconds.
@@ -116,6 +118,7 @@ impl Condition {
             .min(network(self.network, subject.network))
             .min(list(&self.direction, subject.direction.as_ref(), same))
             .min(one(self.revealed, path.map(|_| resource.revealed), |own, given| own == given))
+            .min(one(self.marks, path.map(|_| resource.marks), |own, given| own == given))
             .min(one(self.max_size, resource.size, |own, given| given <= own))
             .min(one(self.max_wall, subject.wall_ms, |own, given| given <= own))
             .min(one(self.max_memory, subject.memory_bytes, |own, given| given <= own))

@@ -40,6 +40,8 @@ pub(crate) struct Resource<'a> {
     /// Bytes that it would write, send or be given.
     pub(crate) size: Option<u64>,
     pub(crate) revealed: bool,
+    /// Whether a redaction mark comes to stand in it where a secret stood.
+    pub(crate) marks: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -109,8 +111,9 @@ impl<'a> Resource<'a> {
             words: None,
             size: size.map(bytes),
             revealed: facts.revealed.iter().any(|revealed| path.is_within(&revealed.0)),
+            marks: false,
         };
-        let nowhere = |size| Self { path: None, words: None, size, revealed: false };
+        let nowhere = |size| Self { path: None, words: None, size, revealed: false, marks: false };
         match &facts.effect.effect().action {
             Action::Read { path } | Action::Stat { path } | Action::List { path } => {
                 [at(path, false, None)].into()
@@ -126,7 +129,11 @@ impl<'a> Resource<'a> {
                 [Self { path, ..nowhere(None) }].into()
             }
             Action::Merge(merge) if merge.files.is_empty() => [nowhere(None)].into(),
-            Action::Merge(merge) => merge.files.iter().map(|file| at(&file.path, false, None)).collect(),
+            Action::Merge(merge) => merge
+                .files
+                .iter()
+                .map(|file| Self { marks: !file.marks.is_empty(), ..at(&file.path, false, None) })
+                .collect(),
             Action::Exec(command) => command::programs(command, known)
                 .into_iter()
                 .map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) })

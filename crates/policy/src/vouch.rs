@@ -183,6 +183,12 @@ impl Set<'_> {
             .min(set(&own.tag, &scope.tag).max(if own.tag.is_some() { Fit::Maybe } else { Fit::Yes }))
             .min(same(own.network, network))
             .min(if has_path { same(own.revealed, scope.revealed) } else { absent(&own.revealed) })
+            // No scope speaks of them, and any merge may bring some.
+            .min(if *kind == Kind::Merge {
+                own.marks.map_or(Fit::Yes, |_| Fit::Maybe)
+            } else {
+                absent(&own.marks)
+            })
             .min(limit(own.max_size, scope.max_size, has_size))
             .min(limit(own.max_wall, scope.max_wall, *kind == Kind::Exec))
             .min(limit(own.max_memory, scope.max_memory, *kind == Kind::Exec))

@@ -2,6 +2,7 @@
 
 use crate::{Blob, Digest, EffectId, Integrity, Part, Tip, ToolUse, WsPath, number::decimal};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use core::fmt;
 use serde::{Deserialize, Serialize};
 
 /// One thing to be done to the world.
@@ -421,13 +422,40 @@ pub struct MergeFile {
     /// What of the file's change an apply takes over; none: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+    /// Redaction marks that an apply would bring into the project: the secrets that they stand for would be gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Marked>,
+}
+
+/// A redaction mark that a change brings into a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Marked {
+    /// The mark, such as `[redacted:NAME]`.
+    pub mark: String,
+    /// The first lines of the new text that hold it, from 1.
+    pub lines: Vec<u64>,
+}
+
+impl fmt::Display for Marked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mark, lines } = self;
+        f.write_str(if lines.len() == 1 { "line " } else { "lines " })?;
+        for (place, line) in lines.iter().enumerate() {
+            write!(f, "{}{line}", if place == 0 { "" } else { ", " })?;
+        }
+        let hold = if lines.len() == 1 { "holds" } else { "hold" };
+        write!(
+            f,
+            " {hold} the mark {mark} in place of a secret: applied, the file has the mark and not the secret"
+        )
+    }
 }
 
 impl MergeFile {
     /// A path that goes from one state to another as a whole.
     #[must_use]
     pub fn whole(path: WsPath, base: Option<Digest>, new: Option<Digest>) -> Self {
-        Self { path, base, new, part: None }
+        Self { path, base, new, part: None, marks: Vec::new() }
     }
 }
 

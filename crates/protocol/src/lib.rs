@@ -40,7 +40,7 @@ pub mod wall;
 
 pub use action::{
     AGENT_FILE_BYTES_MAX, Action, Adaptation, Amendment, Command, FileChange, HeaderValue, HttpRequest, Kind,
-    Limits, Line, Merge, MergeFile, MergeKind, Relay, authority, shell_word,
+    Limits, Line, Marked, Merge, MergeFile, MergeKind, Relay, authority, shell_word,
 };
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};

@@ -1,6 +1,6 @@
 //! What came of an effect: plain data that an executor reports and the journal keeps (redacted).
 
-use crate::{Blob, Branch, Digest, Enforced, TipResult, WsPath, number::decimal};
+use crate::{Blob, Branch, Digest, Enforced, Marked, TipResult, WsPath, number::decimal};
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -306,6 +306,9 @@ pub struct FileDiff {
     pub refused: Option<String>,
     /// What a human should look at, such as a symlink that points outside.
     pub remarks: Vec<String>,
+    /// Redaction marks that the layer's file holds more often than the project's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Marked>,
 }
 
 /// What stands at a path, with its content where that is small.

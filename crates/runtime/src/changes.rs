@@ -10,6 +10,7 @@ use bailey_protocol::{
     Report, Status, Tip, Touched, Verdict, WsPath,
 };
 use path::change;
+pub(crate) use path::marks;
 use std::collections::HashMap;
 use tokio::sync::mpsc;
 

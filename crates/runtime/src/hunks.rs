@@ -2,7 +2,7 @@
 
 use crate::{
     HostError,
-    changes::{Change, Changes},
+    changes::{Change, Changes, marks},
     unified::{CONTEXT_LINES, by_lines, hunk, mode_lines, text},
 };
 use bailey_protocol::{
@@ -283,10 +283,12 @@ fn picked_of(change: &Change, file: &FileDiff, hunks: &[Hunk]) -> Option<MergeFi
     let mut splices: Vec<Splice> = hunks.iter().flat_map(|hunk| hunk.piece.splices()).copied().collect();
     splices.sort_by_key(|splice| (splice.at, splice.from));
     let part = Part { of: new.state, mode, splices, rebases: false };
-    let bytes = part.compose(&old.content.as_ref()?.0, &new.content.as_ref()?.0)?;
+    let before = &old.content.as_ref()?.0;
+    let bytes = part.compose(before, &new.content.as_ref()?.0)?;
+    let marks = marks(before, &bytes);
     let state = file_state(mode, &bytes);
     let part = (state != new.state).then_some(part);
-    Some(MergeFile { new: Some(state), part, ..change.file.clone() })
+    Some(MergeFile { new: Some(state), part, marks, ..change.file.clone() })
 }
 
 #[cfg(test)]

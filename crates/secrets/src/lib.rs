@@ -39,7 +39,7 @@ pub use dotenv::{
 };
 pub use guard::Guarded;
 pub use keyring::{Keyring, KeyringError};
-pub use mark::{has_mark, marks};
+pub use mark::{Marks, has_mark, marks};
 pub use neutralise::{meant, neutralise};
 pub use own::{Characters, OwnShape, OwnShapeError};
 pub use redactor::{Redacted, Redactor, StreamRedactor};

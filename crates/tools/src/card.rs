@@ -287,6 +287,9 @@ impl Draft<'_> {
             if file.part.is_some() && !is_in_part(file) {
                 self.caveats.push(format!("{}: is merged with what changed in the project since", file.path));
             }
+            for marked in &file.marks {
+                self.caveats.push(format!("{}: {marked}", file.path));
+            }
             match comparison.of(file) {
                 Some(found) => self.compared(&found),
                 None => self.cut(format!("the content of {} is not shown", file.path)),

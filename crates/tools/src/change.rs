@@ -5,9 +5,8 @@ use crate::{
     diff,
     typed::{Done, count, unexpected},
 };
-use bailey_kernel::{Conclusion, Output, Plan};
+use bailey_kernel::{Conclusion, Marks, Output, Plan};
 use bailey_protocol::{Action, Blob, FileChange, FileKind, FileReport, Report, Status, WsPath};
-use std::collections::BTreeMap;
 
 /// Most lines of the diff of one file.
 const DIFF_LINES_MAX: usize = 200;
@@ -158,25 +157,7 @@ fn verb(file: &FileChange) -> String {
 
 /// The first mark `[redacted:NAME]` that `new` holds more often than `old`.
 pub(crate) fn foreign_mark(old: &[u8], new: &[u8]) -> Option<String> {
-    let before = marks(old);
-    let more = |(mark, times): &(&[u8], usize)| before.get(mark).copied().unwrap_or(0) < *times;
-    marks(new).into_iter().find(more).map(|(mark, _)| String::from_utf8_lossy(mark).into_owned())
-}
-
-fn marks(bytes: &[u8]) -> BTreeMap<&[u8], usize> {
-    const OPEN: &[u8] = b"[redacted:";
-    const NAME_MAX: usize = 200;
-    let mut marks = BTreeMap::new();
-    for (start, _) in bytes.windows(OPEN.len()).enumerate().filter(|(_, window)| *window == OPEN) {
-        let rest = bytes.get(start..).unwrap_or_default();
-        let end = rest.iter().take(NAME_MAX).position(|byte| matches!(byte, b']' | b'\n'));
-        if let Some(end) = end
-            && rest.get(end) == Some(&b']')
-        {
-            *marks.entry(rest.get(..=end).unwrap_or_default()).or_insert(0) += 1;
-        }
-    }
-    marks
+    Marks::of(new).beyond(&Marks::of(old)).into_iter().next().map(|(mark, _)| mark)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Commands: what no command may be, and what the model is told when one has ended. The text holds no
 //! duration, process id or other thing that differs from run to run: recorded conversations depend on it.
 
-use crate::{limit, missing, typed::unexpected, unreached::Unreached};
+use crate::{change, limit, missing, typed::unexpected, unreached::Unreached};
 use bailey_kernel::{Conclusion, Plan};
 use bailey_protocol::{Action, Command, ExecReport, Outcome, Outside, Report, Status, Stream};
 
@@ -29,6 +29,13 @@ pub(crate) fn plan(command: Command) -> Result<Plan, String> {
             ));
         }
     }
+    if let Some(mark) = mark(&command) {
+        return Err(format!(
+            "refused to run a command that holds `{mark}`: that text is a mark which stands for a secret that you are not shown. \
+             The command would get the mark and not the secret, and could write it over the secret. Leave the mark out: \
+             change other lines with fs.edit, or have the command read the secret from the file that holds it"
+        ));
+    }
     let pairs = command.env.iter().map(|(name, value)| (value, name.len() + value.len() + 2));
     let words = command.argv.iter().map(|word| (word, word.len() + 1)).chain(pairs);
     let mut total = 0_usize;
@@ -52,6 +59,13 @@ pub(crate) fn plan(command: Command) -> Result<Plan, String> {
         ));
     }
     Ok(Plan::Act(Action::Exec(command)))
+}
+
+/// The first redaction mark in a command's arguments, variables or input.
+fn mark(command: &Command) -> Option<String> {
+    let words = command.argv.iter().chain(command.env.values()).map(String::as_bytes);
+    let input = command.stdin.iter().map(|stdin| stdin.0.as_slice());
+    words.chain(input).find_map(|text| change::foreign_mark(&[], text))
 }
 
 /// What the model is told of a command. `wall_ms_max` is what it may ask for, in milliseconds.

@@ -426,6 +426,47 @@ fn a_name_that_no_merge_may_carry_does_not_hold_up_the_rest() {
     assert!(!Tree::of(&stage.project()).holds("bell\u{7}"));
 }
 
+/// The model saw a mark in place of a secret, a command wrote it back, and an apply destroyed the secret: the diff showed two lines
+/// that looked the same.
+#[test]
+fn a_mark_takes_the_place_of_no_secret_unasked() {
+    let secret = format!("ghp_{}", "R4nd0mLooking9Token8ForTests7xYzAbCd");
+    let conf = format!("services:\n  url: \"x\"\n  token: \"{secret}\"\n");
+    // What is not shown for its size is looked through all the same.
+    let large = "x\n".repeat(1 << 20) + &secret + "\n";
+    let stage = Stage::new(&[("conf.yaml", &conf), ("large.txt", &large), ("a.txt", "a\n")]);
+    let lines = [("conf.yaml", 3), ("large.txt", (1 << 20) + 1)];
+    let mark = "sed -i \"s/$(printf 'ghp_')[A-Za-z0-9]*/[redacted:github-token]/\" ";
+    for (file, line) in lines {
+        let session = work(&stage, &format!("{mark}{file}; echo b >> a.txt"));
+        let diff = sessions(&stage, "diff", &session);
+        let told = format!("{file} line {line} holds the mark [redacted:github-token] in place of a secret");
+        assert!(diff.stdout.replace("\n", " ").contains(&told), "{diff:?}");
+        assert!(diff.stdout.contains("Red: ") && diff.stdout.contains("redaction-marks"), "{diff:?}");
+        let json = event(&stage.ran(&["--json", "sessions", "diff", &session]), "diff");
+        assert_eq!(json["red"], json!([file]), "{json}");
+        let before = stage.read(file);
+        for arguments in [&["sessions", "apply", &session][..], &["sessions", "apply", "--yes", &session]] {
+            let applied = stage.ran(arguments);
+            assert_ne!(applied.code, Some(0), "{applied:?}");
+            assert_eq!(
+                (stage.read(file), stage.read("a.txt")),
+                (before.clone(), "a\n".into()),
+                "{applied:?}"
+            );
+        }
+        assert_eq!(sessions(&stage, "discard", &session).code, Some(0));
+    }
+    // The control: the same change without the mark goes through unasked.
+    let session = work(&stage, "sed -i 's/\"x\"/\"y\"/' conf.yaml");
+    let applied = sessions(&stage, "apply", &session);
+    assert_eq!(
+        (applied.code, stage.read("conf.yaml")),
+        (Some(0), conf.replace("\"x\"", "\"y\"")),
+        "{applied:?}"
+    );
+}
+
 /// A run whose command committed ended with "changed nothing", without a word of the commits.
 #[test]
 fn commits_made_inside_are_mentioned() {

@@ -256,6 +256,8 @@ impl TryFrom<RawCondition> for Checked {
             network: raw.network,
             direction: raw.direction.map(|list| list.0),
             revealed: raw.revealed,
+            // It is for the built-in rule alone.
+            marks: None,
             max_size: raw.max_size.map(|size| size.0),
             max_wall: raw.max_wall.map(|time| time.0.0),
             max_memory: raw.max_memory.map(|size| size.0),

@@ -6,7 +6,7 @@ use bailey_policy::{
     Condition, Glob, Names, Places, Policy, RUN_BY_HOST, Rule, SECRET_LOOKING, built_in_rules,
 };
 use bailey_protocol::{
-    Action, Amendment, Digest, Kind,
+    Action, Amendment, Digest, Kind, Marked,
     MergeKind::{Apply, Discard, Undo},
     Role::{self, Agent, Owner},
     WsPath,
@@ -45,14 +45,33 @@ fn check(role: Role, action: Action, expected: Answer, because: &str) {
 }
 
 #[test]
-fn at_most_ten_and_all_well_formed() {
+fn at_most_a_dozen_and_all_well_formed() {
     let rules = built_in_rules();
-    assert!(rules.len() <= 10);
+    assert!(rules.len() <= 12);
     for rule in &rules {
         let conditions = rule.except.iter().chain([&rule.matches]);
         for glob in conditions.flat_map(|condition| condition.path.iter().flatten()) {
             assert_ne!(glob.as_str(), "/**", "a malformed glob became everything in `{}`", rule.name);
         }
+    }
+}
+
+/// What the project's file loses by an apply, nobody gives it back.
+#[test]
+fn redaction_marks() {
+    let marked = |direction| match merge(direction, &["/home/ann/proj/a", "/home/ann/proj/b"]) {
+        Action::Merge(mut merge) => {
+            merge.files[1].marks = vec![Marked { mark: "[redacted:x]".into(), lines: vec![3] }];
+            Action::Merge(merge)
+        }
+        other => other,
+    };
+    check(Owner, marked(Apply), Review, "redaction-marks");
+    let decided = decide(&guarded(), Owner, marked(Apply));
+    assert_eq!(decided.red, ["/home/ann/proj/b".into()]);
+    assert!(decided.reasons[0].text.ends_with(": `b`"), "{:?}", decided.reasons);
+    for direction in [Undo, Discard] {
+        assert_eq!(answer(&decide(&guarded(), Owner, marked(direction))), Allow, "control");
     }
 }
 

@@ -19,11 +19,12 @@ struct Thing<'a> {
     path: Option<&'a str>,
     tree: bool,
     size: Option<u64>,
+    marks: bool,
     words: Option<Option<Vec<&'static str>>>,
 }
 
 fn things(case: &Case) -> Vec<Thing<'_>> {
-    let thing = |path, tree, size| Thing { path, tree, size, words: None };
+    let thing = |path, tree, size| Thing { path, tree, size, marks: false, words: None };
     match &case.action {
         Action::Read { path } | Action::Stat { path } | Action::List { path } => {
             vec![thing(Some(&path.0), false, None)]
@@ -37,7 +38,11 @@ fn things(case: &Case) -> Vec<Thing<'_>> {
                 .collect()
         }
         Action::Merge(merge) => {
-            merge.files.iter().map(|file| thing(Some(&file.path.0), false, None)).collect()
+            let marked = |file: &bailey_protocol::MergeFile| !file.marks.is_empty();
+            let files = merge.files.iter();
+            files
+                .map(|file| Thing { marks: marked(file), ..thing(Some(&file.path.0), false, None) })
+                .collect()
         }
         Action::Exec(command) => case
             .words
@@ -185,6 +190,9 @@ fn fit(condition: &Condition, case: &Case, thing: &Thing<'_>, places: &Places, w
     }
     if let Some(own) = condition.revealed {
         fits.push(sure(thing.path.is_some_and(|path| world.revealed.contains(&WsPath::from(path)) == own)));
+    }
+    if let Some(own) = condition.marks {
+        fits.push(sure(thing.path.is_some() && thing.marks == own));
     }
     let (url, method) = match &case.action {
         Action::Http(request) | Action::Model { request, .. } => {

@@ -7,7 +7,8 @@ use bailey_policy::{
     Trust, UrlGlob,
 };
 use bailey_protocol::{
-    Action, Command, Digest, Kind, Limits, MergeKind, Role, Timestamp, TokenId, ToolEffect, ToolUse, WsPath,
+    Action, Command, Digest, Kind, Limits, Marked, Merge, MergeKind, Role, Timestamp, TokenId, ToolEffect,
+    ToolUse, WsPath,
 };
 use proptest::prelude::*;
 
@@ -256,6 +257,7 @@ impl Draw {
             network: self.maybe(10, |draw| draw.percent(50)),
             direction: self.maybe(10, |draw| draw.some(&[MergeKind::Apply, MergeKind::Discard])),
             revealed: self.maybe(10, |draw| draw.percent(50)),
+            marks: self.maybe(10, |draw| draw.percent(50)),
             max_size: self.maybe(10, |draw| draw.pick(&[0, 1, 2, 3, 7])),
             host: self.maybe(10, |draw| host(&draw.some(HOST_GLOBS)).host.unwrap()),
             method: self.maybe(10, |draw| {
@@ -301,7 +303,16 @@ impl Draw {
                 let paths = self.subsequence(PATHS);
                 Action::Change { files: paths.into_iter().map(|path| file_change(path, size)).collect() }
             }
-            3 => merge(self.pick(&[MergeKind::Apply, MergeKind::Discard]), &self.subsequence(PATHS)),
+            3 => {
+                let mut merge =
+                    merge(self.pick(&[MergeKind::Apply, MergeKind::Discard]), &self.subsequence(PATHS));
+                if let Action::Merge(Merge { files, .. }) = &mut merge {
+                    for file in files.iter_mut().filter(|_| self.percent(30)) {
+                        file.marks = vec![Marked { mark: "[redacted:x]".into(), lines: vec![1] }];
+                    }
+                }
+                merge
+            }
             4 => model(),
             5 => http(self.pick(URLS)),
             12 => {

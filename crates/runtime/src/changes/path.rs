@@ -5,7 +5,8 @@ use crate::{
     threeway::{Both, Threeway},
     unified::unified,
 };
-use bailey_protocol::{Digest, FileDiff, MergeFile, Touched};
+use bailey_kernel::Marks;
+use bailey_protocol::{Digest, FileDiff, FileState, Marked, MergeFile, Touched};
 use std::collections::HashMap;
 
 /// What is said of a file in which the session's changes and those of the user since were put together.
@@ -51,10 +52,25 @@ pub(super) fn change(
             (file.new.clone(), None)
         }
     };
+    let marks = match &part {
+        Some(_) => marks(content(file.old.as_ref()), content(new.as_ref())),
+        None => file.marks.clone(),
+    };
+    remarks.extend(marks.iter().map(ToString::to_string));
     let (diff, count) = unified(&path, file.old.as_ref(), new.as_ref());
     let base = if part.is_some() { now } else { base };
-    let file = MergeFile { path: file.path.clone(), base, new: new.map(|state| state.state), part };
+    let file = MergeFile { path: file.path.clone(), base, new: new.map(|state| state.state), part, marks };
     Some(Change { diff, count, refused, remarks, conflict, file, path })
+}
+
+fn content(state: Option<&FileState>) -> &[u8] {
+    state.and_then(|state| state.content.as_ref()).map(|content| content.0.as_slice()).unwrap_or_default()
+}
+
+/// The redaction marks that a text brings into a file, where it is put together of both sides here.
+pub(crate) fn marks(old: &[u8], new: &[u8]) -> Vec<Marked> {
+    let beyond = Marks::of(new).beyond(&Marks::of(old));
+    beyond.into_iter().map(|(mark, lines)| Marked { mark, lines }).collect()
 }
 
 /// Why an apply keeps what the project has; none where that is what the session began with.

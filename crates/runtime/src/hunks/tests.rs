@@ -25,6 +25,7 @@ fn changes(files: &[(&str, Option<FileState>, Option<FileState>)]) -> Changes {
         base: None,
         refused: None,
         remarks: Vec::new(),
+        marks: Vec::new(),
     };
     let files: Vec<FileDiff> = files.iter().map(diff).collect();
     let state = |side: &Option<FileState>| side.as_ref().map(|side| side.state);

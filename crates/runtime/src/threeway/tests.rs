@@ -126,7 +126,7 @@ fn side(content: &str, mode: u32) -> FileState {
 
 fn compared(base: FileState, old: FileState, new: FileState) -> FileDiff {
     let (base, old, new) = (Some(base), Some(old), Some(new));
-    FileDiff { path: "/w/a".into(), old, new, base, refused: None, remarks: Vec::new() }
+    FileDiff { path: "/w/a".into(), old, new, base, refused: None, remarks: Vec::new(), marks: Vec::new() }
 }
 
 /// What is changed of base, project and layer.

@@ -8,7 +8,9 @@ use super::layer::{Entry, Layer, changed};
 use super::links;
 use super::read::size;
 use super::state::{MODE_BITS, Seen, State, Unreadable, seen, state_of};
-use bailey_protocol::{Blob, DiffReport, FileDiff, FileKind, FileState, Touched, WsPath, file_state, quoted};
+use bailey_protocol::{
+    Blob, DiffReport, FileDiff, FileKind, FileState, Marked, Touched, WsPath, file_state, quoted,
+};
 use rustix::fs::FileType;
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -215,10 +217,19 @@ impl Reporter<'_> {
         } else {
             None
         };
+        let marks = marks(old.as_ref(), new.as_ref());
         let old = old.map(|seen| self.side(seen));
         let new = new.map(|seen| self.side(seen));
         let base = self.base(at, old.as_ref(), new.as_ref());
-        self.files.push(FileDiff { path: WsPath(project.absolute(at)), old, new, base, refused, remarks });
+        self.files.push(FileDiff {
+            path: WsPath(project.absolute(at)),
+            old,
+            new,
+            base,
+            refused,
+            remarks,
+            marks,
+        });
         Ok(())
     }
 
@@ -271,9 +282,18 @@ impl Reporter<'_> {
                 base: None,
                 refused: Some(why.into()),
                 remarks: Vec::new(),
+                marks: Vec::new(),
             });
         }
     }
+}
+
+/// The redaction marks that only the layer has.
+fn marks(old: Option<&Seen>, new: Option<&Seen>) -> Vec<Marked> {
+    let Some(new) = new else { return Vec::new() };
+    let before = old.map(|old| &old.marks).cloned().unwrap_or_default();
+    let beyond = new.marks.beyond(&before);
+    beyond.into_iter().map(|(mark, lines)| Marked { mark, lines }).collect()
 }
 
 /// The names of the extended attributes that the layer's file has and the project's has not so; none where there are none.

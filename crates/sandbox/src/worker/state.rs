@@ -3,6 +3,7 @@
 use super::attributes::{self, Attributes};
 use super::beneath::{Root, look, type_of};
 use super::error::errno;
+use bailey_kernel::Marks;
 use bailey_protocol::{Digest, FileKind, Hasher};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, Stat, fstat, openat, readlinkat, seek};
@@ -54,6 +55,8 @@ pub(super) struct Seen {
     pub(super) content: Option<Vec<u8>>,
     /// Of a file.
     pub(super) attributes: Attributes,
+    /// The redaction marks of a file, in all of its bytes.
+    pub(super) marks: Marks,
 }
 
 /// Why a state could not be taken.
@@ -107,7 +110,7 @@ fn take(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<Option
         }
         _ => State::plain(FileKind::Other, b"other", mode),
     };
-    Ok(Some(Seen { state, stat, content: None, attributes: Attributes::new() }))
+    Ok(Some(Seen { state, stat, content: None, attributes: Attributes::new(), marks: Marks::default() }))
 }
 
 /// Opens a regular file for reading; a symlink, a FIFO, a device or a directory put there meanwhile is
@@ -157,12 +160,33 @@ fn take_file(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<S
     let mode = stat.st_mode & MODE_BITS;
     let size = u64::try_from(stat.st_size).unwrap_or_default();
     let mut content = content_max.filter(|most| size <= *most).map(|_| Vec::new());
-    let digest = match &mut content {
-        Some(bytes) => copy(fd, size, mode, bytes)?,
+    let mut marks = Marks::default();
+    let digest = match content_max {
+        Some(_) => copy(fd, size, mode, &mut Looked { content: content.as_mut(), marks: &mut marks })?,
         None => copy(fd, size, mode, &mut std::io::sink())?,
     };
     let state = State { kind: FileKind::File, mode, size, target: None, digest };
-    Ok(Seen { state, stat, content, attributes })
+    Ok(Seen { state, stat, content, attributes, marks })
+}
+
+/// Takes down what is looked for in a file's bytes as they pass.
+struct Looked<'a> {
+    content: Option<&'a mut Vec<u8>>,
+    marks: &'a mut Marks,
+}
+
+impl Write for Looked<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.marks.update(bytes);
+        if let Some(content) = &mut self.content {
+            content.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads to the end, but at most one byte more than `size`; gives the number of bytes. Where nothing was ever written, zeros are given

@@ -133,6 +133,7 @@ impl Files {
                     base,
                     refused: None,
                     remarks: Vec::new(),
+                    marks: Vec::new(),
                 });
             }
         }

@@ -153,6 +153,7 @@ fn a_merge_is_shown_from_the_comparison_of_just_these_states() {
         base: None,
         refused: None,
         remarks: remarks.iter().map(|&remark| remark.to_owned()).collect(),
+        marks: Vec::new(),
     };
     let files = vec![
         // Other states of the same path: not what is merged.
@@ -200,7 +201,15 @@ fn card_of_a_splice(end: Digest, rebases: bool) -> String {
     let files = vec![MergeFile { part: Some(part), ..file }];
     let merge = Action::Merge(Merge::of_files(MergeKind::Apply, None, files));
     let (path, refused, remarks) = ("/w/Makefile".into(), None, Vec::new());
-    let files = vec![FileDiff { path, old: Some(old), new: Some(new), base: None, refused, remarks }];
+    let files = vec![FileDiff {
+        path,
+        old: Some(old),
+        new: Some(new),
+        base: None,
+        refused,
+        remarks,
+        marks: Vec::new(),
+    }];
     drawn(&merge, &[done(Report::Diff(DiffReport { files, ..DiffReport::default() }))])
 }
 

@@ -1,7 +1,7 @@
 use crate::world::{
-    act, conclude, done, exec, exec_without_routes, need, refusal, stat, stream, with_status,
+    act, conclude, done, exec, exec_without_routes, need, plan, refusal, stat, stream, with_status,
 };
-use bailey_kernel::Output;
+use bailey_kernel::{Output, Plan};
 use bailey_protocol::{
     Action, Blob, Command, Enforced, ExecReport, FileKind, Limits, Outcome, ProcessReport, Report, Status,
     Stream, Wall,
@@ -55,6 +55,29 @@ fn what_execve_cannot_take_is_refused() {
     }
     // The control: one byte less is taken.
     command("command.run", json!({"command": "a".repeat(131_071)}), &[]);
+}
+
+/// What the model was shown of a file goes back into it by a command, and the secret is gone.
+#[test]
+fn a_command_that_holds_a_redaction_mark_is_refused() {
+    let mark = "[redacted:github-token]";
+    let tests: Vec<Output> = (0..7).map(|_| stat(Some(FileKind::File))).collect();
+    for (name, arguments) in [
+        ("command.run", json!({"command": format!("cat > a <<'X'\ntoken: {mark}\nX")})),
+        ("command.run", json!({"argv": ["sed", "-i", format!("s/x/{mark}/"), "a"]})),
+        ("command.run", json!({"command": "tee a", "stdin": mark})),
+        ("command.run", json!({"command": "echo $T > a", "env": {"T": mark}})),
+        ("command.run", json!({"command": format!("while :; do echo {mark} > a; done"), "background": true})),
+        ("git.run", json!({"args": ["commit", "-m", mark]})),
+        ("test.run", json!({"filter": mark})),
+    ] {
+        let seen = if name == "test.run" { tests.as_slice() } else { &[] };
+        let reason = refusal(name, arguments.clone(), seen);
+        assert!(reason.contains(mark) && reason.contains("refused to run"), "{name}: {reason}");
+        // The control: without the mark it is run.
+        let without = serde_json::from_str(&arguments.to_string().replace(mark, "[redacted:]")).unwrap();
+        assert!(matches!(plan(name, without, seen), Plan::Act(Action::Exec(_))), "{name}");
+    }
 }
 
 #[test]

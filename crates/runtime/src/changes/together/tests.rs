@@ -16,7 +16,15 @@ fn held(paths: &[(&str, &str, char)]) -> Vec<(String, Option<String>, Option<Str
         let path = WsPath(format!("/p/{at}"));
         let (old, new) = (kinds.chars().next().unwrap(), kinds.chars().nth(1).unwrap());
         let (old, new) = (state(old), state(new));
-        files.push(FileDiff { path: path.clone(), old, new, base: None, refused: None, remarks: vec![] });
+        files.push(FileDiff {
+            path: path.clone(),
+            old,
+            new,
+            base: None,
+            refused: None,
+            remarks: vec![],
+            marks: vec![],
+        });
         changes.push(Change {
             path: (*at).into(),
             diff: String::new(),
