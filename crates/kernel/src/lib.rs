@@ -57,7 +57,7 @@ pub use bailey_journal::{
     Permit, Person, Redeemed, Seal, SessionInfo, SessionLock, Settlement,
 };
 pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};
-pub use bailey_secrets::{Marks, Redactor, meant};
+pub use bailey_secrets::{Marks, Redactor, meant, show_spaces};
 pub use call::Step;
 pub use client::{CLIENT, Judgement, Offered, TASK_TOOLS_MAX, Task};
 pub use condense::{Summary, SummaryRoom};

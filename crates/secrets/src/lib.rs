@@ -40,7 +40,7 @@ pub use dotenv::{
 pub use guard::Guarded;
 pub use keyring::{Keyring, KeyringError};
 pub use mark::{Marks, has_mark, marks};
-pub use neutralise::{meant, neutralise};
+pub use neutralise::{meant, neutralise, show_spaces};
 pub use own::{Characters, OwnShape, OwnShapeError};
 pub use redactor::{Redacted, Redactor, StreamRedactor};
 pub use sealed::{Key, Needs, SEAL_RANDOM, SEALED_BYTES_MAX, Sealed, SealedError};

@@ -31,6 +31,25 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
+/// Shows spaces that look like a plain one by their numbers (`⟨U+00A0⟩`), for somebody who copies a text to change it. [`neutralise`]
+/// leaves them, for they harm no reader: many languages write them.
+#[must_use]
+pub fn show_spaces(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_odd_space) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::new();
+    for c in text.chars() {
+        if is_odd_space(c) { escape(&mut shown, c) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
+/// Unicode's `Space_Separator` without the plain space, and without the wide one of Chinese and Japanese.
+fn is_odd_space(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}')
+}
+
 fn escape(clean: &mut String, c: char) {
     match picture(c) {
         Some(picture) => clean.push(picture),
@@ -52,7 +71,7 @@ fn picture(c: char) -> Option<char> {
     }
 }
 
-/// What a text means that somebody wrote who was shown `held` by [`neutralise`]: the mark of a character that `held` holds stands for that
+/// What a text means that somebody wrote who was shown `held` by [`neutralise`] and [`show_spaces`]: the mark of a character that `held` holds stands for that
 /// character, where `held` has no such mark itself.
 #[must_use]
 pub fn meant<'a>(written: &'a str, held: &str) -> Cow<'a, str> {
@@ -60,7 +79,7 @@ pub fn meant<'a>(written: &'a str, held: &str) -> Cow<'a, str> {
     if !written.contains(|c| c == '⟨' || ('\u{2400}'..='␡').contains(&c)) {
         return text;
     }
-    let hidden: BTreeSet<char> = held.chars().filter(|c| is_deceptive(*c)).collect();
+    let hidden: BTreeSet<char> = held.chars().filter(|c| is_deceptive(*c) || is_odd_space(*c)).collect();
     for c in hidden {
         let mut mark = String::new();
         escape(&mut mark, c);

@@ -1,5 +1,7 @@
 //! Replacing exact text, and help for a model whose text is not there.
 
+mod look_alike;
+
 use bailey_kernel::meant;
 
 /// Most occurrences that a message lists.
@@ -95,6 +97,12 @@ pub(crate) fn hint(text: &str, old: &str) -> String {
             .into();
     }
     let Some(line) = old.lines().map(str::trim).find(|line| !line.is_empty()) else { return String::new() };
+    let near = [old, line].into_iter().find_map(|part| look_alike::difference(text, part));
+    if let Some(difference) = near {
+        return format!(
+            "; something that looks the same is: {difference}. Write these letters as the file has them"
+        );
+    }
     let line = head(line);
     let candidates = text.lines().take(COMPARED_LINES_MAX).enumerate();
     let mut scored: Vec<(usize, usize)> =

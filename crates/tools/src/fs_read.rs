@@ -7,7 +7,7 @@ use crate::{
     edit::is_crlf,
     typed::{Done, Typed, count, reads, unexpected},
 };
-use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_kernel::{Claims, Conclusion, Output, Plan, show_spaces};
 use bailey_protocol::{Action, FileReport, ImageKind, Kind, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -93,7 +93,7 @@ fn show(args: &Args, file: &FileReport) -> Conclusion {
     let mut text = header(path, file, &lines, first, end);
     for line in &shown {
         text.push('\n');
-        text.push_str(line);
+        text.push_str(&show_spaces(line));
     }
     for note in notes(file, &lines, first, end, cut_line) {
         text.push_str(&format!("\n({note})"));

@@ -5,7 +5,7 @@ use crate::{
     config::ToolConfig,
     typed::{Done, Typed, count, reads, unexpected},
 };
-use bailey_kernel::{Claims, Conclusion, Output, Plan};
+use bailey_kernel::{Claims, Conclusion, Output, Plan, show_spaces};
 use bailey_protocol::{Action, Kind, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
@@ -69,7 +69,7 @@ impl Typed for SearchGrep {
         let name = |path: &str| beneath(done.args.path.as_deref(), path);
         let hits = report.found.iter();
         let mut lines: Vec<String> =
-            hits.map(|hit| format!("{}:{}: {}", name(&hit.path), hit.line, hit.text)).collect();
+            hits.map(|hit| format!("{}:{}: {}", name(&hit.path), hit.line, show_spaces(&hit.text))).collect();
         if lines.is_empty() {
             lines.push("no matches".into());
         }

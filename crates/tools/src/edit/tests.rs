@@ -38,6 +38,7 @@ fn takes_what_is_shown_for_what_is_not_seen() {
         "\u{feff}using System.IO;\n",
     );
     check("👨\u{200d}👩 one\n", "👨⟨U+200D⟩👩 one", "👨⟨U+200D⟩👩 two", "👨\u{200d}👩 two\n");
+    check("price:\u{a0}10\n", "price:⟨U+00A0⟩10", "price:⟨U+00A0⟩11", "price:\u{a0}11\n");
     check("a\u{1b}[0m b\n", "␛[0m b", "␛[1m c", "a\u{1b}[1m c\n");
     // A file that holds the marks themselves, and the control: what is not in the file stays what was written.
     check("␛ is \u{1b}\n", "␛ is", "␛ was", "␛ was \u{1b}\n");
@@ -61,6 +62,8 @@ fn says_what_is_wrong() {
     insta::assert_snapshot!(refused("x = 1\ny\nx = 1\n", "x = 1", "x = 2"), @"`old` occurs 2 times, at lines 1, 3; add neighbouring lines to it or set `replace_all`");
     insta::assert_snapshot!(refused("fn main() {\n    let x = 1;\n}\n", "\tlet x = 1;", "b"), @"`old` is not in the file; it differs in white space only from what stands there (line 2)");
     insta::assert_snapshot!(refused("fn alpha() {}\nfn beta() {}\nfn gamma() {}\n", "fn betta() {}", "b"), @"`old` is not in the file; most like its first line are these lines, which you can read: 2, 1, 3");
+    insta::assert_snapshot!(refused("one\nprice:\u{a0}10 EUR\n", "price: 10 EUR", "b"), @"`old` is not in the file; something that looks the same is: line 2, column 7 has U+00A0 (no-break space) where you wrote a space. Write these letters as the file has them");
+    insta::assert_snapshot!(refused("one\n    It\u{2019}s\ntwo\n", "It's\nthree", "b"), @"`old` is not in the file; something that looks the same is: line 2, column 7 has U+2019 (right single quote) where you wrote `'`. Write these letters as the file has them");
     insta::assert_snapshot!(refused("one\n", "zzz", "b"), @"`old` is not in the file");
     insta::assert_snapshot!(refused("key=abc\n", "key=[redacted:KEY]", "b"), @"`old` is not in the file; it holds a mark that stands for a secret you are not shown, so choose text without it");
 }
