@@ -102,8 +102,8 @@ impl ToolSpec {
         if name.is_empty() { "_".into() } else { name }
     }
 
-    /// A tool's name as names are compared. Models write capitals and an underscore for a dot. Some put the name of their
-    /// templates' namespace before it, and marks or a number of their templates behind it.
+    /// A tool's name as names are compared. Models write capitals and an underscore for a dot. Some put their
+    /// template's namespace before it, and its marks or a number behind it.
     #[must_use]
     pub fn plain_name(written: &str) -> String {
         let written = written.trim().trim_matches(['"', '`', '\'']).to_ascii_lowercase();

@@ -83,7 +83,7 @@ impl Marks {
         more.map(|(mark, found)| (mark.clone(), found.lines.clone())).collect()
     }
 
-    /// Whether a character was taken. One that ends what was begun, and is no part of a mark, is looked at once more.
+    /// Whether a character was taken. A character that ends an unfinished mark is looked at once more.
     fn goes_on(&mut self, c: char) -> bool {
         let name = self.open.len().checked_sub(OPEN.len());
         let fits = match name {

@@ -1,5 +1,5 @@
-//! The names that other agents' tools have, for tools and for their parameters. Models have learnt them and write them
-//! here, too. Each stands in the one table below.
+//! The names that other agents' tools have, for tools and for their parameters. Models have learnt them and
+//! write them here, too. Each stands in the one table below.
 
 /// A parameter, and the names that other agents have for it.
 type Parameter = (&'static str, &'static [&'static str]);
@@ -36,8 +36,8 @@ const CWD: Parameter =
     ("cwd", &["workdir", "work_dir", "working_dir", "working_directory", "dir", "directory", "current_dir"]);
 const TIMEOUT: Parameter = ("timeout_s", &["timeout_seconds", "timeout_secs", "timeout_sec"]);
 
-/// Where two parameters share a name, the value decides. A name that has another meaning elsewhere is not here: `timeout` is
-/// in milliseconds for some agents and in seconds for others.
+/// Where two parameters share a name, the value decides. A name that has another meaning elsewhere is not here:
+/// `timeout` is in milliseconds for some agents and in seconds for others.
 const TABLE: [Row; 17] = [
     Row {
         tool: "fs.read",
@@ -187,8 +187,8 @@ pub(crate) fn names(tool: &str) -> Vec<String> {
     row(tool).into_iter().flat_map(|row| row.names).map(|name| (*name).to_owned()).collect()
 }
 
-/// Those of a tool's parameters that this name may mean, by the table and by how names are spelled elsewhere (`filePath`,
-/// `file-path`).
+/// Those of a tool's parameters that this name may mean, by the table and by how names are spelled elsewhere
+/// (`filePath`, `file-path`).
 pub(crate) fn meanings<'a>(
     tool: &str,
     parameters: &'a [String],

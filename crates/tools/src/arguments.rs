@@ -1,5 +1,6 @@
-//! Arguments as a model wrote them: any text. They become what they mean by the tool's own schema (`repair`) and are checked
-//! against it first, because its words (which field, expected, got) help a model more than a parser's position does.
+//! Arguments as a model wrote them: any text. They are repaired by the tool's own schema (`repair`), then checked
+//! against it before they are read. The schema's words (which field, expected, got) help a model more than a
+//! parser's position does.
 
 mod strict;
 

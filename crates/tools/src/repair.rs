@@ -1,6 +1,7 @@
-//! Arguments that do not fit a tool's schema, though the schema leaves them one meaning: `"30"` for a number, a list in a
-//! string, a name that other agents use. They become what they mean here, before anything is planned, decided or shown.
-//! What fits its schema stays as it is, and what could mean two things is left for the check that refuses it.
+//! Arguments that do not fit a tool's schema, though the schema leaves them one meaning: `"30"` for a number, a
+//! list in a string, a name that other agents use. They are repaired here, before anything is planned, decided
+//! or shown. A value that fits its schema stays as it is. A value that could mean two things is left for the
+//! check that refuses it.
 
 use crate::{aliases, arguments::misfit};
 use serde_json::{Map, Value};

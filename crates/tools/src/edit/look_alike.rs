@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::LazyLock};
 /// Differences that are named.
 const NAMED_MAX: usize = 3;
 
-/// How a text that was looked for differs from one that is there and looks the same; none where there is none.
+/// How the wanted text differs from one in the file that looks the same; none where the file has no such text.
 pub(super) fn difference(text: &str, wanted: &str) -> Option<String> {
     let (folded, old, wanted) = (Folded::of(text), wanted, Folded::of(wanted));
     if wanted.text.is_empty() {
@@ -41,7 +41,7 @@ struct Folded {
     units: Vec<Unit>,
 }
 
-/// Where a letter begins, with what is not seen of it or stands above it, in the folded text and in the raw one.
+/// Where a letter begins, in the folded text and in the raw one. Unseen letters and accents behind it belong to it.
 struct Unit {
     folded: usize,
     raw: usize,
@@ -141,7 +141,8 @@ fn plain(c: char) -> char {
     }
 }
 
-/// The letters behind the first that a letter stands for: an ellipsis is three dots, a syllable of Hangul two or three letters.
+/// The letters behind the first that a letter stands for: an ellipsis is three dots, a syllable of Hangul two or
+/// three letters.
 fn rest(c: char) -> impl Iterator<Item = char> {
     let syllable = u32::from(c).checked_sub(0xac00).filter(|syllable| *syllable < 11_172);
     let hangul = syllable.into_iter().flat_map(|syllable| {
