@@ -59,9 +59,14 @@ mod tests {
 
     #[test]
     fn calls_that_servers_left_in_the_text_are_seen() {
-        let (workspace, shell) = ("/w".into(), "/bin/sh".into());
-        let tools =
-            Toolbox::built_in(ToolConfig { workspace, shell, limits: Limits::default(), max_wall_ms: 1000 });
+        let (workspace, start, shell) = ("/w".into(), "/w".into(), "/bin/sh".into());
+        let tools = Toolbox::built_in(ToolConfig {
+            workspace,
+            start,
+            shell,
+            limits: Limits::default(),
+            max_wall_ms: 1000,
+        });
         for text in [
             "<tool_call>\n{\"name\": \"fs_read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
             "I look.\n[TOOL_CALLS][{\"name\": \"fs_read\", \"arguments\": {}}]",

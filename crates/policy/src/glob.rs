@@ -156,7 +156,13 @@ impl Glob {
 
     /// The glob that matches the root alone. As a path, `/` is everything beneath it, as each folder is.
     pub(crate) fn root() -> Self {
-        Self { text: "/".to_string(), base: Base::Root, segments: Vec::new(), is_of_files: false, any_case: false }
+        Self {
+            text: "/".to_string(),
+            base: Base::Root,
+            segments: Vec::new(),
+            is_of_files: false,
+            any_case: false,
+        }
     }
 
     /// The same as the name of a file: a folder of that name is none, nor what lies in it.

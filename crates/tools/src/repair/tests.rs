@@ -6,7 +6,8 @@ use serde_json::json;
 
 fn specs() -> Vec<ToolSpec> {
     let (limits, max_wall_ms) = (Limits::default(), 3_600_000);
-    let config = ToolConfig { workspace: "/w".into(), shell: "/bin/sh".into(), limits, max_wall_ms };
+    let (workspace, start, shell) = ("/w".into(), "/w".into(), "/bin/sh".into());
+    let config = ToolConfig { workspace, start, shell, limits, max_wall_ms };
     Toolbox::built_in(config).specs()
 }
 
