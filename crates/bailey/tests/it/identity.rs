@@ -47,7 +47,7 @@ fn identity_follows_the_state_and_every_session_is_told_it() {
     for part in [
         version,
         "test/model",
-        "fs.read",
+        "fs_read",
         "Walls: namespaces",
         "Stopped: no",
         "Other sessions in the journal: 0\n",

@@ -112,7 +112,8 @@ fn read(wire: Wire, body: &str, chunk: usize) -> (Result<Answer, ModelError>, St
 #[test]
 fn an_endless_answer_is_too_large() {
     let events = [b"data: {\"choices\":[]}\n\n: ".as_slice(), &vec![b'x'; 1 << 20], b"\n"].concat();
-    let line = json!({ "message": { "content": "x".repeat(1 << 20) }, "done": false }).to_string() + "\n";
+    let long: String = (0..150_000).map(|n| format!("{n:07}")).collect();
+    let line = json!({ "message": { "content": long }, "done": false }).to_string() + "\n";
     for wire in WIRES {
         let piece = if wire == Wire::Ollama { line.as_bytes() } else { &events };
         let mut decoder = codec("provider", wire, "http://127.0.0.1").decoder();

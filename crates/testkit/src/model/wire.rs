@@ -45,7 +45,8 @@ impl Wire {
     /// The beginning of an endless reply, and what comes again and again.
     fn endless(self) -> (Vec<String>, String) {
         let mut first = self.events(&Message::text("it begins"));
-        let long = "x".repeat(1000);
+        // No short passage of it repeats: that would be an answer without end of another kind.
+        let long: String = (0..250).map(|n| format!("{n:04}")).collect();
         let (kept, filler) = match self {
             Self::Anthropic => (2, anthropic::text_delta(0, &long)),
             Self::Chat => (1, chat::choice(&json!({ "content": long }), None)),
