@@ -7,7 +7,10 @@
 //! file that the effect makes itself is no secret to it.
 
 use crate::tree::{self, Access, Kind};
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
 use rustix::{
     fs::{AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT},
     io::Errno,
@@ -57,11 +60,29 @@ pub(crate) fn compile(masks: &[String]) -> io::Result<Masks> {
 pub(crate) struct Masks(Gitignore);
 
 impl Masks {
-    /// Whether a file at this path, relative to the workspace, has one of the names. They are names of files:
-    /// what a directory of such a name holds, as a Python environment called `.env`, is judged by names of its
-    /// own.
+    /// Whether a file at this path, relative to the workspace, has one of the names. They are names of files: what
+    /// a directory of such a name holds, as a Python environment called `.env`, is judged by names of its own. One
+    /// that ends in a slash is a directory's, with all that lies in it.
     pub(crate) fn names(&self, path: impl AsRef<Path>) -> bool {
-        self.0.matched(lower(path.as_ref()), false).is_ignore()
+        let path = path.as_ref();
+        self.say(path).unwrap_or_else(|| {
+            let mut above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+            above.any(|above| self.close(above))
+        })
+    }
+
+    /// What the names say of a file at this path.
+    fn say(&self, path: &Path) -> Option<bool> {
+        match self.0.matched(lower(path), false) {
+            Match::Ignore(_) => Some(true),
+            Match::Whitelist(_) => Some(false),
+            Match::None => None,
+        }
+    }
+
+    /// Whether a name is that of this directory.
+    fn close(&self, directory: &Path) -> bool {
+        matches!(self.0.matched(lower(directory), true), Match::Ignore(name) if name.is_only_dir())
     }
 
     fn is_empty(&self) -> bool {
@@ -203,8 +224,8 @@ struct Found {
 fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks) -> io::Result<Found> {
     let mut found = Found::default();
     let mut seen = 0;
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(path) = waiting.pop() {
+    let mut waiting = vec![(PathBuf::new(), false)];
+    while let Some((path, is_closed)) = waiting.pop() {
         // Another effect of the session may swap a directory for a link meanwhile.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = match tree::open_beneath(top.as_fd(), &path, flags) {
@@ -236,8 +257,15 @@ fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks) -> io::Result<Found
             };
             match kind {
                 FileType::Directory if inner.ends_with(".git/objects") || beside == Some(&inner) => {}
-                FileType::Directory => waiting.push(inner),
-                FileType::RegularFile if masks.names(&inner) => found.files.push(inner),
+                FileType::Directory => {
+                    let is_closed = is_closed || masks.close(&inner);
+                    waiting.push((inner, is_closed));
+                }
+                FileType::RegularFile => match masks.say(&inner) {
+                    Some(true) => found.files.push(inner),
+                    None if is_closed => found.files.push(inner),
+                    _ => {}
+                },
                 _ => {}
             }
         }
