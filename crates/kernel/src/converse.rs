@@ -118,7 +118,7 @@ impl Kernel {
                                 run.cancel();
                             });
                         }
-                        spoken.take(deltas).into_iter().map(Told::Event).collect()
+                        spoken.take(deltas).into_iter().map(Box::new).map(Told::Event).collect()
                     }
                     Chunk::Begun(_) | Chunk::Stdout(_) | Chunk::Stderr(_) => Vec::new(),
                 })

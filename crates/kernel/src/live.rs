@@ -32,7 +32,7 @@ pub(crate) enum Audience {
 
 /// What is to be told of a chunk.
 pub(crate) enum Told {
-    Event(Happening),
+    Event(Box<Happening>),
     Bytes(mpsc::Sender<Printed>, Printed),
 }
 
@@ -40,7 +40,7 @@ impl Told {
     /// Passes it on. Whoever is waited for is so no longer than the turn lasts; one that is gone is no error.
     pub(crate) async fn pass(self, kernel: &Kernel, scope: &Scope) {
         match self {
-            Self::Event(happening) => drop(kernel.tell(scope, happening).await),
+            Self::Event(happening) => drop(kernel.tell(scope, *happening).await),
             Self::Bytes(to, printed) => tokio::select! {
                 biased;
                 sent = to.send(printed) => drop(sent),
@@ -98,7 +98,7 @@ impl Live {
         match &self.audience {
             Audience::Call(call) => {
                 let text = String::from_utf8_lossy(&clean).into_owned();
-                Some(Told::Event(Happening::Output { call: call.clone(), text }))
+                Some(Told::Event(Box::new(Happening::Output { call: call.clone(), text })))
             }
             Audience::Bytes(to) => {
                 let printed = if is_out { Printed::Stdout(clean) } else { Printed::Stderr(clean) };
@@ -115,7 +115,7 @@ impl Live {
         match &self.audience {
             Audience::Call(call) => {
                 let text = format!("\n… {bytes} bytes left out …\n");
-                Some(Told::Event(Happening::Output { call: call.clone(), text }))
+                Some(Told::Event(Box::new(Happening::Output { call: call.clone(), text })))
             }
             Audience::Bytes(to) => Some(Told::Bytes(to.clone(), Printed::LeftOut(bytes))),
             Audience::Nobody => None,

@@ -105,7 +105,7 @@ impl Count {
         for open in open.flatten() {
             self.looks.next()?;
             // Looked at by its path, which opens nothing.
-            let Ok(file) = rustix::fs::stat(&open.path()) else { continue };
+            let Ok(file) = rustix::fs::stat(open.path()) else { continue };
             self.add(&file, || rustix::fs::statfs(open.path()));
         }
         Some(())
