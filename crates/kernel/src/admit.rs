@@ -10,6 +10,7 @@ use bailey_protocol::{
     Action, ApprovalId, Blob, CallId, Card, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
     Labels, MergeKind, Profile, Sealed, Seq, WsPath, event::Verdict as Said,
 };
+use std::sync::atomic::Ordering;
 use tokio::{
     runtime::Handle,
     time::{Duration, Instant},
@@ -421,15 +422,22 @@ impl Kernel {
         card: &serde_json::Value,
     ) -> Result<Result<ApprovalId, String>, Refused> {
         let lasts = self.inner.config.question_lasts;
-        let until = Instant::now() + self.inner.config.room_waits;
+        let had_no_room = &self.inner.had_no_room;
+        let waits =
+            if had_no_room.load(Ordering::Relaxed) { Duration::ZERO } else { self.inner.config.room_waits };
+        let until = Instant::now() + waits;
         loop {
             let answered = self.inner.answered.notified();
             match self.inner.mint.ask(sealed, terms.clone(), card.clone(), lasts).await {
                 Err(error @ JournalError::NoRoom) if Instant::now() >= until => {
+                    had_no_room.store(true, Ordering::Relaxed);
                     return Ok(Err(format!("{error}: go on without it, and ask again when one is answered")));
                 }
                 Err(JournalError::NoRoom) => {}
-                asked => return Ok(Ok(asked?)),
+                asked => {
+                    had_no_room.store(false, Ordering::Relaxed);
+                    return Ok(Ok(asked?));
+                }
             }
             tokio::select! {
                 () = answered => {}

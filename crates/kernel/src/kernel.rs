@@ -92,6 +92,8 @@ pub(crate) struct Inner {
     pub(crate) processes: Processes,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
+    /// Whether a call waited for room to be asked about in vain: the next one does not wait once more for the same.
+    pub(crate) had_no_room: std::sync::atomic::AtomicBool,
     /// Held from counting what the screen took out until that is written, so that results that come together count each other.
     pub(crate) hits: tokio::sync::Mutex<()>,
     /// The questions whose answer front ends know.
@@ -130,6 +132,7 @@ impl Kernel {
             pending: Mutex::default(),
             processes: Processes::default(),
             answered: Notify::new(),
+            had_no_room: std::sync::atomic::AtomicBool::default(),
             hits: tokio::sync::Mutex::default(),
             told: Mutex::default(),
             last_seen: Mutex::default(),

@@ -125,7 +125,7 @@ fn all_open_questions_of_a_kind_are_answered_with_no_at_once() {
         0 => ("r", "fs_read", json!({ "path": "/etc/hosts" })),
         _ => (names[at - 1].as_str(), "command_run", json!({ "command": format!("sort {at}") })),
     });
-    let model = stage.model(vec![Reply::calls(calls), Reply::text("I wait.")]);
+    let model = stage.model_beside(vec![Reply::calls(calls), Reply::text("I wait.")]);
     let later = ["run", "do it", "--model", "test/model", "--approve", "later"];
     assert_eq!(stage.ran(&later).code, Some(7));
     assert!(last(&model).contains("questions of this session wait"), "{}", last(&model));

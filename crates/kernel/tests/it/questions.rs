@@ -60,16 +60,24 @@ async fn a_session_has_so_many_open_questions_and_the_next_call_waits_for_room()
     assert!(observation.text().contains("questions of this session wait"), "{}", observation.text());
     let count = async || bench.journal.questions(Some(scope.session())).await.unwrap().len();
     assert_eq!(count().await, QUESTIONS_MAX);
+    // The next one does not wait once more for the same.
+    let begin = std::time::Instant::now();
+    drop(bench.kernel.call(&scope, &because, &tool, &call("c1")).await.unwrap());
+    assert!(begin.elapsed() < Duration::from_millis(250), "{:?}", begin.elapsed());
+    let answer =
+        async |id| bench.kernel.answer(&bench.connection, id, Answer::No, "owner", "").await.unwrap();
+    answer(open[0]).await;
+    asked(&bench, &scope, &context, &tool).await;
     // Where one is answered meanwhile, the call that waits is asked about.
     let call = call("c1");
     let waits = bench.kernel.call(&scope, &because, &tool, &call);
-    let answer = async {
+    let later = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        bench.kernel.answer(&bench.connection, open[0], Answer::No, "owner", "").await.unwrap();
+        answer(open[1]).await;
     };
-    let (step, ()) = tokio::join!(waits, answer);
+    let (step, ()) = tokio::join!(waits, later);
     assert!(matches!(step.unwrap(), Step::Waiting(_)));
-    assert_eq!(count().await, QUESTIONS_MAX + 1);
+    assert_eq!(count().await, QUESTIONS_MAX + 2);
 }
 
 #[tokio::test]
