@@ -203,7 +203,7 @@ fn is_named(text: &str, name: &str) -> bool {
 }
 
 fn numbers(text: &str) -> impl Iterator<Item = u64> {
-    let text = text.replace(|c| matches!(c, ',' | '_'), "\u{0}");
+    let text = text.replace([',', '_'], "\u{0}");
     let parts = text.split(|c: char| !c.is_ascii_digit() && c != '\0').map(str::to_owned).collect::<Vec<_>>();
     // A separator of thousands stands before three digits.
     parts.into_iter().flat_map(|part| {

@@ -46,6 +46,10 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
+fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
 /// Calls that wait for their results.
 #[derive(Default)]
 struct Calls {
@@ -94,7 +98,7 @@ fn chat(body: &Value) -> Checked {
         ["model", "stream", "stream_options", "messages", "max_tokens", "max_completion_tokens", "tools"];
     only(body, "body", &known)?;
     for tool in list(body, "tools") {
-        name(&tool["function"]["name"])?;
+        name(at(tool, "/function/name"))?;
     }
     let messages = list(body, "messages");
     let mut calls = Calls::default();
@@ -132,8 +136,8 @@ fn chat(body: &Value) -> Checked {
                 }
                 for call in list(message, "tool_calls") {
                     only(call, "tool call", &["id", "type", "function", "extra_content"])?;
-                    name(&call["function"]["name"])?;
-                    object_text(&call["function"]["arguments"])?;
+                    name(at(call, "/function/name"))?;
+                    object_text(at(call, "/function/arguments"))?;
                     calls.call(text(call, "id"))?;
                 }
             }
@@ -288,7 +292,7 @@ fn gemini(body: &Value) -> Checked {
 fn ollama(body: &Value) -> Checked {
     only(body, "body", &["model", "stream", "truncate", "messages", "options", "tools"])?;
     for tool in list(body, "tools") {
-        name(&tool["function"]["name"])?;
+        name(at(tool, "/function/name"))?;
     }
     let mut open = 0_usize;
     let mut before = "";
@@ -307,8 +311,8 @@ fn ollama(body: &Value) -> Checked {
             _ => return Err("tool calls without results".into()),
         }
         for call in list(message, "tool_calls") {
-            name(&call["function"]["name"])?;
-            if !call["function"]["arguments"].is_object() {
+            name(at(call, "/function/name"))?;
+            if !at(call, "/function/arguments").is_object() {
                 return Err("arguments must be an object".into());
             }
             open += 1;
@@ -317,3 +321,6 @@ fn ollama(body: &Value) -> Checked {
     }
     if open == 0 { Ok(()) } else { Err("tool calls without results".into()) }
 }
+
+#[cfg(test)]
+mod tests;
