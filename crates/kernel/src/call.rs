@@ -12,8 +12,8 @@ use crate::{
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{
-    Action, ApprovalId, Cost, Digest, EffectId, Enforced, FileChange, Happening, Labels, Report, Secrecy,
-    Seq, Status, ToolCall, WsPath,
+    Action, ApprovalId, Cost, Digest, EffectId, Enforced, FileChange, Happening, Image, Labels, Outcome,
+    Report, Secrecy, Seq, Status, ToolCall, WsPath,
 };
 use std::{collections::VecDeque, sync::PoisonError};
 
@@ -51,6 +51,8 @@ pub(crate) struct How {
     pub(crate) duration_ms: u64,
     /// The process in the background whose end it tells.
     pub(crate) ends: Option<EffectId>,
+    /// The picture that was read.
+    pub(crate) images: Vec<Image>,
 }
 
 /// What one effect came to.
@@ -301,6 +303,7 @@ impl Kernel {
         finished: &Finished,
     ) -> Result<Observation, Refused> {
         let outcome = finished.output.outcome();
+        let mut images = Vec::new();
         let conclusion = match &outcome.status {
             Status::Cancelled => ended("cancelled: the user ended this turn"),
             Status::Unknown => {
@@ -309,12 +312,13 @@ impl Kernel {
             Status::Done | Status::Failed { .. } => {
                 let redactor = self.journal().redactor();
                 let clean = cut::to_conclude(redactor, &finished.output);
+                images.extend(clean.is_none().then(|| picture(outcome)).flatten());
                 tool::conclude(tool, call, seen, clean.as_ref().unwrap_or(&finished.output), redactor)
             }
         };
         let (enforced, duration_ms) = (outcome.enforced.clone(), outcome.duration_ms);
         let ends = self.began(scope, call, &finished.output);
-        self.observe(scope, call, conclusion, labels, How { enforced, duration_ms, ends }).await
+        self.observe(scope, call, conclusion, labels, How { enforced, duration_ms, ends, images }).await
     }
 
     pub(crate) async fn observe(
@@ -326,8 +330,9 @@ impl Kernel {
         how: How,
     ) -> Result<Observation, Refused> {
         let (ok, summary) = (conclusion.ok, conclusion.summary.clone());
-        let How { enforced, duration_ms, ends } = how;
-        let observation = self.record(scope, call, conclusion, labels, None, ends).await?;
+        let How { enforced, duration_ms, ends, images } = how;
+        let mut observation = self.record(scope, call, conclusion, labels, None, ends).await?;
+        observation.images = images;
         let text = observation.text().to_owned();
         let happening = Happening::Result { call: call.id.clone(), ok, summary, text, duration_ms, enforced };
         self.tell(scope, happening).await?;
@@ -374,6 +379,13 @@ impl Kernel {
 
 fn ended(text: &str) -> Conclusion {
     Conclusion { ok: false, summary: text.into(), text: text.into() }
+}
+
+/// The picture that an effect read: whole, and as it lies in the file. Where a secret was masked in it, it is none any more.
+pub(crate) fn picture(outcome: &Outcome) -> Option<Image> {
+    let Report::File(file) = &outcome.report else { return None };
+    let image = Image::of(file.content.0.clone())?;
+    (file.digest == Some(Digest::of(image.bytes()))).then_some(image)
 }
 
 /// The labels of what an action brings back, by itself: what that says changes nothing about them.

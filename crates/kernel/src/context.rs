@@ -138,6 +138,7 @@ impl Context {
                 && entries.contains(&observation.entry)
             {
                 observation.text = screen::bound(&observation.text, bytes);
+                observation.images.clear();
             }
         }
     }
@@ -174,6 +175,7 @@ mod tests {
             tool: "t".into(),
             ok: true,
             text: String::new(),
+            images: Vec::new(),
             labels: Labels::default(),
         };
         let calls = ["a", "b", "c"].map(call);

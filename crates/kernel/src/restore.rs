@@ -313,7 +313,9 @@ impl Tape {
             Fact::Observation { call, tool, ok, labels, waits, .. } => {
                 let labels = labels.clone().from_entry(entry.seq);
                 let (call, tool, ok, text) = (call.clone(), tool.clone(), *ok, words(recorded));
-                let seen = Observation { entry: entry.seq, call, tool, ok, text, labels };
+                let outcome = self.outcomes.get(&call.0).and_then(|(_, outcome)| outcome.as_ref());
+                let images = outcome.and_then(crate::call::picture).into_iter().collect();
+                let seen = Observation { entry: entry.seq, call, tool, ok, text, images, labels };
                 self.began.retain(|began| Some(began.effect) != entry.effect);
                 self.observe(seen, *waits, entry.effect.is_some());
             }

@@ -39,7 +39,7 @@ pub(crate) fn observation(
     labels: Labels,
 ) -> Observation {
     let (call, tool, text) = (call.id.clone(), call.name.clone(), screened.text);
-    Observation { entry, call, tool, ok, text, labels: labels.from_entry(entry) }
+    Observation { entry, call, tool, ok, text, images: Vec::new(), labels: labels.from_entry(entry) }
 }
 
 /// Cuts the middle out of a text that is too long, at character boundaries.

@@ -52,6 +52,7 @@ pub struct Observation {
     pub(crate) tool: String,
     pub(crate) ok: bool,
     pub(crate) text: String,
+    pub(crate) images: Vec<Image>,
     pub(crate) labels: Labels,
 }
 
@@ -78,6 +79,12 @@ impl Observation {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The picture that was read, for a model that takes pictures.
+    #[must_use]
+    pub fn images(&self) -> &[Image] {
+        &self.images
     }
 
     /// Where it came from.
@@ -296,6 +303,7 @@ impl Segment {
     pub fn images(&self) -> &[Image] {
         match self {
             Self::User(message) => &message.images,
+            Self::Observation(observation) => &observation.images,
             _ => &[],
         }
     }

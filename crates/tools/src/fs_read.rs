@@ -8,7 +8,7 @@ use crate::{
     typed::{Done, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan, show_spaces};
-use bailey_protocol::{Action, FileReport, ImageKind, Kind, Report, ToolSpec};
+use bailey_protocol::{Action, FileReport, Image, ImageKind, Kind, Report, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -101,14 +101,20 @@ fn show(args: &Args, file: &FileReport) -> Conclusion {
     Conclusion { ok: true, summary: count(shown.len(), "line"), text }
 }
 
-/// A picture is told of and not shown: as text it is nothing.
+/// A picture is told of: as text it is nothing. The kernel shows it beside this to a model that takes pictures.
 fn picture(path: &str, file: &FileReport, kind: ImageKind) -> Conclusion {
     let size = kind.size(&file.content.0);
     let size = size.map(|(width, height)| format!("{width}×{height} pixels, ")).unwrap_or_default();
     let summary = format!("{} picture, {size}{} bytes", kind.name(), file.size);
+    let shown = match Image::of(file.content.0.clone()) {
+        Some(_) if file.digest.is_some() => {
+            "It is shown beside this result to a model that takes pictures; another can look"
+        }
+        _ => "It is too large to be shown; you can look",
+    };
     let text = format!(
-        "{path} is a {summary}. fs.read shows text only. Look into it with a program (command.run: `file`, `identify`, an OCR \
-         program), or ask the human to describe it or to send it in a message."
+        "{path} is a {summary}. {shown} into it with a program (command_run: `file`, `identify`, an OCR program), or ask the \
+         human to describe it."
     );
     Conclusion { ok: true, summary, text }
 }

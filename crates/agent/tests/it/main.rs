@@ -12,6 +12,7 @@ mod delegates;
 mod fallback;
 mod guides;
 mod parallel;
+mod pictures;
 mod questions;
 mod restore;
 mod retry;

@@ -16,7 +16,7 @@ fn answer(text: &str, calls: &[ToolCall], wire: Wire) -> Answer {
 }
 
 fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {
-    CallResult { id: id.into(), name: "x".into(), ok: true, text }
+    CallResult { id: id.into(), name: "x".into(), ok: true, text: text.into() }
 }
 
 /// What stands before a reply with which a conversation would begin.
@@ -171,8 +171,8 @@ fn what_answers_no_open_call_is_told_as_text_and_a_call_without_a_result_is_answ
     turns.result(&CallId("a".into()), "x", true, "waits");
     turns.result(&CallId("a".into()), "fs.read", true, "approved later");
     let Turn::Heard(heard) = &turns.end()[2] else { panic!("no results") };
-    assert_eq!((heard.results[0].text, heard.results[0].ok), ("waits", true));
-    assert_eq!((heard.results[1].text, heard.results[1].ok), (NO_RESULT, false));
+    assert_eq!((heard.results[0].text.as_ref(), heard.results[0].ok), ("waits", true));
+    assert_eq!((heard.results[1].text.as_ref(), heard.results[1].ok), (NO_RESULT, false));
     assert_eq!(heard.texts, ["[late result of `fs_read`, call a]\napproved later".into()]);
 }
 

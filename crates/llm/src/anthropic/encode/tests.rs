@@ -60,7 +60,12 @@ fn marked(turns: &[Turn<'_>], tools: &[ToolSpec]) -> Vec<String> {
 }
 
 fn told(texts: &[&'static str]) -> Turn<'static> {
-    let results = texts.iter().map(|text| CallResult { id: "t".into(), name: "x".into(), ok: true, text });
+    let results = texts.iter().map(|text| CallResult {
+        id: "t".into(),
+        name: "x".into(),
+        ok: true,
+        text: (*text).into(),
+    });
     Turn::Heard(Heard { results: results.collect(), texts: vec![] })
 }
 
@@ -125,8 +130,8 @@ fn its_own_messages_go_back_verbatim_and_results_in_one_message() {
     ]);
     let verbatim = json!({ "wire": "anthropic", "content": content });
     let results = vec![
-        CallResult { id: "t1".into(), name: "fs_read".into(), ok: true, text: "fine" },
-        CallResult { id: "t2".into(), name: "fs_read".into(), ok: false, text: "no" },
+        CallResult { id: "t1".into(), name: "fs_read".into(), ok: true, text: "fine".into() },
+        CallResult { id: "t2".into(), name: "fs_read".into(), ok: false, text: "no".into() },
     ];
     let heard = Heard { results, texts: vec!["and now?".into()] };
     let expected = json!([

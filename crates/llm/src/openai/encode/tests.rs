@@ -32,7 +32,7 @@ fn a_whole_request() {
     };
     let own = json!({ "role": "assistant", "content": "well", "tool_calls": [{ "id": "c1", "type": "function", "function": { "name": "x", "arguments": "{}" } }] });
     let verbatim = json!({ "wire": "open-ai-chat", "message": own });
-    let results = vec![CallResult { id: "c1".into(), name: "fs_read".into(), ok: false, text: "no" }];
+    let results = vec![CallResult { id: "c1".into(), name: "fs_read".into(), ok: false, text: "no".into() }];
     let foreign =
         Turn::Foreign { text: "", calls: vec![Call { id: "t1".into(), name: "y".into(), arguments: "{" }] };
     let turns = [
