@@ -338,7 +338,7 @@ async fn one_result_that_is_longer_than_the_window_is_shortened_at_once() {
 /// What was said long ago is summed up whole, and where whoever sums up has a smaller window, that is measured and said.
 #[tokio::test]
 async fn a_record_is_cut_for_whoever_cannot_read_it_whole_and_for_nobody_else() {
-    for (own, is_cut) in [(30_000, false), (6_000, true)] {
+    for (own, is_cut) in [(30_000, false), (4_500, true)] {
         let server = model(30_000, sensible);
         let mut bench = bench(&server).await;
         let (scope, mut context) = bench.context("Let us begin.").await;

@@ -96,7 +96,15 @@ pub(crate) async fn cut(home: &Path, after: u64) -> TempDir {
         "UPDATE effect SET outcome = NULL WHERE outcome > ?1".to_owned(),
         "DELETE FROM touched WHERE seq > ?1".to_owned(),
         format!("DELETE FROM approval WHERE ?1 > 0 AND NOT EXISTS ({asked})"),
-        format!("UPDATE approval SET state = 'yes' WHERE ?1 > 0 AND NOT EXISTS ({begun})"),
+        // As the newest answer says that is left: a row that says more than its entry lets nothing begin.
+        format!(
+            "UPDATE approval SET state = (SELECT CASE json_extract(CAST(body AS TEXT), '$.answer')
+                 WHEN 'yes' THEN 'yes' WHEN 'yes_for_session' THEN 'session' WHEN 'yes_for_pattern' THEN 'pattern'
+                 ELSE 'no' END
+             FROM entry WHERE type = 'answered' AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
+             ORDER BY seq DESC LIMIT 1)
+             WHERE ?1 > 0 AND EXISTS ({answered}) AND NOT EXISTS ({begun})"
+        ),
         format!("UPDATE approval SET state = 'open' WHERE ?1 > 0 AND NOT EXISTS ({answered})"),
         "DELETE FROM spent WHERE ?1 > 0".to_owned(),
         "DELETE FROM reserved WHERE ?1 > 0".to_owned(),

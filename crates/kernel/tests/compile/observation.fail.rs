@@ -9,6 +9,7 @@ fn forge() -> Observation {
         tool: "t".into(),
         ok: true,
         text: "x".into(),
+        images: Vec::new(),
         labels: Labels::default(),
     }
 }

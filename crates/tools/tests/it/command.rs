@@ -48,7 +48,7 @@ fn what_execve_cannot_take_is_refused() {
         (json!({"command": "a", "timeout_s": 3601}), "`timeout_s` must be from 1 to 3600"),
         (json!({"command": "a", "timeout_s": u64::MAX}), "`timeout_s` must be from 1 to 3600"),
         (json!({"command": "a".repeat(131_072)}), "Linux takes at most 131072"),
-        (json!({"argv": vec!["a".repeat(131_000); 20]}), "at most 2097152 fit"),
+        (json!({"argv": vec!["a".repeat(131_000); 20]}), "at most 1048576 fit"),
     ] {
         let reason = refusal("command.run", arguments, &[]);
         assert!(reason.contains(expected), "{reason}");

@@ -33,7 +33,7 @@ fn a_file_is_shown_as_it_is() {
     );
     insta::assert_snapshot!(read(json!({"path": "a"}), ""), @"a (empty, 0 bytes)");
     assert!(read(json!({"path": "a"}), "price:\u{a0}10\n").ends_with("\nprice:⟨U+00A0⟩10"));
-    insta::assert_snapshot!(read(json!({"path": "a"}), b"GIF89a\x80\x02\xe0\x01\0"), @"a is a gif picture, 640×480 pixels, 11 bytes. fs.read shows text only. Look into it with a program (command.run: `file`, `identify`, an OCR program), or ask the human to describe it or to send it in a message.");
+    insta::assert_snapshot!(read(json!({"path": "a"}), b"GIF89a\x80\x02\xe0\x01\0"), @"a is a gif picture, 640×480 pixels, 11 bytes. It is shown beside this result to a model that takes pictures; another can look into it with a program (command_run: `file`, `identify`, an OCR program), or ask the human to describe it.");
     insta::assert_snapshot!(read(json!({"path": "a"}), b"\x7fELF\0\0"), @"a is a binary file of 6 bytes");
     insta::assert_snapshot!(read(json!({"path": "a"}), b"caf\xe9\n"), @r"
     a (1 line, 5 bytes)
