@@ -111,12 +111,14 @@ impl Toolbox {
     #[must_use]
     pub fn unavailable(&self, name: &str) -> String {
         let shown: String = name.chars().take(100).collect();
-        let available: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        // As a model must write them: a name with a dot is refused by its server.
+        let wired = |name: &str| ToolSpec::wire_name(name);
+        let available: Vec<String> = self.specs.iter().map(|spec| wired(&spec.name)).collect();
         json!({
             "unavailable": shown,
             "why": "this session has no tool of that name",
             "available": available,
-            "did_you_mean": self.nearest(&shown),
+            "did_you_mean": self.nearest(&shown).map(wired),
         })
         .to_string()
     }

@@ -46,13 +46,13 @@ async fn an_unknown_tool_is_answered_with_what_there_is() {
     let answers: Vec<Value> = seen.iter().map(|seen| serde_json::from_str(seen.text()).unwrap()).collect();
     assert!(seen.iter().all(|seen| !seen.is_ok()));
     assert_eq!(answers[0]["unavailable"], "fs.raed");
-    assert_eq!(answers[0]["did_you_mean"], "fs.read");
+    assert_eq!(answers[0]["did_you_mean"], "fs_read");
     assert_eq!(answers[1]["did_you_mean"], Value::Null);
     for answer in &answers {
         assert!(answer["why"].is_string());
         let available: Vec<&str> =
             answer["available"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-        assert!(available.contains(&"fs.read") && available.contains(&"command.run"), "{available:?}");
+        assert!(available.contains(&"fs_read") && available.contains(&"command_run"), "{available:?}");
         assert_eq!(answer.as_object().unwrap().len(), 4);
     }
     assert_eq!(table.bench.world.spans(), []);

@@ -93,7 +93,7 @@ fn several_calls_of_one_reply_each_get_their_result_and_a_missing_tool_gets_one_
         let results = ran.results();
         assert_eq!(results.len(), 3, "{ran:?}");
         let sent = server.requests()[1].body.clone();
-        for part in ["what a says", "what b says", "unavailable", "did_you_mean", "fs.read"] {
+        for part in ["what a says", "what b says", "unavailable", "did_you_mean", "fs_read"] {
             assert!(sent.contains(part), "{model}: no `{part}` in {sent}");
         }
         let order = ["what a says", "did_you_mean", "what b says"].map(|part| sent.rfind(part).unwrap());

@@ -128,9 +128,9 @@ fn what_is_unavailable_is_said_with_what_is_available() {
     assert_eq!(web["why"], "this session has no tool of that name");
     let available: Vec<_> =
         web["available"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    assert_eq!(available, NAMES.map(|(name, _)| name));
+    assert_eq!(available, NAMES.map(|(name, _)| name.replace('.', "_")));
     assert_eq!(web["did_you_mean"], Value::Null);
-    for (name, meant) in [("fs.raed", "fs.read"), ("comand_run", "command.run"), ("apply_ptach", "fs.patch")]
+    for (name, meant) in [("fs.raed", "fs_read"), ("comand_run", "command_run"), ("apply_ptach", "fs_patch")]
     {
         assert_eq!(answer(name)["did_you_mean"], meant);
     }
