@@ -239,21 +239,21 @@ impl Decoder for Reading {
     }
 
     fn end(self: Box<Self>) -> Result<Answer, ModelError> {
-        let endpoint = self.endpoint.clone();
+        let (endpoint, form) = (self.endpoint.clone(), self.form.clone());
+        let mut form = form.lock().unwrap_or_else(PoisonError::into_inner);
         match (self.status, &self.body) {
             (None, _) => Err(ModelError {
                 kind: ModelErrorKind::Unreachable,
                 message: format!("`{}` did not answer at `{}`", endpoint.provider, endpoint.url()),
             }),
             (Some(status), Body::Error(body)) => {
-                let mut form = self.form.lock().unwrap_or_else(PoisonError::into_inner);
-                Err(failure::learned(&endpoint, status, &self.headers, body, &mut form))
+                Err(failure::of_status(&endpoint, status, &self.headers, body, &mut form))
             }
             (Some(_), _) => self
                 .answer()
                 .map(one_id_each)
                 .map(plausible)
-                .map_err(|fault| failure::of_fault(&endpoint, fault)),
+                .map_err(|fault| failure::of_fault(&endpoint, fault, &mut form)),
         }
     }
 }

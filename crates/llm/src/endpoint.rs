@@ -101,7 +101,7 @@ impl Endpoint {
     /// What an answer of another status than success means, for people: what, why, and how to fix it.
     #[must_use]
     pub fn refusal(&self, status: u16, headers: &[(String, String)], body: &[u8]) -> String {
-        failure::of_status(self, status, headers, body).message
+        failure::of_status(self, status, headers, body, &mut Form::default()).message
     }
 
     fn headers(&self) -> Vec<(String, HeaderValue)> {

@@ -193,12 +193,13 @@ impl Complaint {
     }
 }
 
-/// The failure that a response with this status and body is.
+/// The failure that a response with this status and body is. A refusal may add to the form that the server wants.
 pub(crate) fn of_status(
     endpoint: &Endpoint,
     status: u16,
     headers: &[(String, String)],
     body: &[u8],
+    form: &mut Form,
 ) -> ModelError {
     if (300..400).contains(&status) {
         let to = header(headers, "location").unwrap_or("another place");
@@ -210,23 +211,22 @@ pub(crate) fn of_status(
         return ModelError { kind: ModelErrorKind::NotFound, message };
     }
     let complaint = Complaint::of_body(body);
-    told(endpoint, status, wait(headers).or(complaint.wait), &complaint)
+    learned(endpoint, status, wait(headers).or(complaint.wait), &complaint, form)
 }
 
-/// The same, and what it teaches of how the server wants its requests.
-pub(crate) fn learned(
+/// The failure that a complaint is, and what it teaches of how the server wants its requests.
+fn learned(
     endpoint: &Endpoint,
     status: u16,
-    headers: &[(String, String)],
-    body: &[u8],
+    wait: Option<Duration>,
+    complaint: &Complaint,
     form: &mut Form,
 ) -> ModelError {
-    let error = of_status(endpoint, status, headers, body);
-    let complaint = Complaint::of_body(body);
+    let error = told(endpoint, status, wait, complaint);
     match error.kind {
-        ModelErrorKind::Overflow => form.learn_window(&complaint),
+        ModelErrorKind::Overflow => form.learn_window(complaint),
         ModelErrorKind::Invalid | ModelErrorKind::LikelyOverflow => {
-            if let Some(other) = form.learn(endpoint, &complaint) {
+            if let Some(other) = form.learn(endpoint, complaint) {
                 let (provider, why) = (&endpoint.provider, complaint.quote());
                 let message =
                     format!("`{provider}` refused the form of the request ({status}: {why}); asking {other}");
@@ -238,11 +238,13 @@ pub(crate) fn learned(
     error
 }
 
-/// The failure that this fault is.
-pub(crate) fn of_fault(endpoint: &Endpoint, fault: Fault) -> ModelError {
+/// The failure that this fault is. A refusal inside a stream teaches as one with a status does.
+pub(crate) fn of_fault(endpoint: &Endpoint, fault: Fault, form: &mut Form) -> ModelError {
     let provider = &endpoint.provider;
     let (kind, message) = match fault {
-        Fault::Reported(complaint) => return told(endpoint, complaint.status(), complaint.wait, &complaint),
+        Fault::Reported(complaint) => {
+            return learned(endpoint, complaint.status(), complaint.wait, &complaint, form);
+        }
         Fault::Cut(how) => (
             ModelErrorKind::Cut,
             format!(

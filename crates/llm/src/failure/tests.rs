@@ -1,5 +1,5 @@
 use super::{Fault, of_fault, of_status, wait};
-use crate::{Endpoint, Wire};
+use crate::{Endpoint, Wire, form::Form};
 use bailey_kernel::ModelErrorKind::{self, *};
 use std::time::Duration;
 
@@ -23,7 +23,13 @@ fn headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn check(status: u16, body: &str, kind: ModelErrorKind, says: &[&str]) {
-    let error = of_status(&endpoint(), status, &headers(&[("retry-after", "7")]), body.as_bytes());
+    let error = of_status(
+        &endpoint(),
+        status,
+        &headers(&[("retry-after", "7")]),
+        body.as_bytes(),
+        &mut Form::default(),
+    );
     assert_eq!(error.kind, kind, "{status} {body}");
     for part in says {
         assert!(error.message.contains(part), "{part:?} is not in {:?}", error.message);
@@ -74,7 +80,13 @@ fn what_why_and_fix_for_each_kind() {
 fn too_many_requests_is_no_want_of_money() {
     let words = "You exceeded your current quota, please check your plan and billing details.";
     let of = |error: serde_json::Value, headers: &[(String, String)]| {
-        of_status(&endpoint(), 429, headers, serde_json::json!({ "error": error }).to_string().as_bytes())
+        of_status(
+            &endpoint(),
+            429,
+            headers,
+            serde_json::json!({ "error": error }).to_string().as_bytes(),
+            &mut Form::default(),
+        )
     };
     let gemini = serde_json::json!({
         "code": 429, "message": words, "status": "RESOURCE_EXHAUSTED",
@@ -133,13 +145,19 @@ fn a_context_that_is_too_long_is_recognised_on_both_wires() {
 
 #[test]
 fn a_quote_is_one_short_line() {
-    let error = of_status(&endpoint(), 400, &[], format!("a\u{1b}[31m\nb{}", "x".repeat(9000)).as_bytes());
+    let error = of_status(
+        &endpoint(),
+        400,
+        &[],
+        format!("a\u{1b}[31m\nb{}", "x".repeat(9000)).as_bytes(),
+        &mut Form::default(),
+    );
     assert!(error.message.len() < 800 && !error.message.contains(char::is_control), "{}", error.message);
 }
 
 #[test]
 fn without_a_key_the_hint_says_where_one_is_named() {
-    let error = of_status(&Endpoint { key: None, ..endpoint() }, 401, &[], b"");
+    let error = of_status(&Endpoint { key: None, ..endpoint() }, 401, &[], b"", &mut Form::default());
     assert!(error.message.contains("(`key`)"), "{}", error.message);
 }
 
@@ -163,7 +181,7 @@ fn retry_after_in_every_form() {
 fn errors_inside_a_stream() {
     let told = |event: &str| {
         let complaint = super::Complaint::of(&serde_json::from_str(event).unwrap()).unwrap();
-        of_fault(&endpoint(), Fault::Reported(complaint)).kind
+        of_fault(&endpoint(), Fault::Reported(complaint), &mut Form::default()).kind
     };
     assert_eq!(
         told(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#),
