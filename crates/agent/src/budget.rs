@@ -142,6 +142,10 @@ impl Ceiling {
         self.tokens.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn set(&self, tokens: u64) {
+        self.tokens.store(tokens, Ordering::Relaxed);
+    }
+
     /// A request of this size did not fit.
     pub(crate) fn too_long(&self, tokens: u64) {
         self.tokens.fetch_min(tokens * 3 / 4, Ordering::Relaxed);

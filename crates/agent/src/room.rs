@@ -33,17 +33,14 @@ impl Hands {
     /// What the last attempt ended with; [`ModelErrorKind::Overflow`] when there is nothing left to leave out.
     pub async fn next(&self, context: &mut Context) -> Result<Reply, Refused> {
         let mut overflows = 0;
-        let mut is_likely = false;
         loop {
             self.make_room(context).await?;
             let error = match self.converse(context).await {
                 Err(Refused::Model(error)) if error.kind == ModelErrorKind::Overflow => error,
-                // A server that took a shorter request of this session is believed so once.
                 Err(Refused::Model(error))
-                    if error.kind == ModelErrorKind::LikelyOverflow && !is_likely && has_replies(context) =>
+                    if error.kind == ModelErrorKind::LikelyOverflow && has_replies(context) =>
                 {
-                    is_likely = true;
-                    error
+                    return self.next_shorter(context, error).await;
                 }
                 other => return other,
             };
@@ -54,6 +51,29 @@ impl Hands {
             let Some(budget) = self.budget(context) else { return Err(error.into()) };
             self.ceiling.too_long(budget.fixed + budget::taken(context));
             self.notice(format!("{error}; leaving out what is old, and asking again")).await?;
+        }
+    }
+
+    /// Asks once more with a shorter request, because the server took a shorter one of this session: the refusal may mean that
+    /// this one is too long. Where it meant something else, its own words are the error, and no window is learned of it.
+    async fn next_shorter(&self, context: &mut Context, error: ModelError) -> Result<Reply, Refused> {
+        let Some(budget) = self.budget(context) else { return Err(error.into()) };
+        let known = self.ceiling.get();
+        self.ceiling.too_long(budget.fixed + budget::taken(context));
+        let is_roomy = self.budget(context).is_some_and(|budget| budget.room() >= ROOM_MIN);
+        let answered = if is_roomy {
+            self.notice(format!("{error}; leaving out what is old, and asking once more")).await?;
+            match self.make_room(context).await {
+                Ok(()) => self.converse(context).await,
+                Err(error) => Err(error),
+            }
+        } else {
+            Err(error.clone().into())
+        };
+        self.ceiling.set(known);
+        match answered {
+            Err(Refused::Model(again)) if !again.kind.is_passing() => Err(error.into()),
+            answered => answered,
         }
     }
 

@@ -31,7 +31,10 @@ pub(crate) fn called(text: &str, tools: &Toolbox) -> Option<String> {
         MARKS.iter().filter_map(|mark| text.find(mark).map(|at| (at, at + mark.len() + NAME_WITHIN)));
     let near = |(from, to): (usize, usize)| {
         let part = text.get(from..text.floor_char_boundary(to)).unwrap_or_default();
-        names().find(|name| part.contains(name.as_str()))
+        // Words about a call have no arguments behind them.
+        let has_arguments =
+            part.contains('{') || ["<function=", "<invoke name="].iter().any(|mark| part.starts_with(mark));
+        names().find(|name| has_arguments && part.contains(name.as_str()))
     };
     marked.into_iter().find_map(near).or_else(|| {
         let call: Value = serde_json::from_str(bare(text)).ok()?;
@@ -71,7 +74,7 @@ mod tests {
             "<tool_call>\n{\"name\": \"fs_read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
             "I look.\n[TOOL_CALLS][{\"name\": \"fs_read\", \"arguments\": {}}]",
             "<function=command_run><parameter=command>ls</parameter></function>",
-            "<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}>function fs_list",
+            "<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}>function fs_list {}",
             "{\"name\": \"fs.read\", \"arguments\": {\"path\": \"a\"}}",
             "```json\n{\"function\": \"fs_read\", \"parameters\": {}}\n```",
             "{\"type\": \"function\", \"function\": {\"name\": \"fs_read\", \"arguments\": \"{}\"}}",
@@ -80,6 +83,7 @@ mod tests {
         }
         for text in [
             "Models write `<tool_call>` before a call.",
+            "I write `<tool_call>` before a call of fs_read.",
             "I used fs_read and all is well.",
             "{\"name\": \"bailey\", \"version\": 1}",
             "{\"name\": \"fs_read\"}",

@@ -90,7 +90,8 @@ pub(crate) fn not_json(error: &serde_json::Error) -> Fault {
 
 impl Reading {
     pub(crate) fn new(endpoint: Arc<Endpoint>, form: Arc<Mutex<Form>>) -> Self {
-        let message = Message::new(endpoint.wire);
+        let ends = form.lock().unwrap_or_else(PoisonError::into_inner).ends();
+        let message = Message::new(endpoint.wire, ends);
         Self {
             endpoint,
             form,
@@ -249,11 +250,14 @@ impl Decoder for Reading {
             (Some(status), Body::Error(body)) => {
                 Err(failure::of_status(&endpoint, status, &self.headers, body, &mut form))
             }
-            (Some(_), _) => self
-                .answer()
-                .map(one_id_each)
-                .map(plausible)
-                .map_err(|fault| failure::of_fault(&endpoint, fault, &mut form)),
+            (Some(_), _) => match self.answer() {
+                Ok(answer) => {
+                    let answer = plausible(one_id_each(answer));
+                    form.took(answer.usage.input_tokens);
+                    Ok(answer)
+                }
+                Err(fault) => Err(failure::of_fault(&endpoint, fault, &mut form)),
+            },
         }
     }
 }

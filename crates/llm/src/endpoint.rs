@@ -175,7 +175,7 @@ impl Provider for Codec {
     fn encode(&self, context: &Context, tools: &[ToolSpec]) -> Encoded {
         let form = self.form();
         let endpoint = form.bounded(&self.endpoint);
-        let turns = transcript::turns(context, &endpoint);
+        let turns = transcript::turns(context, &endpoint, form.makes_ids());
         let instruction = context.instruction().text();
         let body = match endpoint.wire {
             Wire::Anthropic => anthropic::body,

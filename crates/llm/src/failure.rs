@@ -82,14 +82,23 @@ const OVERFLOW: &[&str] = &[
     "max_num_tokens",
     "maximum prompt length",
     "maximum input length",
-    "string_above_max_length",
-    "max_new_tokens",
+    "`inputs` tokens + `max_new_tokens` must be",
     "`inputs` must have less than",
 ];
 
 /// Words of a refusal that may mean the same, in lower case: a server that took a shorter request is believed so.
-const LENGTH: &[&str] =
-    &["token", "length", "context", "too long", "too large", "too many", "window", "exceed"];
+const LENGTH: &[&str] = &[
+    "tokens",
+    "token limit",
+    "token count",
+    "length",
+    "context",
+    "too long",
+    "too large",
+    "too many",
+    "window",
+    "exceed",
+];
 
 /// How providers say that a key is wrong where they call it a wrong request, in lower case.
 const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid"];
@@ -252,7 +261,10 @@ pub(crate) fn of_fault(endpoint: &Endpoint, fault: Fault, form: &mut Form) -> Mo
             ),
         ),
         Fault::Ended(reason) => (
-            ModelErrorKind::Cut,
+            {
+                form.learn_end(&reason);
+                ModelErrorKind::Cut
+            },
             format!(
                 "the answer of `{provider}` is not whole: the server ended it with `{}`; the call can be tried again",
                 reason.chars().take(40).collect::<String>()

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Names of the parameter that limits a reply, by wire: the one that is sent first, and another that servers know.
 const LIMITS: [(Wire, &[&str]); 4] = [
     (Wire::Anthropic, &["max_tokens"]),
-    (Wire::OpenAiChat, &["max_tokens", "max_completion_tokens"]),
+    (Wire::OpenAiChat, &["max_tokens", "max_completion_tokens", "max_new_tokens"]),
     (Wire::OpenAiResponses, &["max_output_tokens"]),
     (Wire::Gemini, &["maxOutputTokens"]),
 ];
@@ -30,7 +30,7 @@ const OPTIONAL: [&str; 9] = [
 ];
 
 /// Members that hold data of models and tools: nothing in them is a parameter.
-const DATA: [&str; 5] = ["parameters", "parametersJsonSchema", "input_schema", "arguments", "args"];
+const DATA: [&str; 6] = ["parameters", "parametersJsonSchema", "input_schema", "input", "arguments", "args"];
 
 /// How a server says that something is missing, in lower case.
 const MISSING: [&str; 7] = [
@@ -42,6 +42,29 @@ const MISSING: [&str; 7] = [
     "expected to have",
     "must have",
 ];
+
+/// Keywords of a schema (JSON Schema, draft 2020-12) that only narrow it: a tool checks its arguments itself.
+const KEYWORDS: [&str; 16] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "default",
+    "examples",
+    "title",
+    "additionalProperties",
+    "$schema",
+];
+
+/// Words beside a number that make it a limit.
+const MOST: [&str; 9] = ["most", "maximum", "<=", "≤", "less than", "range", "between", "up to", " > "];
 
 /// What a server was seen to want.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,6 +80,16 @@ pub(crate) struct Form {
     /// The instruction goes with the first words of the user's: the model's template knows no system.
     no_system: bool,
     no_images: bool,
+    /// Each identifier of a call is one that is made here, of nine letters or digits.
+    own_ids: bool,
+    /// A message of the model's without text has an empty one.
+    no_null: bool,
+    /// Keywords that the schemas of tools go without.
+    without_keywords: BTreeSet<&'static str>,
+    /// Words of the server for an end that is one: an answer that ended so came twice.
+    ends: BTreeSet<String>,
+    /// The most tokens of a request that it took, by its own count.
+    took: u64,
     /// The most tokens of a request and its reply, where the server said so.
     window: Option<u64>,
 }
@@ -65,6 +98,30 @@ impl Form {
     /// The window that the server named when a request was too long.
     pub(crate) fn window(&self) -> Option<u64> {
         self.window
+    }
+
+    /// Whether identifiers of calls are made here, whatever came.
+    pub(crate) fn makes_ids(&self) -> bool {
+        self.own_ids
+    }
+
+    /// The server's own words for an end.
+    pub(crate) fn ends(&self) -> BTreeSet<String> {
+        self.ends.clone()
+    }
+
+    /// An answer ended with a word that is not known. It is asked for once more; where it comes again, the word means an end.
+    pub(crate) fn learn_end(&mut self, word: &str) {
+        /// A hostile server has no more words than this.
+        const ENDS_MAX: usize = 16;
+        if !openai::FAILED.contains(&word) && self.ends.len() < ENDS_MAX {
+            self.ends.insert(word.into());
+        }
+    }
+
+    /// The server took a request of so many tokens: its window is larger.
+    pub(crate) fn took(&mut self, tokens: u64) {
+        self.took = self.took.max(tokens);
     }
 
     /// The endpoint with the limits that were learned.
@@ -90,6 +147,14 @@ impl Form {
         if self.no_system {
             fold_system(body);
         }
+        if let (true, Some(messages)) = (self.no_null, messages(body)) {
+            let empty =
+                messages.iter_mut().filter(|message| message.get("content").is_some_and(Value::is_null));
+            empty.for_each(|message| set(message, "content", ""));
+        }
+        for tool in body.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
+            self.without_keywords.iter().for_each(|keyword| strip(tool, keyword));
+        }
         for name in &self.without {
             leave_out(body, name);
         }
@@ -110,6 +175,7 @@ impl Form {
         self.learn_limit(endpoint, &text, &words)
             .or_else(|| self.learn_thoughts(endpoint.wire, &text, &words))
             .or_else(|| self.learn_roles(endpoint, &text, &words))
+            .or_else(|| self.learn_calls(endpoint.wire, &text, &words))
             .or_else(|| {
                 let is_missing = MISSING.iter().any(|word| text.contains(word));
                 let named = |name: &&str| {
@@ -130,8 +196,8 @@ impl Form {
         numbers.dedup();
         // What was asked for is the largest number, and the window the one below it. A single number is the window.
         let window = match numbers.as_slice() {
-            [.., window, _] | [window] => *window,
-            [] => return,
+            [.., window, _] | [window] if *window > self.took => *window,
+            _ => return,
         };
         self.window = Some(self.window.map_or(window, |known| known.min(window)));
     }
@@ -150,7 +216,12 @@ impl Form {
             return Some(format!("with `{other}` in the place of `{sent}`"));
         }
         let limit = self.bounded(endpoint).max_tokens;
-        let most = numbers(text).filter_map(|n| u32::try_from(n).ok()).filter(|n| *n > 1 && *n < limit).max();
+        let is_limit = MOST.iter().any(|word| text.contains(word));
+        let most = numbers(text)
+            .filter(|_| is_limit)
+            .filter_map(|n| u32::try_from(n).ok())
+            .filter(|n| *n > 1 && *n < limit)
+            .max();
         if let Some(most) = most {
             self.limit = Some(most);
             return Some(format!("for at most {most} tokens"));
@@ -171,6 +242,33 @@ impl Form {
         Some(format!("with `{field}` in each message of the model's"))
     }
 
+    /// Learns how calls, their identifiers and the schemas of tools are to be written.
+    fn learn_calls(&mut self, wire: Wire, text: &str, words: &BTreeSet<&str>) -> Option<String> {
+        let is_of_ids = words.contains("id") || words.contains("tool_call_id") || words.contains("call_id");
+        if is_of_ids && (text.contains("length") || text.contains("must be a-z")) && !self.own_ids {
+            self.own_ids = true;
+            return Some("with short identifiers of calls".into());
+        }
+        let no_null = ["nil", "null", "none", "string", "str", "nonetype"];
+        let is_null = words.contains("content") && no_null.into_iter().any(|word| words.contains(word));
+        if wire == Wire::OpenAiChat && is_null && !self.no_null {
+            self.no_null = true;
+            return Some("with an empty text in the place of none".into());
+        }
+        let named = |keyword: &&str| {
+            let keyword = keyword.to_lowercase();
+            let is_plain = !keyword.starts_with(['m', 'e', 'u', '$']) || keyword == "examples";
+            words.contains(keyword.trim_start_matches('$')) && (!is_plain || is_named(text, &keyword))
+        };
+        let is_of_schemas =
+            ["schema", "tool", "function", "keyword", "propert"].iter().any(|word| text.contains(word));
+        let keyword = KEYWORDS
+            .into_iter()
+            .filter(named)
+            .find(|keyword| is_of_schemas && self.without_keywords.insert(keyword))?;
+        Some(format!("without `{keyword}` in the schemas of tools"))
+    }
+
     fn learn_roles(&mut self, endpoint: &Endpoint, text: &str, words: &BTreeSet<&str>) -> Option<String> {
         let refused = ["support", "not allowed", "unknown", "invalid", "unexpected"];
         let is_refused = refused.iter().any(|word| text.contains(word));
@@ -179,12 +277,43 @@ impl Form {
             self.no_system = true;
             return Some("with the instruction in the first message of the user's".into());
         }
-        let pictures = ["image", "images", "image_url", "input_image", "vision", "multimodal"];
-        if endpoint.takes_images && !self.no_images && pictures.into_iter().any(says) {
+        // Also one that is damaged, or too large: it would be refused in each later request.
+        let pictures = ["image", "images", "image_url", "input_image", "picture", "pictures", "multimodal"];
+        if endpoint.takes_images && !self.no_images && pictures.into_iter().any(|word| words.contains(word)) {
             self.no_images = true;
             return Some("without pictures".into());
         }
         None
+    }
+}
+
+/// Takes a keyword out of all schemas of a tool. A property that has the same name is none.
+fn strip(schema: &mut Value, keyword: &str) {
+    let Some(members) = schema.as_object_mut() else {
+        return schema.as_array_mut().into_iter().flatten().for_each(|schema| strip(schema, keyword));
+    };
+    let is_schema = members.contains_key("type") || members.contains_key("anyOf");
+    // The wrapper of a tool has a type, too, and a name beside it.
+    if is_schema && !members.contains_key("function") && !members.contains_key("name") {
+        members.remove(keyword);
+    }
+    for (name, member) in members {
+        match name.as_str() {
+            "properties" | "$defs" => {
+                member.as_object_mut().into_iter().flatten().for_each(|(_, schema)| strip(schema, keyword));
+            }
+            "function"
+            | "functionDeclarations"
+            | "parameters"
+            | "parametersJsonSchema"
+            | "input_schema"
+            | "items"
+            | "anyOf"
+            | "oneOf"
+            | "allOf"
+            | "additionalProperties" => strip(member, keyword),
+            _ => {}
+        }
     }
 }
 

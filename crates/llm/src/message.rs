@@ -2,6 +2,7 @@
 
 use crate::{Wire, anthropic, decode::not_json, failure::Fault, gemini, ollama, openai, responses};
 use bailey_kernel::{Answer, Delta};
+use std::collections::BTreeSet;
 
 /// A reply as far as it is there.
 #[derive(Debug)]
@@ -27,10 +28,11 @@ macro_rules! each {
 }
 
 impl Message {
-    pub(crate) fn new(wire: Wire) -> Self {
+    /// An empty one. Servers of Chat Completions have words of their own for an end.
+    pub(crate) fn new(wire: Wire, ends: BTreeSet<String>) -> Self {
         match wire {
             Wire::Anthropic => Self::Anthropic(anthropic::Message::default()),
-            Wire::OpenAiChat => Self::Chat(openai::Message::default()),
+            Wire::OpenAiChat => Self::Chat(openai::Message::of(ends)),
             Wire::OpenAiResponses => Self::Responses(responses::Message::default()),
             Wire::Gemini => Self::Gemini(gemini::Message::default()),
             Wire::Ollama => Self::Ollama(ollama::Message::default()),

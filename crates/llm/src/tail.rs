@@ -22,9 +22,7 @@ impl Tail {
             rest = later;
             if self.bytes.len() == TAIL_BYTES {
                 let bytes = std::mem::take(&mut self.bytes);
-                let is_passage =
-                    |length: &usize| bytes.iter().zip(bytes.iter().skip(*length)).all(|(a, b)| a == b);
-                if (1..=PASSAGE_BYTES_MAX).any(|length| is_passage(&length)) {
+                if period(&bytes) <= PASSAGE_BYTES_MAX {
                     return true;
                 }
             }
@@ -33,9 +31,30 @@ impl Tail {
     }
 }
 
+/// The length of the shortest passage that the bytes are made of, again and again; it may be cut at the end. By the borders of
+/// Knuth, Morris and Pratt, so that no bytes take longer than others.
+fn period(bytes: &[u8]) -> usize {
+    let mut borders: Vec<usize> = Vec::with_capacity(bytes.len());
+    for (place, byte) in bytes.iter().enumerate() {
+        let mut border = borders.last().copied().unwrap_or_default();
+        while border > 0 && bytes.get(border) != Some(byte) {
+            border = borders.get(border - 1).copied().unwrap_or_default();
+        }
+        borders.push(if place > 0 && bytes.get(border) == Some(byte) { border + 1 } else { 0 });
+    }
+    bytes.len() - borders.last().copied().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Tail;
+    use super::{Tail, period};
+
+    #[test]
+    fn the_shortest_passage() {
+        for (text, length) in [("aaaa", 1), ("ababa", 2), ("abcab", 3), ("abcd", 4), ("aab", 3), ("", 0)] {
+            assert_eq!(period(text.as_bytes()), length, "{text}");
+        }
+    }
 
     #[test]
     fn one_passage_without_end_is_seen_and_long_texts_are_not() {

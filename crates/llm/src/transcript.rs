@@ -91,8 +91,8 @@ pub(crate) struct CallResult<'a> {
 }
 
 /// The turns of a context, for this endpoint.
-pub(crate) fn turns<'a>(context: &'a Context, endpoint: &Endpoint) -> Vec<Turn<'a>> {
-    let mut turns = Turns::default();
+pub(crate) fn turns<'a>(context: &'a Context, endpoint: &Endpoint, makes_ids: bool) -> Vec<Turn<'a>> {
+    let mut turns = Turns { makes_ids, ..Turns::default() };
     let mut too_old = too_old(context);
     let mut shown = |segment: &'a Segment, text: &mut Cow<'a, str>| -> Vec<&'a Image> {
         let mut shown = Vec::new();
@@ -174,6 +174,8 @@ pub(crate) struct Turns<'a> {
     /// The calls of the last reply, in order.
     asked: Vec<Asked<'a>>,
     used: BTreeSet<String>,
+    /// Whether the server takes none but identifiers of [`ID_CHARS`] letters or digits.
+    makes_ids: bool,
 }
 
 /// A call that was sent, and its result where it has one.
@@ -208,8 +210,7 @@ impl<'a> Turns<'a> {
             own && wire.calls(verbatim).count() == answer.calls.len()
         });
         for (place, call) in answer.calls.iter().enumerate() {
-            let taken = if verbatim.is_some() { call.id.0.clone() } else { ToolSpec::wire_name(&call.id.0) };
-            let id = self.unused(taken, place, call);
+            let id = self.id(call, place, verbatim.is_some());
             self.used.insert(id.clone());
             self.asked.push(Asked {
                 call: &call.id,
@@ -279,20 +280,21 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// An identifier that no call before has: this one, or one made from where the call stands, so that a longer
-    /// conversation begins with the same bytes.
-    fn unused(&self, id: String, place: usize, call: &ToolCall) -> String {
+    /// The identifier of a call, which no call before has: its own, where this very model gave it, or one that any server takes,
+    /// made from where the call stands, so that a longer conversation begins with the same bytes.
+    fn id(&self, call: &ToolCall, place: usize, is_own: bool) -> String {
+        let id = &call.id.0;
+        let is_free = |id: &String| !id.is_empty() && !self.used.contains(id);
+        let is_short = id.len() == ID_CHARS && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_free(id) && (is_short || is_own && !self.makes_ids) {
+            return id.clone();
+        }
         let made = |n: u64| -> String {
-            let parts = [
-                &n.to_be_bytes(),
-                &self.done.len().to_be_bytes(),
-                &place.to_be_bytes(),
-                call.id.0.as_bytes(),
-            ];
+            let parts =
+                [&n.to_be_bytes(), &self.done.len().to_be_bytes(), &place.to_be_bytes(), id.as_bytes()];
             Digest::of_parts(&parts).to_string().chars().take(ID_CHARS).collect()
         };
-        let is_free = |id: &String| !id.is_empty() && !self.used.contains(id);
-        if is_free(&id) { id } else { (0..).map(made).find(is_free).unwrap_or(id) }
+        (0..).map(made).find(is_free).unwrap_or_default()
     }
 }
 

@@ -207,6 +207,25 @@ async fn room_is_made_whatever_a_server_calls_too_long() {
     }
 }
 
+/// A refusal in such words that means something else is told in the server's own words, and no smaller window is learned of it.
+#[tokio::test]
+async fn a_refusal_that_only_sounds_like_too_long_is_told_as_it_is() {
+    let words = "a stop sequence has a length that exceeds its limit";
+    let read = Reply::calls([("c1", "fs_read", json!({ "path": "a.txt" }))]);
+    let refused = Reply::error(400, "invalid_request_error", words);
+    let server = ModelServer::start([read, refused, Reply::text("done")]);
+    let bench = Bench::new(Setup::default().model(&server)).await;
+    bench.world.put("a.txt", "alpha");
+    let (scope, mut context) = bench.context("please do it").await;
+    let hands = hands(&bench, &server, Wire::OpenAiChat, scope);
+    let window = hands.budget(&context).unwrap().window;
+    let error = Loop::default().turn(&hands, &mut context).await.unwrap_err();
+    assert!(error.to_string().contains(words), "{error}");
+    assert_eq!(hands.budget(&context).unwrap().window, window);
+    said(&bench, &mut context, "and now?").await;
+    assert_eq!(turn(&hands, &mut context).await, TurnEnd::Answered);
+}
+
 /// A server that refuses a parameter is asked without it, once, and is not sent it again.
 #[tokio::test]
 async fn a_refused_parameter_is_sent_once() {

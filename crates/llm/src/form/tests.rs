@@ -148,3 +148,60 @@ fn the_owners_parameters_have_the_last_word() {
         (&json!(0.2), &json!(16_384), &json!("low"))
     );
 }
+
+#[test]
+fn calls_and_schemas_are_written_as_a_server_takes_them() {
+    let after = |refusal: &str| after(Wire::OpenAiChat, &[refusal]);
+    let learned = |refusal: &str| {
+        let mut form = Form::default();
+        let complaint = Complaint { message: refusal.into(), ..Complaint::default() };
+        form.learn(&endpoint(Wire::OpenAiChat), &complaint).map(|_| form)
+    };
+    for refusal in [
+        "Tool call id was 6f1c-4e but must be a-z, A-Z, 0-9, with a length of 9.",
+        "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40",
+    ] {
+        assert!(learned(refusal).unwrap().makes_ids(), "{refusal}");
+    }
+    assert!(learned("invalid message content type: <nil>").unwrap().no_null);
+    assert!(learned("image dimensions exceed max allowed size: 8000 pixels").unwrap().no_images);
+    assert!(learned("Could not process image").unwrap().no_images);
+    assert_eq!(after("o3-mini-2025-01-31 does not support max_tokens").unwrap().get("max_tokens"), None);
+    let mut body = json!({ "tools": [{ "type": "function", "function": { "name": "x", "parameters": {
+        "type": "object", "title": "T",
+        "properties": { "minimum": { "type": "integer", "minimum": 1 }, "list": { "type": "array", "minItems": 1,
+            "items": { "type": "integer", "minimum": 0 } } },
+    } } }] });
+    learned("tool schema: keyword 'minimum' is not supported")
+        .unwrap()
+        .write(&endpoint(Wire::OpenAiChat), &mut body);
+    let schema = &body["tools"][0]["function"]["parameters"];
+    assert_eq!(
+        schema["properties"]["minimum"],
+        json!({ "type": "integer" }),
+        "a property of that name stays"
+    );
+    assert_eq!(
+        schema["properties"]["list"],
+        json!({ "type": "array", "minItems": 1, "items": { "type": "integer" } })
+    );
+}
+
+#[test]
+fn no_window_is_learned_that_is_smaller_than_a_request_that_was_taken() {
+    let mut form = Form::default();
+    form.took(5000);
+    let complaint = |message: &str| Complaint { message: message.into(), ..Complaint::default() };
+    form.learn_window(&complaint("maximum context length: at most 2048 new tokens"));
+    assert_eq!(form.window(), None);
+    form.learn_window(&complaint("maximum context length is 8192 tokens"));
+    assert_eq!(form.window(), Some(8192));
+}
+
+#[test]
+fn a_word_for_an_end_that_comes_twice_is_one() {
+    let mut form = Form::default();
+    form.learn_end("unknown");
+    form.learn_end("network_error");
+    assert_eq!(form.ends().into_iter().collect::<Vec<_>>(), ["unknown"]);
+}

@@ -10,7 +10,7 @@ use crate::{
 use bailey_kernel::{Answer, Delta, Stop};
 use bailey_protocol::{CallId, ToolCall, Usage};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most calls that one reply may have.
 const CALLS_MAX: usize = 1024;
@@ -35,11 +35,22 @@ const ENDS: [&str; 12] = [
 ];
 
 /// Why an answer ended that is none.
-const FAILED: [&str; 4] = ["error", "abort", "network_error", "upstream_error"];
+pub(crate) const FAILED: [&str; 8] = [
+    "error",
+    "abort",
+    "aborted",
+    "cancelled",
+    "canceled",
+    "network_error",
+    "upstream_error",
+    "insufficient_system_resource",
+];
 
 /// A reply as far as it is there.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
+    /// The words of this server for an end, besides the known ones.
+    ends: BTreeSet<String>,
     id: String,
     /// All text so far, a refusal's too: exactly what was streamed.
     text: String,
@@ -67,6 +78,11 @@ struct Partial {
 }
 
 impl Message {
+    /// A reply of a server that has these words of its own for an end.
+    pub(crate) fn of(ends: BTreeSet<String>) -> Self {
+        Self { ends, ..Self::default() }
+    }
+
     /// Reads the data of one event.
     pub(crate) fn event(&mut self, data: &str) -> Result<Vec<Delta>, Fault> {
         if data.trim() == "[DONE]" {
@@ -104,10 +120,19 @@ impl Message {
         if self.finish_reason.is_none() && (!self.done || empty) {
             return Err(Fault::Cut("no `finish_reason` came"));
         }
-        let stop = match self.finish_reason.as_deref().map(str::to_ascii_lowercase).as_deref() {
-            Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => Stop::Length,
+        let reason = self.finish_reason.as_ref().map(|reason| reason.to_ascii_lowercase().replace('-', "_"));
+        let stop = match reason.as_deref() {
+            Some(
+                "length"
+                | "max_tokens"
+                | "max_output_tokens"
+                | "model_length"
+                | "model_context_window_exceeded",
+            ) => Stop::Length,
             Some("content_filter" | "refusal" | "safety" | "sensitive") => Stop::Refused,
-            Some(reason) if !ENDS.contains(&reason) => return Err(Fault::Ended(reason.into())),
+            Some(reason) if !ENDS.contains(&reason) && !self.ends.contains(reason) => {
+                return Err(Fault::Ended(reason.into()));
+            }
             _ if self.refused => Stop::Refused,
             Some("tool_calls" | "tool_use" | "function_call") if self.calls.is_empty() => Stop::NoCalls,
             _ if self.calls.is_empty() => Stop::Answered,

@@ -50,10 +50,14 @@ fn another_provider_or_wire_is_told_as_text_and_calls() {
         let mut turns = Turns::default();
         turns.reply(&reply, same_provider, wire);
         turns.result(&CallId("call:1".into()), "fs.read", true, "text");
-        let calls = vec![Call { id: "call_1".into(), name: "fs_read".into(), arguments: "{}" }];
-        let answered = CallResult { name: "fs_read".into(), ..result("call_1", "text") };
+        let turns = turns.end();
+        let [(id, _)] = sent(wire, &turns).try_into().unwrap();
+        let calls = vec![Call { id: id.clone(), name: "fs_read".into(), arguments: "{}" }];
+        let answered = CallResult { name: "fs_read".into(), ..result(&id, "text") };
         let heard = Heard { results: vec![answered], texts: vec![] };
-        assert_eq!(turns.end(), [begun(), Turn::Foreign { text: "hello", calls }, Turn::Heard(heard)]);
+        assert_eq!(turns, [begun(), Turn::Foreign { text: "hello", calls }, Turn::Heard(heard)]);
+        // The only identifiers that Mistral takes; OpenAI takes none of more than 40 characters.
+        assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
     }
 }
 
@@ -147,6 +151,19 @@ fn whatever_came_identifiers_and_names_are_sent_that_every_server_takes() {
     }
 }
 
+/// A model's own identifiers go back as they came, but where its server was seen to take short ones only.
+#[test]
+fn own_identifiers_stay_unless_the_server_takes_short_ones_only() {
+    let reply = kept(Wire::OpenAiChat, ["6f1c1f4e-uuid", "abcdefgh9"], ["x", "y"]);
+    for (makes_ids, kept) in [(false, [true, true]), (true, [false, true])] {
+        let mut turns = Turns { makes_ids, ..Turns::default() };
+        turns.reply(&reply, true, Wire::OpenAiChat);
+        let sent = sent(Wire::OpenAiChat, &turns.end());
+        let is_kept = [0, 1].map(|place| sent[place].0 == reply.calls[place].id.0);
+        assert_eq!(is_kept, kept, "{sent:?}");
+    }
+}
+
 /// Two identifiers of one reply that another wire writes alike.
 #[test]
 fn identifiers_of_one_reply_stay_apart() {
@@ -157,9 +174,8 @@ fn identifiers_of_one_reply_stay_apart() {
     turns.result(&CallId("call.1".into()), "x", true, "of the first");
     let turns = turns.end();
     let [_, Turn::Foreign { calls, .. }, Turn::Heard(heard)] = turns.as_slice() else { panic!("{turns:?}") };
-    assert_eq!(calls[0].id, "call_1");
-    assert_ne!(calls[1].id, "call_1");
-    let expected = [result("call_1", "of the first"), result(&calls[1].id, "of the second")];
+    assert_ne!(calls[1].id, calls[0].id);
+    let expected = [result(&calls[0].id, "of the first"), result(&calls[1].id, "of the second")];
     assert_eq!(heard.results, expected);
 }
 

@@ -52,15 +52,19 @@ async fn a_conversation_goes_on_with_another_provider() {
     let refused = "there is only `/tmp/run/toy/a.txt`";
     assert_eq!(bodies[0]["system"][0]["text"], "be brief\nworkspace: /tmp/run/toy");
     assert_eq!(bodies[0]["tools"][0]["name"], "fs_read");
+    // Identifiers that every server takes stand for another model's.
+    let ids =
+        [0, 1].map(|place| bodies[1]["messages"][2]["tool_calls"][place]["id"].as_str().unwrap().to_owned());
+    assert!(ids[0] != ids[1] && ids.iter().all(|id| id.len() == 9), "{ids:?}");
     let call = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "fs_read", "arguments": arguments } });
     let expected = json!([
         { "role": "system", "content": "be brief\nworkspace: /tmp/run/toy" },
         { "role": "user", "content": "what is it?" },
         { "role": "assistant", "content": null, "tool_calls": [
-            call("toolu_1", r#"{"path":"a.txt"}"#), call("toolu_2", r#"{"path":"b"}"#),
+            call(&ids[0], r#"{"path":"a.txt"}"#), call(&ids[1], r#"{"path":"b"}"#),
         ] },
-        { "role": "tool", "tool_call_id": "toolu_1", "content": found },
-        { "role": "tool", "tool_call_id": "toolu_2", "content": refused },
+        { "role": "tool", "tool_call_id": ids[0], "content": found },
+        { "role": "tool", "tool_call_id": ids[1], "content": refused },
     ]);
     assert_eq!(bodies[1]["messages"], expected);
     let kept = json!({ "type": "ephemeral" });

@@ -247,3 +247,26 @@ fn reasoning_is_bounded() {
     assert!(matches!(many(4097), Err(Fault::TooLarge(_))));
     assert!(many(4096).is_ok(), "control");
 }
+
+/// An end in an unknown word is none, until the server was seen to use it so; one that says that it failed never is.
+#[test]
+fn an_unknown_end_is_none() {
+    let ended = |reason: &str, known: &[&str]| {
+        let mut message = Message::of(known.iter().map(|word| (*word).to_owned()).collect());
+        for chunk in [delta(json!({ "content": "It is 42." })), finish(reason)] {
+            message.event(&chunk.to_string()).unwrap();
+        }
+        message.end().map(|answer| answer.stop)
+    };
+    assert_eq!(ended("unknown", &[]), Err(Fault::Ended("unknown".into())));
+    assert_eq!(ended("unknown", &["unknown"]), Ok(Stop::Answered));
+    assert_eq!(ended("error", &[]), Err(Fault::Ended("error".into())));
+    for (reason, stop) in [
+        ("stop", Stop::Answered),
+        ("end-turn", Stop::Answered),
+        ("max_output_tokens", Stop::Length),
+        ("tool-calls", Stop::NoCalls),
+    ] {
+        assert_eq!(ended(reason, &[]), Ok(stop), "{reason}");
+    }
+}
