@@ -1,4 +1,4 @@
-//! A turn that has made as many tool calls as it may, or that repeats itself, asks the person whether it goes on.
+//! A turn that has made its limit of tool calls, or that repeats itself, asks the person whether it goes on.
 
 use crate::{Hands, TurnEnd};
 use bailey_kernel::Refused;
@@ -24,7 +24,8 @@ impl Hands {
         self.ask_on(format!("go on for another {}?", counted(calls)), reason, caveat, TurnEnd::Limit).await
     }
 
-    /// Asks whether a turn goes on that makes the same failing call again and again; how it ends where it does not.
+    /// Asks whether a turn goes on that makes the same failing call again and again. Returns how the turn
+    /// ends, or `None` when it goes on.
     ///
     /// # Errors
     /// When the question cannot be written.

@@ -1,4 +1,5 @@
-//! A model that makes the same failing call again and again: it is told at the third time, and stopped at the fifth.
+//! A model that makes the same failing call again and again: at the third time the model
+//! is told, and at the fifth the turn pauses.
 
 use bailey_kernel::Observation;
 use bailey_protocol::ToolCall;
@@ -16,7 +17,7 @@ pub(crate) struct Repeats {
     failed: BTreeMap<(String, String), u32>,
 }
 
-/// What follows from a repetition.
+/// The consequence of a repetition.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
     /// The model is told this.

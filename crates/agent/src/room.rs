@@ -190,7 +190,7 @@ impl Hands {
 
 /// A window that has no place for a conversation: how large it must be, and where servers set it.
 fn too_small(provider: &str, model: &str, budget: &Budget) -> String {
-    // What a reply may take is a quarter of a small window.
+    // A reply may take a quarter of a small window.
     let needed = (budget.fixed + 4 * ROOM_MIN).next_multiple_of(4096).max(8192);
     format!(
         "the window of `{provider}/{model}`, {} tokens, is too small: the instruction, the tools and a reply take {} of \

@@ -194,13 +194,13 @@ enum Lack {
     Empty,
     /// It was cut at its limit of tokens.
     Cut,
-    /// The server says that there are calls, and gives none.
+    /// The server says that there are calls, and gives no call.
     NoCalls,
     /// It calls this tool in its text.
     Written(String),
 }
 
-/// What a reply lacks to be an answer; a refused one is another matter.
+/// The fault by which a reply is no answer. A refused reply is handled elsewhere.
 fn lack(answer: &Answer, tools: &Toolbox) -> Option<Lack> {
     match answer.stop {
         Stop::Length => Some(Lack::Cut),
@@ -212,7 +212,7 @@ fn lack(answer: &Answer, tools: &Toolbox) -> Option<Lack> {
 }
 
 impl Lack {
-    /// What people are told.
+    /// The notice to people.
     fn notice(&self) -> String {
         match self {
             Self::Empty => "the model's answer is empty".into(),
@@ -222,7 +222,7 @@ impl Lack {
         }
     }
 
-    /// What the model is told where another attempt may help.
+    /// The message to the model, where another attempt may help.
     fn question(&self) -> Option<&'static str> {
         match self {
             Self::Empty => Some("your answer was empty. Say what you found or did, or go on with the work."),

@@ -136,7 +136,7 @@ pub(crate) struct Session<'a> {
     pub(crate) keys: Keys,
     pub(crate) workspace: WsPath,
     pub(crate) opening: Opening,
-    /// Where its person stands; none: where they stood when it was opened before.
+    /// Where its person stands; `None` for where they stood when the session was opened before.
     pub(crate) standpoint: Option<Standpoint>,
     /// None where no turn will run.
     pub(crate) options: Option<&'a TurnOptions>,
@@ -194,7 +194,7 @@ pub(crate) struct Open {
     pub(crate) unenforced: Vec<&'static str>,
     /// The witness, where there is one and a way to it.
     pub(crate) witness: Option<Post>,
-    /// What the human reveals by flags.
+    /// The files that the human reveals by flags.
     pub(crate) reveals: Vec<WsPath>,
     /// The door of its commands, where it runs any.
     pub(crate) door: Option<Arc<ForwardProxy>>,

@@ -82,7 +82,7 @@ pub(crate) struct Config {
     /// The name of the profile of system calls that commands get, and what it holds.
     pub(crate) profile: String,
     pub(crate) calls: Calls,
-    /// MiB that commands leave free on the disk of their session's folder; none: as the sandbox says.
+    /// MiB that commands leave free on the disk of their session's folder; by default the sandbox decides.
     pub(crate) reserve_mib: Option<u64>,
     /// The least isolation of each tier of trust.
     pub(crate) tiers: Tiers,
@@ -118,7 +118,7 @@ pub(crate) struct Config {
 pub(crate) struct Network {
     /// To reach the server.
     pub(crate) connect_seconds: u64,
-    /// From there to the first byte of the answer; none: by where the server is.
+    /// From there to the first byte of the answer; by default the place of the server decides.
     pub(crate) first_byte_seconds: Option<u64>,
     /// Without any further byte; a stream that keeps moving has no limit.
     pub(crate) idle_seconds: u64,

@@ -28,7 +28,7 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const WRONG: u8 = 2;
 /// The gate, or the human, said no.
 pub(crate) const DENIED: u8 = 3;
-/// No model answered, its provider refused to, or its answer was none.
+/// No model answered, its provider refused to, or its reply was no answer.
 pub(crate) const MODEL: u8 = 4;
 /// The journal is broken, or cannot be written.
 pub(crate) const JOURNAL: u8 = 5;

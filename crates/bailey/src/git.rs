@@ -1,5 +1,5 @@
-//! What git outside knows of the person: the name and e-mail that commits inside bear, and what makes them
-//! differ from the person's own.
+//! The person as git outside knows them: the name and e-mail that commits inside bear, and the settings that
+//! make those commits differ from the person's own.
 //!
 //! Read from the configuration of the system and of the home (git-config(1)), includes followed. Git itself
 //! is not asked: it would be started from the person's PATH, and would read the project's own configuration.
@@ -48,8 +48,8 @@ impl Git {
         git
     }
 
-    /// What git inside reads of it, below what the repository's own configuration says; none where there is
-    /// nothing.
+    /// The settings that git inside reads, below the repository's own
+    /// configuration; `None` where there are no settings.
     pub(crate) fn inside(&self) -> Option<String> {
         let line = |key: &str, value: &Option<String>| {
             Some(format!("\t{key} = \"{}\"\n", text::quoted(value.as_deref()?)))
@@ -59,7 +59,7 @@ impl Git {
         (!lines.is_empty()).then(|| format!("[user]\n{lines}"))
     }
 
-    /// Who commits are by; none where git would refuse to make one.
+    /// The author of commits; `None` where git would refuse to make a commit.
     pub(crate) fn identity(&self) -> Option<String> {
         let variable = |name: &str| self.variables.iter().find(|(it, _)| it == name).map(|(_, value)| value);
         let author = |variable: Option<&String>, own: &Option<String>| variable.cloned().or(own.clone());
@@ -68,7 +68,8 @@ impl Git {
         Some(format!("{name} <{email}>"))
     }
 
-    /// One line that says how commits made inside differ from the person's own; none where they do not.
+    /// One line that says how commits made inside differ from the person's
+    /// own; `None` where they do not differ.
     pub(crate) fn differs(&self) -> Option<String> {
         let signs = self.signs.then(|| "they are unsigned, though commit.gpgSign is on".to_owned());
         let hooks = self.hooks.as_ref().map(|at| format!("the hooks in `{at}` (core.hooksPath) did not run"));
@@ -126,8 +127,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a file, and what it includes where it includes it. One that is not there, or is none, says
-    /// nothing.
+    /// Reads a file, and each included file at the place of its include. A path that is
+    /// missing, or leads to no file, says nothing.
     fn read(&mut self, file: &Path, depth: usize) {
         let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
         let Some(opened) = is_file.then(|| fs::File::open(file).ok()).flatten() else { return };
@@ -149,8 +150,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a condition of `includeIf` holds: one of the repository's place. Others are about what stands
-    /// in the repository.
+    /// Whether a condition of `includeIf` holds: a condition on the repository's place. Conditions on the
+    /// repository's content never hold.
     fn holds(&self, condition: &str, file: &Path) -> bool {
         let (pattern, folds) = match (condition.strip_prefix("gitdir:"), condition.strip_prefix("gitdir/i:"))
         {

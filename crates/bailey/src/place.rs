@@ -33,7 +33,7 @@ pub(crate) fn standpoint(home: &Home, id: SessionId) -> Result<Standpoint> {
     read_json(&home.of_session(id, STANDPOINT))
 }
 
-/// Writes it down for whoever goes on with the session.
+/// Writes it down for the next process that goes on with the session.
 pub(crate) fn keep_standpoint(folder: &Path, standpoint: &Standpoint) -> Result<()> {
     let path = folder.join(STANDPOINT);
     if *standpoint == Standpoint::default() && !path.exists() {
@@ -72,7 +72,7 @@ impl Place {
             }
             None => standpoint(session.home, id)?,
         };
-        // Whoever goes on with a session may find less of the project than there was.
+        // A session that goes on may find less of the project than there was.
         let start = standpoint.start.take().and_then(|start| {
             let there = Path::new(&start.0).ancestors().find(|directory| directory.is_dir())?;
             let start = WsPath(there.to_str()?.to_owned());

@@ -99,7 +99,8 @@ pub(crate) fn standpoint(directory: Option<&Path>, workspace: &WsPath) -> Result
     let there = std::fs::canonicalize(named)
         .with_context(|| format!("there is no directory `{}`", named.display()))?;
     let root = Path::new(&workspace.0);
-    // What cannot be named without doubt is left for what it lies in.
+    // For a path that cannot be named without doubt, the nearest
+    // directory above it that can be named stands in.
     let nameable = |path: &Path| {
         let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
         Some(WsPath(text.to_owned()))

@@ -1,5 +1,5 @@
-//! What a human reveals by a flag: a file, all that looks like a secret in a directory, or what a pattern
-//! names.
+//! Files that a human reveals by a flag: one file, every file of a directory that looks like a secret, or the
+//! files that a pattern names.
 
 use crate::{
     compose::{self, Session},
@@ -20,8 +20,8 @@ const FILES_MAX: usize = 1_000;
 /// The most entries of a project that are looked at by name.
 const ENTRIES_MAX: usize = 5_000_000;
 
-/// What this session's flags reveal, each path canonical but for links in the project: masks go by the
-/// letter. Only names are looked at.
+/// The files that this session's flags reveal. Each path is canonical but for links in the project, because
+/// masks go by the letter. Only names are looked at.
 ///
 /// # Errors
 /// Where nothing can be revealed, a path leads out of the workspace, or nothing that looks like a secret is
@@ -86,7 +86,7 @@ fn absolute(place: &Place, path: &Path) -> Result<WsPath> {
     Ok(named)
 }
 
-/// What looks like a secret.
+/// The rules by which a file looks like a secret.
 struct Looks {
     places: Places,
     names: Names,
@@ -115,7 +115,7 @@ impl Looks {
         let (mut found, mut seen) = (Vec::new(), 0);
         let mut waiting = vec![top.to_path_buf()];
         while let Some(directory) = waiting.pop() {
-            // What cannot be listed is covered whole, and nothing in it can be revealed.
+            // A directory that cannot be listed is covered whole, and nothing in it can be revealed.
             for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
                 seen += 1;
                 if seen > ENTRIES_MAX || found.len() >= most {

@@ -208,7 +208,7 @@ impl Executor for Web {
                     Err(NotFetched { why: reason, sent: true }) => {
                         (Status::Failed { reason }, Report::Nothing, None)
                     }
-                    // What did not leave is not counted as sent.
+                    // A request that did not leave is not counted as sent.
                     Err(NotFetched { why: reason, sent: false }) => {
                         (Status::Failed { reason }, Report::Http(HttpReport::default()), None)
                     }

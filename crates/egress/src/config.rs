@@ -153,8 +153,8 @@ impl Endpoints {
         self.at(origin).any(|endpoint| endpoint.secrets.iter().any(|secret| secret == name))
     }
 
-    /// The longest time to the first byte there now: each time that it was too short doubles it, up to ten minutes, until an
-    /// answer comes.
+    /// The longest time to the first byte there now. Each time that it was too short doubles it, up to ten
+    /// minutes, until an answer comes.
     pub(crate) fn first_byte_timeout(&self, origin: &Origin, default: Duration) -> Duration {
         const LONGEST: Duration = Duration::from_secs(600);
         let known = self.known(origin);

@@ -107,7 +107,7 @@ impl Egress {
         taken: &mut Vec<u8>,
     ) -> Result<(), Failure> {
         let Config { first_byte_timeout, idle_timeout, body_bytes_max, .. } = self.config;
-        // Some servers send the head at once, and only then read what they are to answer.
+        // Some servers send the head at once, and read the request only then.
         let first = self.endpoints.first_byte_timeout(origin, first_byte_timeout).max(idle_timeout);
         loop {
             let limit = if taken.is_empty() { first } else { idle_timeout };

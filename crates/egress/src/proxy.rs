@@ -35,8 +35,8 @@ enum Way {
     #[default]
     Straight,
     Through(String),
-    /// A variable names a proxy that cannot be used. That is said where a request would need it, and to
-    /// nobody else.
+    /// A variable names a proxy that cannot be used. A request that would need the
+    /// proxy says so, and other requests do not.
     Unusable(Unusable),
 }
 
@@ -86,7 +86,8 @@ impl Proxies {
 }
 
 impl Way {
-    /// What the matcher goes by. For a proxy that cannot be used, it still says whom that one is for.
+    /// The name that the matcher goes by. The name of a proxy that cannot be
+    /// used still says which places it is for.
     fn name(&self) -> String {
         match self {
             Self::Straight => String::new(),
@@ -114,7 +115,7 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    /// The proxy on the way to this place; none for this machine itself.
+    /// The proxy on the way to this place; `None` for this machine itself.
     ///
     /// # Errors
     /// When it is of a kind that cannot be used.

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Why a question that ran out counts as a no.
 pub const RAN_OUT: &str = "nobody answered in time";
 
-/// Open questions of one session. Nobody reads two hundred cards; who is asked so often says yes to be rid of them.
+/// Open questions of one session. A person does not read two hundred cards, and says yes to be rid of them.
 pub const QUESTIONS_MAX: usize = 20;
 
 /// A question that is to be written.
@@ -61,7 +61,8 @@ impl Mint {
     /// can be tried on it also where nothing comes of it.
     ///
     /// # Errors
-    /// [`JournalError::NoRoom`] where the session has as many open questions as it may; others when it cannot be written.
+    /// [`JournalError::NoRoom`] where the session has as many open questions as it may; others when the
+    /// question cannot be written.
     pub async fn ask(
         &self,
         effect: &Sealed,

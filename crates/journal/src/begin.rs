@@ -192,7 +192,8 @@ fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> 
     if bailey_protocol::broken::broken("single_use") {
         return Ok(true);
     }
-    // The row says at most what its entries do: a yes that was taken back, used up or voided is one no more.
+    // The row may say no more than its entries do: a yes that was taken
+    // back, used up or voided counts no more.
     let row = "SELECT state FROM approval WHERE id = ?1";
     let row = tx.query_row(row, params![grant.approval.to_string()], |row| row.get::<_, String>(0));
     let Some(given) = Given::read(tx, grant.approval)? else { return Ok(false) };

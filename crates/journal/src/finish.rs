@@ -40,8 +40,8 @@ pub(crate) fn settle(tx: &mut Tx<'_>, receipt: &Receipt, seq: Seq, used: &Cost) 
     budget::settle(tx, receipt.effect, used)
 }
 
-/// What an outcome says of the session's layer: paths it came to hold, paths whose base moved by a merge; and of what it sent, where
-/// nothing of it left.
+/// Projects an outcome: the paths that the session's layer came to hold, the paths whose base a merge moved,
+/// and a request that did not leave.
 pub(crate) fn project(
     tx: &mut Tx<'_>,
     redactor: &Redactor,
@@ -71,8 +71,8 @@ pub(crate) fn project(
     }
 }
 
-/// Whether the network door refused a request before there was a connection: whoever is asked next is told what left, and no more.
-/// Of one that was cut off nobody knows.
+/// Whether the network door refused a request before there was a connection. The next card names only the
+/// data that left. For a request that was cut off, that is not known.
 fn is_unsent(outcome: &Outcome) -> bool {
     let is_failed = matches!(outcome.status, Status::Failed { .. });
     let sent = match &outcome.report {

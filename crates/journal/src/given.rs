@@ -1,5 +1,6 @@
-//! What the chain says of a yes, of a stop and of a revealed file. An effect begins by these entries, and by no row beside the
-//! chain: a row can be changed by somebody who can write the file, and nothing else changes with it.
+//! The entries of the chain about a yes, a stop and a revealed file. An effect begins by
+//! these entries, and by no row beside the chain. Somebody who can write the file can change
+//! a row, and nothing else changes with it.
 
 use crate::{
     Terms, chain,
@@ -26,7 +27,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// None where the chain holds no such question or no answer to it, or where it is void since.
+    /// `None` where the chain holds no such question or no answer to it, or where a later entry voids it.
     pub(crate) fn read(tx: &Tx<'_>, id: ApprovalId) -> Result<Option<Self>, StoreError> {
         let row = tx.query_row("SELECT asked FROM approval WHERE id = ?1", params![id.to_string()], |row| {
             row.get::<_, u64>(0)
@@ -62,7 +63,8 @@ impl Given {
     }
 }
 
-/// Since when everything is stopped by the newest entry that stops or releases; none where that one releases.
+/// Since when everything is stopped by the newest entry that stops or
+/// releases; `None` where that entry releases.
 pub(crate) fn stopped(tx: &Tx<'_>) -> Result<Option<String>, StoreError> {
     let sql = format!(
         "SELECT type, json_extract(CAST(body AS TEXT), '$.time') FROM entry
@@ -73,7 +75,7 @@ pub(crate) fn stopped(tx: &Tx<'_>) -> Result<Option<String>, StoreError> {
     Ok(newest.optional()?.filter(|(name, _)| name == "stopped").map(|(_, time)| time))
 }
 
-/// Whether an entry after this one makes void what was asked before it.
+/// Whether an entry after this one voids the questions asked before it.
 fn is_void(tx: &Tx<'_>, asked: u64) -> Result<bool, StoreError> {
     let sql = format!("SELECT 1 FROM entry WHERE {OF_HOME} AND type <> 'released' AND seq > ?1 LIMIT 1");
     Ok(tx.query_row(&sql, params![asked], |_| Ok(())).optional()?.is_some())

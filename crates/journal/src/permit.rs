@@ -53,7 +53,7 @@ pub struct Receipt {
     pub(crate) session: SessionId,
     pub(crate) seq: Seq,
     pub(crate) merge: Option<Merge>,
-    /// What was counted as sent when it began.
+    /// The data that was counted as sent when the effect began.
     pub(crate) sent: Option<Sent>,
 }
 

@@ -55,7 +55,7 @@ pub struct Question {
     pub until: Option<Timestamp>,
     /// The question that ran out, and is asked once more with this one.
     pub again: Option<ApprovalId>,
-    /// The kind of what would be done; none where it is no effect, or was erased.
+    /// The kind of the effect that waits; `None` where no effect waits, or where it was erased.
     pub kind: Option<Kind>,
     /// What there is to judge; none when it was erased.
     pub card: Option<Card>,

@@ -65,8 +65,8 @@ impl Journal {
 }
 
 impl Journal {
-    /// Projects the chain, which holds, in memory, and compares that with the tables beside it. Nothing is changed, and no other
-    /// process waits.
+    /// Projects the chain, which holds, in memory, and compares that with the tables beside it. Nothing is
+    /// changed, and no other process waits.
     ///
     /// # Errors
     /// [`JournalError::Broken`] when an effect began by a yes that no entry says; [`JournalError::Beside`].
@@ -134,7 +134,7 @@ fn rows(tx: &Tx<'_>, table: &str) -> Result<BTreeMap<String, String>, StoreError
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// What is said of a table whose rows are not those that the chain makes.
+/// A text about a table whose rows are not those that the chain makes.
 fn difference(
     table: &str,
     held: &BTreeMap<String, String>,
@@ -173,7 +173,7 @@ struct Replay {
     redactor: Redactor,
     /// The merges without an outcome so far.
     merges: HashMap<EffectId, Merge>,
-    /// What those without an outcome so far were counted to send.
+    /// The data that effects without an outcome so far were counted to send.
     sent: HashMap<EffectId, Sent>,
     /// Whether entries of before are in an archive.
     is_archived: bool,
@@ -185,8 +185,9 @@ impl Replay {
         Ok(Self { redactor, merges: HashMap::new(), sent: HashMap::new(), is_archived })
     }
 
-    /// The question by whose yes an effect began, where what was projected so far holds no such yes. One that was asked in a
-    /// session which has left for an archive is not looked for: what was said there is not here.
+    /// The question by whose yes an effect began, where the entries projected so far hold
+    /// no such yes. A question of a session that has left for an archive is not looked
+    /// for, because its entries are in the archive.
     fn unanswered(&self, made: &Tx<'_>, recorded: &Recorded) -> Result<Option<ApprovalId>, StoreError> {
         let Fact::Intent { approval: Some(approval), .. } = &recorded.entry.fact else { return Ok(None) };
         let sql = "SELECT state IN ('yes', 'session', 'pattern') FROM approval WHERE id = ?1";

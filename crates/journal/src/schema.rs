@@ -19,7 +19,7 @@ pub(crate) const MIGRATIONS: &[Migration] =
 ///
 /// A token is live or over; its uses are counted by the name of each count.
 ///
-/// Each effect that begins asks for the entries that stop, release, or make void what was said before (`given.rs`).
+/// Each effect that begins asks for the entries that stop, release, or void earlier answers (`given.rs`).
 ///
 /// Of an entry that is in an archive the number and the hash stay, and the number of the entry that names the archive.
 ///

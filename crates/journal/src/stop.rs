@@ -67,7 +67,8 @@ pub(crate) fn since(db: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
     Ok(stopped(db)?.map(|since| since.parse().unwrap_or_default()))
 }
 
-/// The same as it is written. A row that is gone lifts no stop: the newest entry that stops or releases says so, too.
+/// The same as it is written. A row that is gone lifts no stop: the newest
+/// entry that stops or releases says so, too.
 pub(crate) fn stopped(db: &Tx<'_>) -> Result<Option<String>, StoreError> {
     match state(db, project::STOPPED)? {
         None => given::stopped(db),

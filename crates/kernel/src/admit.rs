@@ -23,7 +23,7 @@ const OTHER_FILES: &str =
 /// Why what a human would be asked about is refused inside an effect.
 const NOBODY_TO_ASK: &str = "it needs a human, who cannot be asked from inside an effect";
 
-/// How often is looked whether a question was answered in another process, so that there is room for the next.
+/// How often Bailey looks whether another process answered a question, so that there is room for the next.
 const ROOM_LOOK: Duration = Duration::from_secs(1);
 
 /// Why nobody is asked about a server whose name a card cannot show.
@@ -413,7 +413,8 @@ impl Kernel {
         Ok(Admission::Waits(id, Box::new(Shown { sealed, named })))
     }
 
-    /// Asks as soon as the session has room for one more question; a reason where it has none in time.
+    /// Asks as soon as the session has room for one more question. Returns
+    /// a reason where there is no room in time.
     async fn ask_in_time(
         &self,
         scope: &Scope,

@@ -381,7 +381,8 @@ fn ended(text: &str) -> Conclusion {
     Conclusion { ok: false, summary: text.into(), text: text.into() }
 }
 
-/// The picture that an effect read: whole, and as it lies in the file. Where a secret was masked in it, it is none any more.
+/// The picture that an effect read: whole, and as it lies in the file. A picture in which a
+/// secret was masked is no picture any more.
 pub(crate) fn picture(outcome: &Outcome) -> Option<Image> {
     let Report::File(file) = &outcome.report else { return None };
     let image = Image::of(file.content.0.clone())?;

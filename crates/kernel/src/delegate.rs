@@ -26,7 +26,7 @@ pub struct Errand {
     pub task: String,
     /// The names of its tools.
     pub tools: Vec<String>,
-    /// The files and folders that it may read and change, as the tools of whoever gives the task name them.
+    /// The files and folders that it may read and change, as the tools of the giver of the task name them.
     pub paths: Vec<String>,
     /// Effects that it may have, calls of its model among them.
     pub operations: u64,

@@ -40,7 +40,8 @@ pub struct Config {
     pub programs: Vec<String>,
     /// How long a question waits for its answer; then it counts as a no.
     pub question_lasts: Duration,
-    /// How long a call that would be asked about waits where its session has as many open questions as it may.
+    /// How long a call waits for room to be asked about, where its session
+    /// has as many open questions as it may.
     pub room_waits: Duration,
     /// What may be used up.
     pub budgets: Budgets,
@@ -92,7 +93,8 @@ pub(crate) struct Inner {
     pub(crate) processes: Processes,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
-    /// Whether a call waited for room to be asked about in vain: the next one does not wait once more for the same.
+    /// Whether a call waited in vain for room to be asked about. The next
+    /// call does not wait once more for that.
     pub(crate) had_no_room: std::sync::atomic::AtomicBool,
     /// Held from counting what the screen took out until that is written, so that results that come together count each other.
     pub(crate) hits: tokio::sync::Mutex<()>,
@@ -232,8 +234,8 @@ impl Kernel {
         self.told(scope, fact, text).await
     }
 
-    /// Tells the model something in Bailey's own words, such as that the same call failed again, and the front end that it
-    /// was told.
+    /// Tells the model something in Bailey's own words, such as that the same call failed again. Tells the
+    /// front end that the model was told.
     ///
     /// # Errors
     /// When the journal cannot be written.

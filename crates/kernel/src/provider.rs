@@ -42,11 +42,12 @@ pub enum Stop {
     Length,
     /// It refused.
     Refused,
-    /// The server says that there are calls, and gives none.
+    /// The server says that there are calls, and gives no call.
     NoCalls,
 }
 
-/// What a server lacks that hands on a model's calls as text, or not at all, and how it gets it.
+/// A server that hands on a model's calls as text, or not at all, lacks a flag or a template. This says how
+/// it gets that.
 pub const READS_NO_CALLS: &str = "the server does not read the model's calls: start llama.cpp with `--jinja`, vLLM with \
      `--enable-auto-tool-choice --tool-call-parser PARSER`, and others with the template of their model";
 

@@ -32,10 +32,10 @@ impl Connection {
 }
 
 /// Where a person stands in a project, and how they write its path. Only how a name is read depends on it:
-/// what is found is made canonical and judged as ever.
+/// the path that is found is made canonical and judged as ever.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standpoint {
-    /// The directory below the workspace in which relative paths and commands begin; none for the workspace
+    /// The directory below the workspace in which relative paths and commands begin; `None` for the workspace
     /// itself.
     pub start: Option<WsPath>,
     /// The workspace's path as the person writes it, where that leads there through a link.
@@ -110,7 +110,7 @@ impl Scope {
         &self.connection.workspace
     }
 
-    /// An instruction that says where whoever has it works.
+    /// An instruction that says where its reader works.
     #[must_use]
     pub fn told(&self, instruction: Instruction) -> Instruction {
         self.connection.standpoint.told(instruction, self.workspace())

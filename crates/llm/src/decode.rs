@@ -55,7 +55,7 @@ pub fn decode_all(
 #[derive(Debug)]
 pub(crate) struct Reading {
     endpoint: Arc<Endpoint>,
-    /// What its server was seen to want: a refusal may add to it.
+    /// The form that its server was seen to want: a refusal may add to it.
     form: Arc<Mutex<Form>>,
     status: Option<u16>,
     headers: Vec<(String, String)>,
@@ -270,8 +270,8 @@ fn plausible(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Gives calls of one reply that share an identifier one each: results find their calls by it. The message is sent back with
-/// them (`Wire::with_calls`).
+/// Gives calls of one reply that share an identifier one each: results find their calls by it. The message is
+/// sent back with them (`Wire::with_calls`).
 fn one_id_each(mut answer: Answer) -> Answer {
     let mut used: BTreeSet<String> = BTreeSet::new();
     for call in &mut answer.calls {

@@ -35,8 +35,8 @@ pub struct Endpoint {
     pub prices: Vec<Price>,
     /// Whether it takes pictures.
     pub takes_images: bool,
-    /// Parameters of requests that the owner set: `false` leaves one out that Bailey would send, a text names the one that
-    /// takes its place, and anything else is sent as it is.
+    /// Parameters of requests that the owner set: `false` leaves one out that Bailey would send, a text names
+    /// the one that takes its place, and anything else is sent as it is.
     pub parameters: BTreeMap<String, Value>,
 }
 
@@ -126,7 +126,7 @@ impl Endpoint {
     }
 }
 
-/// The codec of one endpoint. Clones know alike what its server was seen to want.
+/// The codec of one endpoint. Clones share the form that its server was seen to want.
 #[derive(Debug, Clone)]
 pub struct Codec {
     endpoint: Arc<Endpoint>,

@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     Reported(Complaint),
     /// The answer ended before it was whole; the text says how that shows.
     Cut(&'static str),
-    /// The answer ended for a reason that makes it none; the text is the server's word for it.
+    /// The answer ended for a reason that makes it no answer; the text is the server's word for that reason.
     Ended(String),
     /// The answer is one passage again and again.
     Repeats,
@@ -223,7 +223,7 @@ pub(crate) fn of_status(
     learned(endpoint, status, wait(headers).or(complaint.wait), &complaint, form)
 }
 
-/// The failure that a complaint is, and what it teaches of how the server wants its requests.
+/// The failure that a complaint is. A refusal teaches the form that the server wants.
 fn learned(
     endpoint: &Endpoint,
     status: u16,

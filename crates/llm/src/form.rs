@@ -1,14 +1,16 @@
 //! How one server wants its requests written, where that differs from others of its wire.
 //!
-//! Servers that are compatible with a wire leave out parameters of it, rename them, or want one more, and the only way to
-//! know is to ask: they refuse the request and name the parameter. A [`Form`] holds the other form, which is sent from
-//! then on; the refused request is sent again once in it. Nothing here changes what the model is told.
+//! Servers that are compatible with a wire leave out parameters of it, rename them, or want one more. The
+//! only way to know is to ask: they refuse the request and name the parameter. A [`Form`] holds the other
+//! form. Bailey sends the refused request once more in that form, and each later request too. The model is
+//! told the same in every form.
 
 use crate::{Endpoint, Wire, failure::Complaint, openai, wire::set};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Names of the parameter that limits a reply, by wire: the one that is sent first, and another that servers know.
+/// Names of the parameter that limits a reply, by wire: the one that is
+/// sent first, and another that servers know.
 const LIMITS: [(Wire, &[&str]); 4] = [
     (Wire::Anthropic, &["max_tokens"]),
     (Wire::OpenAiChat, &["max_tokens", "max_completion_tokens", "max_new_tokens"]),
@@ -66,7 +68,7 @@ const KEYWORDS: [&str; 16] = [
 /// Words beside a number that make it a limit.
 const MOST: [&str; 9] = ["most", "maximum", "<=", "≤", "less than", "range", "between", "up to", " > "];
 
-/// What a server was seen to want.
+/// The form that a server was seen to want.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     /// Parameters that it is not sent.
@@ -168,7 +170,7 @@ impl Form {
         }
     }
 
-    /// Learns from a refusal. Says what the next request is like, where that is another than the refused one.
+    /// Learns from a refusal. Describes the next request, where it differs from the refused one.
     pub(crate) fn learn(&mut self, endpoint: &Endpoint, complaint: &Complaint) -> Option<String> {
         let text = complaint.text().to_lowercase();
         let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
@@ -194,7 +196,8 @@ impl Form {
         let mut numbers: Vec<u64> = numbers(&complaint.text()).filter(|n| *n >= WINDOW_MIN).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        // What was asked for is the largest number, and the window the one below it. A single number is the window.
+        // The largest number is the size that was asked for, and the number below it is
+        // the window. A single number is the window.
         let window = match numbers.as_slice() {
             [.., window, _] | [window] if *window > self.took => *window,
             _ => return,
@@ -324,8 +327,8 @@ fn limit_names(wire: Wire) -> &'static [&'static str] {
     LIMITS.iter().find(|(of, _)| *of == wire).map_or(&[], |(_, names)| names)
 }
 
-/// Whether a word stands there as a parameter's name: names of several words are nothing else; one word is quoted or has a
-/// place before it, as in `messages.2.reasoning`.
+/// Whether a word stands there as a parameter's name: names of several words are nothing else; one word is
+/// quoted or has a place before it, as in `messages.2.reasoning`.
 fn is_named(text: &str, name: &str) -> bool {
     let quoted = ["'", "\"", "`", "."].iter().any(|before| text.contains(&format!("{before}{name}")));
     name.contains('_') || quoted

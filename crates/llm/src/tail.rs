@@ -1,4 +1,5 @@
-//! A model that says the same words without end: seen in the text as it comes, because nothing else would end it.
+//! A model that says the same words without end: seen in the text as it
+//! comes, because nothing else would end it.
 
 /// So much of the text, in bytes, that is one short passage again and again has no end.
 const TAIL_BYTES: usize = 16 << 10;
@@ -12,8 +13,8 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Takes up more text, and says whether the newest of it is one passage again and again. How the text is split into pieces
-    /// makes no difference.
+    /// Takes up more text, and says whether the newest of it is one passage again and again. How the text is
+    /// split into pieces makes no difference.
     pub(crate) fn repeats(&mut self, text: &str) -> bool {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {

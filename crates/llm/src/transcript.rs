@@ -1,12 +1,14 @@
 //! A context as the strictest server of any wire takes it.
 //!
-//! Some servers refuse a whole conversation for one message of it, and would refuse it in each later request too. So these
-//! hold by construction, whatever the context is:
+//! Some servers refuse a whole conversation for one message of it, and would refuse it in each later request
+//! too. So these rules hold by construction for every context:
 //!
 //! - Turns alternate, the first and the last are the user's, and no turn is empty.
-//! - The results of a reply's calls come right behind the reply, one for each call, in the order of the calls. Words of a
-//!   person that came in between stand behind them; a result that answers no open call is told as text.
-//! - Identifiers of calls are unique in the whole request, and names are names that every wire takes ([`wire_name`]).
+//! - The results of a reply's calls come right behind the reply, one for each call, in the order of the
+//!   calls. Words of a person that came in between stand behind them; a result that answers no open call is
+//!   told as text.
+//! - Identifiers of calls are unique in the whole request, and names are names that every wire takes
+//!   ([`wire_name`]).
 
 use crate::{Endpoint, Wire};
 use bailey_kernel::{Answer, Context, Segment};
@@ -14,9 +16,10 @@ use bailey_protocol::{CallId, Digest, Image, ImageKind, ToolCall, ToolSpec};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeSet};
 
-/// Stands where a conversation would begin or end with the model's words, or where two of its replies would meet.
+/// Stands where a conversation would begin or end with the model's
+/// words, or where two of its replies would meet.
 const GO_ON: &str = "[Bailey: go on]";
-/// Stands for the result of a call that has none.
+/// Stands for the missing result of a call.
 const NO_RESULT: &str = "[Bailey: the result of this call is not known]";
 /// Characters of an identifier that is made here. Mistral takes these only: nine letters or digits.
 const ID_CHARS: usize = 9;
@@ -29,8 +32,8 @@ const SHOWN_BYTES_MAX: usize = 12 << 20;
 /// One turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Turn<'a> {
-    /// The model's message as this very model sent it on this wire, but for names and identifiers that would be refused:
-    /// what it signed means nothing to another model.
+    /// The model's message as this very model sent it on this wire, but for names and identifiers that would
+    /// be refused. Its signatures mean nothing to another model.
     Own(Cow<'a, Value>),
     /// What another model said, as text and calls.
     Foreign {
@@ -264,7 +267,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Puts what was said since the last reply into one turn.
+    /// Puts everything that was said since the last reply into one turn.
     fn turn_to_the_user(&mut self) {
         let results =
             std::mem::take(&mut self.asked).into_iter().map(|Asked { id, name, result, .. }| {

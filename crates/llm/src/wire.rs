@@ -48,8 +48,8 @@ impl Wire {
         }
     }
 
-    /// Where the calls of a message of this wire's stand: the list, and the member of each element that is the call;
-    /// none where the element is.
+    /// Where the calls of a message of this wire's stand: the list, and the member of each element that is
+    /// the call; `None` where the element is the call.
     fn place_of_calls(self) -> (&'static str, Option<&'static str>) {
         match self {
             Self::Anthropic => ("/content", None),
@@ -77,8 +77,8 @@ impl Wire {
             .map(move |element| member.and_then(|member| element.get(member)).unwrap_or(element))
     }
 
-    /// The same message with these identifiers and names of its calls, and with arguments that are an object. Most have all of
-    /// that already, and are lent.
+    /// The same message with these identifiers and names of its calls, and with arguments that are an object.
+    /// Most have all of that already, and are lent.
     pub(crate) fn with_calls<'a, 'b>(
         self,
         verbatim: &'a Value,
@@ -97,7 +97,8 @@ impl Wire {
         let mut whole = Cow::Borrowed(verbatim);
         for (place, (id, name)) in calls.enumerate() {
             let Some(call) = self.calls(verbatim).nth(place) else { continue };
-            // Where no identifier came, as from some servers of Gemini's and Ollama's wires, none goes back.
+            // A call without an identifier, as from some servers of Gemini's and
+            // Ollama's wires, goes back without one.
             let has_id = call.get(id_field).is_some() || self == Self::OpenAiChat;
             let other_id = (has_id && word(call, id_field) != id).then(|| id.to_owned());
             let function = function_of(call);
@@ -119,7 +120,8 @@ impl Wire {
         whole
     }
 
-    /// Arguments as the object, or the text of one, that this wire demands; none where they are that already.
+    /// Arguments as the object, or the text of one, that this wire
+    /// demands; `None` where they are that already.
     fn as_object(self, arguments: Option<&Value>) -> Option<Value> {
         let is_text = matches!(self, Self::OpenAiChat | Self::OpenAiResponses);
         match arguments.unwrap_or(&Value::Null) {
@@ -167,8 +169,8 @@ pub(crate) fn made_id(reply: &str, place: usize, name: &str, arguments: &str) ->
     format!("call_{}", Digest::of_parts(&parts).short())
 }
 
-/// A call's arguments as the object that all wires demand. Text that is no object is kept inside one, so that the model
-/// sees what it wrote.
+/// A call's arguments as the object that all wires demand. Text that is no object is kept inside one, so that
+/// the model sees its own words.
 pub(crate) fn input(arguments: &str) -> Value {
     match serde_json::from_str(arguments) {
         Ok(object @ Value::Object(_)) => object,

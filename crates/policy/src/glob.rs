@@ -34,7 +34,7 @@ pub struct Glob {
     text: String,
     base: Base,
     segments: Vec<Segment>,
-    /// Whether it is the name of a file, which says nothing of what lies beneath a folder that has it.
+    /// Whether it is the name of a file. Then it does not cover the paths beneath a folder of that name.
     is_of_files: bool,
     /// Whether names are compared in lower case.
     any_case: bool,
@@ -134,7 +134,7 @@ impl Glob {
         Ok(Self { text: text.to_string(), base, segments, is_of_files: false, any_case: false })
     }
 
-    /// The same, whatever the case of a name's letters is.
+    /// The same glob, for names in upper and lower case alike.
     ///
     /// # Errors
     /// As [`Glob::new`].
@@ -165,7 +165,7 @@ impl Glob {
         }
     }
 
-    /// The same as the name of a file: a folder of that name is none, nor what lies in it.
+    /// The same as the name of a file: it covers no folder of that name, and no path beneath one.
     pub(crate) fn of_files(self) -> Self {
         Self { is_of_files: true, ..self }
     }

@@ -3,13 +3,11 @@
 //! documented. Spelled as in a `.gitignore` at the workspace's root; `!` makes an exception.
 
 /// Files of a workspace that look like secrets: masked inside the walls until the human reveals them. Their
-/// names are compared
-/// without case.
+/// names are compared without case.
 ///
-/// Not among them is what a tool cannot start without, and what its documentation says is no place for keys:
-/// `.yarnrc.yml`,
-/// `gradle.properties`, `local.properties`, `nuget.config`, `appsettings.json`, `.bundle/config`,
-/// `web.config`.
+/// Not among them are files that a tool cannot start without, and that its documentation calls no place for
+/// keys: `.yarnrc.yml`, `gradle.properties`, `local.properties`, `nuget.config`, `appsettings.json`,
+/// `.bundle/config`, `web.config`.
 pub const SECRET_LOOKING: &[&str] = &[
     // Environment files, and the examples that are made to be read.
     ".env",
@@ -169,7 +167,7 @@ pub const SECRET_LOOKING: &[&str] = &[
     "recentservers.xml",
     "WinSCP.ini",
     ".smbcredentials",
-    // What was typed: bash(1), zsh(1), mysql(1), psql(1).
+    // Histories of typed commands: bash(1), zsh(1), mysql(1), psql(1).
     ".*_history",
     // Terraform writes what it knows in plain text.
     "*.tfvars",
@@ -808,10 +806,9 @@ pub const RUN_BY_HOST: &[&str] = &[
     "GEMINI.md",
 ];
 
-/// What of the user's home no action may touch, as absolute paths: those that can be named without a pattern.
-/// A
-/// workspace that is one of them, lies in one or holds one would make its protection empty, because what a
-/// command
+/// The places of the user's home that no action may touch, as absolute paths: those that can be named without
+/// a pattern. A workspace that is one of them, lies in one or holds one would make its protection empty,
+/// because the files that a command
 /// opens in its own workspace no rule sees.
 pub fn protected_places(user_home: &str) -> impl Iterator<Item = alloc::string::String> {
     let plain = protected_in_home().filter(|glob| !glob.contains('*'));

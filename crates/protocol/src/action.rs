@@ -422,7 +422,8 @@ pub struct MergeFile {
     /// What of the file's change an apply takes over; none: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Redaction marks that an apply would bring into the project: the secrets that they stand for would be gone.
+    /// Redaction marks that an apply would bring into the project: the
+    /// secrets that they stand for would be gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Marked>,
 }

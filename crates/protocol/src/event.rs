@@ -214,7 +214,7 @@ pub struct PathCount {
     pub more: usize,
     /// Lines that were taken away.
     pub less: usize,
-    /// What it is now, where that is more than lines of text.
+    /// A description of it now, where that is more than lines of text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
 }

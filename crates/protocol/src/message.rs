@@ -94,7 +94,8 @@ pub struct ToolSpec {
 const NAMESPACES: [&str; 2] = ["functions", "default_api"];
 
 impl ToolSpec {
-    /// A tool's name as every wire takes it, `[A-Za-z0-9_-]{1,64}`, and so as a model knows it: `fs_read` for `fs.read`.
+    /// A tool's name as every wire takes it, `[A-Za-z0-9_-]{1,64}`, and so as a
+    /// model knows it: `fs_read` for `fs.read`.
     #[must_use]
     pub fn wire_name(name: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };

@@ -63,8 +63,8 @@ pub struct Parts {
     pub unattended: bool,
     /// Who sits there otherwise, for the journal.
     pub person: Option<Person>,
-    /// How commits of the session differ from the person's own, told before they are applied; none where they
-    /// do not.
+    /// How commits of the session differ from the person's own, told before they are
+    /// applied; `None` where they do not differ.
     pub commits_differ: Option<String>,
     /// How long a turn waits for a human.
     pub patience: Patience,

@@ -6,8 +6,8 @@ use similar::{DiffOp, DiffTag, TextDiff, udiff::UnifiedHunkHeader};
 /// Lines around a change that belong to its hunk.
 pub(crate) const CONTEXT_LINES: usize = 3;
 
-/// A unified diff of one path, with a line for what is not text; and the same in numbers. Nothing reads the numbers
-/// out of the diff again: what a file holds can look like the head of another file.
+/// A unified diff of one path, with a line for content that is not text; and the same in numbers. Nothing
+/// reads the numbers out of the diff again: a file's text can look like the head of another file.
 pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> (String, PathCount) {
     let count = |more, less, now| PathCount { path: path.to_owned(), more, less, now };
     // What stays in the layer without being compared is there all the same; a head would say that it was made or went.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a path is called and a file holds, its numbers are its own.
+        /// For every name and every text, the numbers of a path are its own.
         #[test]
         fn numbers_are_those_of_the_path(
             name in "(aaa|src/main.rs|a -> b|x\n\\+\\+\\+ b/src/main.rs|\\.git|\"q\\\\|\u{202e}z)",

@@ -17,8 +17,8 @@ pub struct Config {
     pub path: String,
     /// The locale inside; none means `C.UTF-8`.
     pub locale: Option<String>,
-    /// Directories that the owner lets every sandbox with programs read, absolute and canonical: what looks
-    /// like a secret in them is masked, and what no sandbox may see is not shown at all.
+    /// Directories that the owner lets every sandbox with programs read, absolute and canonical. Files in
+    /// them that look like secrets are masked, and places that no sandbox may see are not shown at all.
     #[serde(default)]
     pub reads: Vec<PathBuf>,
     /// Names of secret-looking files, in gitignore syntax, relative to a workspace's root.
@@ -26,8 +26,8 @@ pub struct Config {
     /// The certificate authority of the network door, as PEM text (RFC 7468): trusted by commands that have a way to it.
     #[serde(default)]
     pub authority: Option<String>,
-    /// The system's configuration of git inside, as text: who the person is, below what a repository's own
-    /// says.
+    /// The system's configuration of git inside, as text: the person's name and e-mail, below the
+    /// repository's own configuration.
     #[serde(default)]
     pub git: Option<String>,
     /// Variables for every command, such as git's author; a command's own come on top.
@@ -50,7 +50,8 @@ pub struct Config {
     pub calls: Calls,
     /// Hundredths of a processor that one command may use in all, where control groups can enforce it.
     pub cpu_percent: Option<u32>,
-    /// Bytes that a command leaves free on the disk of its session's folder; none: 1 GiB or a twentieth of it, the smaller.
+    /// Bytes that a command leaves free on the disk of its session's folder; `None` for 1 GiB or a twentieth
+    /// of the disk, the smaller.
     #[serde(default)]
     pub reserve_bytes: Option<u64>,
     /// The least isolation of each tier: nothing runs behind less, whatever an order says.

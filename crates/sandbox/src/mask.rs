@@ -55,14 +55,15 @@ pub(crate) fn compile(masks: &[String]) -> io::Result<Masks> {
     read(masks)?.build().map(Masks).map_err(|error| io::Error::other(format!("the masks: {error}")))
 }
 
-/// The names to cover, compared without case: on some file systems `.ENV` is `.env`, and on all of them it looks as secret.
+/// The names to cover, compared without case: on some file systems `.ENV` is
+/// `.env`, and on all of them it looks as secret.
 #[derive(Debug)]
 pub(crate) struct Masks(Gitignore);
 
 impl Masks {
-    /// Whether a file at this path, relative to the workspace, has one of the names. They are names of files: what
-    /// a directory of such a name holds, as a Python environment called `.env`, is judged by names of its own. One
-    /// that ends in a slash is a directory's, with all that lies in it.
+    /// Whether a file at this path, relative to the workspace, has one of the names. They are names of files:
+    /// the files of a directory with such a name, such as a Python environment called `.env`, are judged by
+    /// names of their own. A name that ends in a slash is a directory's, with all that lies in it.
     pub(crate) fn names(&self, path: impl AsRef<Path>) -> bool {
         let path = path.as_ref();
         self.say(path).unwrap_or_else(|| {
@@ -71,7 +72,7 @@ impl Masks {
         })
     }
 
-    /// What the names say of a file at this path.
+    /// The verdict of the names on a file at this path.
     fn say(&self, path: &Path) -> Option<bool> {
         match self.0.matched(lower(path), false) {
             Match::Ignore(_) => Some(true),
@@ -110,9 +111,10 @@ pub(crate) fn read(masks: &[String]) -> io::Result<GitignoreBuilder> {
 }
 
 /// Covers every file of the workspace that the masks name and that is neither revealed nor lies in a
-/// directory that is, and whole what cannot be looked through. `root` is the sandbox's root and the working
-/// directory, with the [`place`] made; `workspace` is the project's absolute path, or another directory's;
-/// what lies at `beside` in it is passed over. Returns the absolute paths of the files that are covered.
+/// directory that is. A directory that cannot be looked through is covered whole. `root` is the sandbox's
+/// root and the working directory, with the [`place`] made; `workspace` is the project's absolute path, or
+/// another directory's; the entry at `beside` in it is passed over. Returns the absolute paths of the files
+/// that are covered.
 ///
 /// # Errors
 /// When the workspace cannot be walked, or has too much to cover.

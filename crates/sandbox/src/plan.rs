@@ -47,7 +47,7 @@ pub(crate) enum What {
 /// Where those are found that a command trusts which has a way to the network.
 pub(crate) const AUTHORITY: &str = "/etc/ssl/bailey-door.pem";
 
-/// What git reads of the system's, wherever its own would lie.
+/// Where git inside reads the system's configuration, wherever the host's git has its own.
 pub(crate) const GIT: &str = "/etc/gitconfig";
 
 /// What Node.js loads there before a program, and what that is.
@@ -130,7 +130,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// What of the host it shows where nothing in it is to be masked.
+    /// The parts of the host that it shows, where nothing in them is to be masked.
     pub(crate) fn bound(&self) -> impl Iterator<Item = PathBuf> {
         let is_bound = |entry: &&Entry| match entry.what {
             What::Bind | What::BindOwn => true,

@@ -320,9 +320,9 @@ fn workspace(root: BorrowedFd<'_>, plan: &Plan, tools: Tools) -> Result<(), Stag
     tools.into_iter().try_for_each(|(at, tree)| bind(root, &at, tree.as_fd()))
 }
 
-/// The project's other path. It adds a name and no reach: where something stands at that place already, such
-/// as what the session's programs left in their home, or the host's own link in a directory that is shown,
-/// that stays.
+/// The project's other path. It adds a name and no reach. A file that stands at that place already stays,
+/// such as one that the session's programs left in their home, or the host's own link in a directory that is
+/// shown.
 fn link(root: BorrowedFd<'_>, yard: &Yard) {
     if let Some(linked) = &yard.linked {
         let _ = tree::write(root, linked, Content::Link(&yard.project));

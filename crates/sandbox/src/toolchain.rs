@@ -1,16 +1,16 @@
 //! Which parts of the host's tools a sandbox may read: an allow-list, part by part.
 //!
 //! A directory of the home is bound whole only where a tool keeps no credentials in it, for most do beside
-//! their programs (`~/.cargo/credentials.toml` lies beside `~/.cargo/bin`). What package managers fetched is
-//! among the parts: without a network nothing else can be built with.
+//! their programs (`~/.cargo/credentials.toml` lies beside `~/.cargo/bin`). The packages that package
+//! managers fetched are among the parts: without a network nothing else can be built with.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// A tool's directory below the home, and what of it is program or fetched source: `.` for the directory
-/// itself, `*` for each directory in it.
+/// A tool's directory below the home, and the parts of it that are program or fetched source: `.` for the
+/// directory itself, `*` for each directory in it.
 struct Tool {
     directory: &'static str,
     parts: &'static [&'static str],

@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(beyond(b"\n[redacted:three]"), [("[redacted:three]".to_owned(), vec![2])]);
     }
 
-    /// Whoever writes the file must not choose how much memory that takes.
+    /// The author of a file must not choose how much memory its marks take.
     #[test]
     fn what_is_kept_is_bounded() {
         let text: String = (0..50_000).map(|number| format!("[redacted:{number}]\n")).collect();

@@ -31,8 +31,8 @@ pub fn neutralise(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Shows spaces that look like a plain one by their numbers (`⟨U+00A0⟩`), for somebody who copies a text to change it. [`neutralise`]
-/// leaves them, for they harm no reader: many languages write them.
+/// Shows spaces that look like a plain one by their numbers (`⟨U+00A0⟩`), for somebody who copies a text to
+/// change it. [`neutralise`] leaves them, for they harm no reader: many languages write them.
 #[must_use]
 pub fn show_spaces(text: &str) -> Cow<'_, str> {
     if !text.contains(is_odd_space) {
@@ -71,7 +71,8 @@ fn picture(c: char) -> Option<char> {
     }
 }
 
-/// What a text means that somebody wrote who was shown `held` by [`neutralise`] and [`show_spaces`]: the mark of a character that `held` holds stands for that
+/// The meaning of a text whose author was shown `held` by [`neutralise`] and [`show_spaces`]. The mark of a
+/// character that `held` holds stands for that
 /// character, where `held` has no such mark itself.
 #[must_use]
 pub fn meant<'a>(written: &'a str, held: &str) -> Cow<'a, str> {

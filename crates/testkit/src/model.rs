@@ -1,4 +1,5 @@
-//! A model server with a script, as strict as the strictest real one: real HTTP/1.1 on a loopback socket, every wire that Bailey speaks, streamed. Plain
+//! A model server with a script, as strict as the strictest real one. It speaks real HTTP/1.1 on a loopback
+//! socket, on every wire that Bailey speaks, streamed. Plain
 //! threads, so that it serves tests of the binary as well.
 //!
 //! Which wire is spoken follows from the path that is asked: `/v1/messages` (Anthropic), `/chat/completions` and
@@ -88,7 +89,7 @@ impl ModelServer {
         server
     }
 
-    /// The same, but it takes what real servers refuse: for tests of what is sent.
+    /// The same, but it takes requests that real servers refuse: for tests of the requests themselves.
     #[must_use]
     pub fn lenient(self) -> Self {
         self.shared.lenient.store(true, Ordering::SeqCst);

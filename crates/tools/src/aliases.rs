@@ -36,8 +36,8 @@ const CWD: Parameter =
     ("cwd", &["workdir", "work_dir", "working_dir", "working_directory", "dir", "directory", "current_dir"]);
 const TIMEOUT: Parameter = ("timeout_s", &["timeout_seconds", "timeout_secs", "timeout_sec"]);
 
-/// Where two parameters share a name, the value decides. A name that has another meaning elsewhere is not here:
-/// `timeout` is in milliseconds for some agents and in seconds for others.
+/// Where two parameters share a name, the value decides. A name that has another meaning elsewhere is not
+/// here: `timeout` is in milliseconds for some agents and in seconds for others.
 const TABLE: [Row; 17] = [
     Row {
         tool: "fs.read",

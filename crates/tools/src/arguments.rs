@@ -1,6 +1,6 @@
-//! Arguments as a model wrote them: any text. They are repaired by the tool's own schema (`repair`), then checked
-//! against it before they are read. The schema's words (which field, expected, got) help a model more than a
-//! parser's position does.
+//! Arguments as a model wrote them: any text. They are repaired by the tool's own schema (`repair`), then
+//! checked against it before they are read. The schema's words (which field, expected, got) help a model more
+//! than a parser's position does.
 
 mod strict;
 
@@ -95,7 +95,8 @@ pub(crate) fn path(field: &str, value: &str) -> Result<WsPath, String> {
     Ok(WsPath(value.into()))
 }
 
-/// A value from its JSON, in the arguments themselves or in a string among them. A name that stands twice is an error.
+/// A value from its JSON, in the arguments themselves or in a string among
+/// them. A name that stands twice is an error.
 pub(crate) fn decode(text: &str) -> serde_json::Result<Value> {
     strict::read(text)
 }

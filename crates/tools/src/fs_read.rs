@@ -101,7 +101,8 @@ fn show(args: &Args, file: &FileReport) -> Conclusion {
     Conclusion { ok: true, summary: count(shown.len(), "line"), text }
 }
 
-/// A picture is told of: as text it is nothing. The kernel shows it beside this to a model that takes pictures.
+/// Tells the model of a picture, for as text it is nothing. The kernel shows it
+/// beside this to a model that takes pictures.
 fn picture(path: &str, file: &FileReport, kind: ImageKind) -> Conclusion {
     let size = kind.size(&file.content.0);
     let size = size.map(|(width, height)| format!("{width}×{height} pixels, ")).unwrap_or_default();

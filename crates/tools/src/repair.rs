@@ -1,7 +1,7 @@
-//! Arguments that do not fit a tool's schema, though the schema leaves them one meaning: `"30"` for a number, a
-//! list in a string, a name that other agents use. They are repaired here, before anything is planned, decided
-//! or shown. A value that fits its schema stays as it is. A value that could mean two things is left for the
-//! check that refuses it.
+//! Arguments that do not fit a tool's schema, though the schema leaves them one meaning: `"30"` for a number,
+//! a list in a string, a name that other agents use. They are repaired here, before anything is planned,
+//! decided or shown. A value that fits its schema stays as it is. A value that could mean two things is left
+//! for the check that refuses it.
 
 use crate::{aliases, arguments::misfit};
 use serde_json::{Map, Value};
@@ -80,7 +80,7 @@ fn meant(schema: &Value, value: Value, is_required: bool) -> Meant {
     }
 }
 
-/// Whether a value says that there is none.
+/// Whether a value says that there is no value.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::String(text) => matches!(text.trim(), "" | "null"),
@@ -97,7 +97,7 @@ fn may_be_empty(schema: &Value, value: &Value) -> bool {
     misfit(schema, value).is_none() && (is_null || !asks_for_more())
 }
 
-/// The one value that this can mean; the value itself where it means none or several.
+/// The one value that this can mean; the value itself where it means no value or several.
 fn single(schema: &Value, value: Value) -> Result<Value, Value> {
     if misfit(schema, &value).is_none() {
         return Ok(value);
@@ -138,7 +138,7 @@ fn whole(number: &serde_json::Number) -> Option<Value> {
     number.as_f64()?.to_string().parse::<u64>().ok().map(Value::from)
 }
 
-/// What stands in a string where something else is wanted.
+/// The value in a string that stands where something else is wanted.
 fn from_text(schema: &Value, wanted: &str, text: &str) -> Option<Value> {
     let text = text.trim();
     let encoded = crate::arguments::decode(text).ok().filter(|value| !value.is_string());

@@ -19,7 +19,8 @@ fn shown(context: &Context) -> usize {
     context.segments().iter().map(|segment| segment.images().len()).sum()
 }
 
-/// What the model was sent behind the result of a read of this picture, and the context before and after a restart.
+/// The request behind the result of a read of this picture, and the pictures
+/// in the context before and after a restart.
 async fn read(wire: Wire, takes_images: bool, picture: &[u8]) -> (String, usize, usize) {
     let read = || Reply::calls([("c1", "fs_read", json!({ "path": "shot.png" }))]);
     let server = ModelServer::start([read(), Reply::text("I see.")]);
@@ -54,7 +55,8 @@ async fn a_picture_that_was_read_is_shown_to_a_model_that_takes_pictures() {
     }
 }
 
-/// A picture may hold text, and so a secret that Bailey knows: then it is no picture that is shown. Control: above.
+/// A picture may hold text, and so a secret that Bailey knows. Such a picture is
+/// not shown. The control is the test above.
 #[tokio::test]
 async fn a_picture_with_a_known_secret_in_it_is_not_shown() {
     let picture = png(&format!("tEXt {SECRET} pixels"));

@@ -1,5 +1,6 @@
-//! Turns against servers as strict as the strictest real ones, on every wire: the test kit's server refuses a request whose
-//! roles do not alternate, whose calls and results do not fit, or whose names and parameters are not of the wire.
+//! Turns against servers as strict as the strictest real ones, on every wire. The test kit's server
+//! refuses a request whose roles do not alternate, whose calls and results do not fit, or whose
+//! names and parameters are not of the wire.
 
 use crate::{
     restore::restore,
@@ -29,8 +30,9 @@ async fn said(bench: &Bench, context: &mut Context, text: &str) {
     context.push(message);
 }
 
-/// Replies that all number their calls alike, call what is not there by names that no wire takes, give arguments that are none,
-/// and say nothing: the conversation goes on through each of them, also past a message that came meanwhile and a guide.
+/// Replies that number their calls alike, call missing tools by names that no wire takes, give arguments of a
+/// wrong form, and say nothing. The conversation goes on through each of them, also past a guide and a
+/// message that came meanwhile.
 #[tokio::test]
 async fn a_conversation_goes_on_whatever_the_model_wrote() {
     for wire in Wire::ALL {
@@ -80,7 +82,8 @@ async fn a_conversation_goes_on_whatever_the_model_wrote() {
     }
 }
 
-/// A session whose journal holds a reply that could not be sent back by an older Bailey, and which was refused from then on.
+/// A session whose journal holds a reply that an older Bailey could not send
+/// back. Its server refused each later request.
 #[tokio::test]
 async fn a_session_that_was_stuck_at_a_bad_name_goes_on() {
     for wire in Wire::ALL {
@@ -106,7 +109,8 @@ async fn a_session_that_was_stuck_at_a_bad_name_goes_on() {
     }
 }
 
-/// From each wire to each other: a model that stands in, or that the person turned to, is told the same conversation.
+/// From each wire to each other: a model that stands in, or that the person
+/// turned to, is told the same conversation.
 #[tokio::test]
 async fn a_conversation_goes_on_with_a_model_of_another_wire() {
     let strange =
@@ -131,7 +135,8 @@ async fn a_conversation_goes_on_with_a_model_of_another_wire() {
     }
 }
 
-/// A question that is answered only after the turn went on: its result comes late, as words beside the person's.
+/// A question that is answered only after the turn went on. Its result
+/// comes late, as words beside the person's.
 #[tokio::test]
 async fn a_late_answer_is_taken_by_every_wire() {
     for wire in Wire::ALL {
@@ -170,7 +175,8 @@ async fn a_late_answer_is_taken_by_every_wire() {
     }
 }
 
-/// The window of a server that nobody told Bailey of: it refuses in its own words, and room is made until it takes the request.
+/// A server whose window Bailey does not know refuses in its own words. Bailey makes
+/// room until the server takes the request.
 #[tokio::test]
 async fn room_is_made_whatever_a_server_calls_too_long() {
     // Those of known servers, three that were made up, and one that names the window.
@@ -246,8 +252,9 @@ async fn a_refused_parameter_is_sent_once() {
     assert_eq!(sent, [true, false, false]);
 }
 
-/// A model that makes one failing call for ever: it is told at the third, and the turn pauses at the fifth. Control: where
-/// something changes between, the call may come to something else, and nothing pauses.
+/// A model that makes one failing call for ever is told so at the third call, and the turn
+/// pauses at the fifth. Control: where something changes between two calls, the second may
+/// come to something else, and nothing pauses.
 #[tokio::test]
 async fn a_model_that_repeats_a_failing_call_is_told_and_stopped() {
     for (name, arguments) in [
@@ -300,7 +307,7 @@ async fn a_model_that_repeats_a_failing_call_is_told_and_stopped() {
     assert_eq!(turn(&hands, &mut context).await, TurnEnd::Answered);
 }
 
-/// An answer that is none is asked for once more; a second one ends the turn without an answer.
+/// A reply that is no answer is asked for once more. A second such reply ends the turn without an answer.
 #[tokio::test]
 async fn no_answer_is_not_taken_for_one() {
     let cut = || Reply::Message(Message { stop: Some("max_tokens".into()), ..Message::text("half an ans") });

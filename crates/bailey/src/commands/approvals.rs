@@ -156,7 +156,8 @@ impl Desk<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says no to every open question, or to those of a session or of a kind. One that somebody else answers meanwhile stays answered.
+    /// Says no to every open question, or to those of a session or of a kind. A question that somebody else
+    /// answers meanwhile stays answered.
     async fn reject_all(&self, session: Option<&str>, kind: Option<&str>, why: &str) -> Result<ExitCode> {
         let session = match session {
             Some(name) => Some(self.journal.conversation(name).await?.id),

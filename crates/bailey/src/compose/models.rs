@@ -164,7 +164,7 @@ pub(crate) fn door(
 /// A line to one server, whose answers may be so long, and where requests are given to it.
 ///
 /// # Errors
-/// When its URL is none.
+/// When its URL is no URL.
 pub(super) fn line(
     config: &Config,
     way: &bailey_protocol::Line,

@@ -7,12 +7,12 @@ use bailey_llm::Wire;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, net::IpAddr};
 
-/// How long a server may take to its first byte: one of the world's, and one of the own network, which may load a model first
-/// and read a long prompt slowly.
+/// How long a server may take to its first byte: a server of the world, and one of the own network. The
+/// latter may load a model first and read a long prompt slowly.
 const FIRST_BYTE_SECONDS: u64 = 30;
 const OWN_FIRST_BYTE_SECONDS: u64 = 600;
 
-/// What a request says by itself: the conversation, and how it is answered.
+/// Parameters that a request sets by itself: the conversation, and how it is answered.
 const OWN_PARAMETERS: [&str; 8] =
     ["model", "messages", "contents", "input", "tools", "stream", "system", "instructions"];
 
@@ -41,7 +41,8 @@ pub(crate) struct Provider {
     pub(crate) window_tokens: Option<u64>,
     /// Seconds to the first byte, where it needs longer than others.
     pub(crate) first_byte_seconds: Option<u64>,
-    /// Parameters of requests: `false` leaves one out, a text names the one in its place, anything else is sent.
+    /// Parameters of requests: `false` leaves a parameter out, a text names the parameter
+    /// in its place, and any other value is sent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) parameters: BTreeMap<String, serde_json::Value>,
 }
@@ -147,7 +148,8 @@ fn is_of_the_own_network(url: &str) -> bool {
     let Some(host) = host(url) else { return false };
     match host.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(IpAddr::V4(v4)) => {
-            // 100.64.0.0/10 (RFC 6598) is where networks of one's own that go over others have their addresses.
+            // Networks of one's own that go over other networks have their
+            // addresses in 100.64.0.0/10 (RFC 6598).
             let is_shared = matches!(v4.octets(), [100, 64..=127, ..]);
             v4.is_loopback() || v4.is_private() || v4.is_link_local() || is_shared
         }
@@ -172,7 +174,8 @@ fn host(url: &str) -> Option<String> {
     Some(host.to_ascii_lowercase())
 }
 
-/// Whether nobody on the way can read what goes to this URL: it is encrypted, or stays on this machine.
+/// Whether requests to this URL are safe from readers on the way: they
+/// are encrypted, or stay on this machine.
 pub(crate) fn is_private(url: &str) -> bool {
     let is_plain = url.starts_with("http://");
     !is_plain || host(url).is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host.as_str()))

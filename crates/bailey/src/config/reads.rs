@@ -7,9 +7,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// What belongs to the system, with all that lies in it.
+/// Directories of the system, with everything in them.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
-/// What holds everybody's.
+/// Directories that hold the files of all users.
 const PLACES: &[&str] =
     &["/", "/home", "/mnt", "/media", "/root", "/srv", "/tmp", "/var", "/var/lib", "/var/tmp"];
 
@@ -51,7 +51,7 @@ fn directory(home: &Home, written: &str) -> Result<PathBuf, String> {
     if !named.is_absolute() || !is_plain {
         return Err("must be a directory's whole path, from `/` or from `~/` on and without `..`".into());
     }
-    // A link in it leads to what is shown.
+    // A link in it leads to the directory that is shown.
     let path = fs::canonicalize(&named).unwrap_or(named);
     if path.exists() && !path.is_dir() {
         return Err("is no directory".into());

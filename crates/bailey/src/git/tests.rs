@@ -1,7 +1,7 @@
 use super::{Git, Reader, text};
 use std::{fs, path::Path};
 
-/// What a home with these files says of work in `~/work/p`.
+/// The settings that a home with these files has for work in `~/work/p`.
 fn of(files: &[(&str, &str)]) -> Git {
     let home = tempfile::tempdir().unwrap();
     for (name, content) in files {

@@ -4,7 +4,7 @@
 /// where one is given.
 pub(super) type Entry = (String, String, Option<String>);
 
-/// The entries of a file. A line that is none is passed over.
+/// The entries of a file. A line that is no entry is passed over.
 pub(super) fn entries(text: &str) -> Vec<Entry> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut section = String::new();
@@ -64,7 +64,7 @@ fn named(header: &str) -> String {
     name
 }
 
-/// A value, and what stands behind its line.
+/// A value, and the text behind its line.
 fn value(text: &str) -> (String, &str) {
     let mut value = String::new();
     // Blanks at the end count only where something follows them.
@@ -115,7 +115,7 @@ pub(super) fn is_yes(value: &str) -> bool {
     matches!(value.as_str(), "true" | "yes" | "on") || value.parse::<i64>().is_ok_and(|number| number != 0)
 }
 
-/// Whether a path is what a pattern says: `*` and `?` stop at a slash, `**` as a whole part does not.
+/// Whether a path matches a pattern: `*` and `?` stop at a slash, `**` as a whole part does not.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     let parts: Vec<&str> = pattern.split('/').collect();
     let names: Vec<&str> = path.split('/').collect();

@@ -111,7 +111,8 @@ fn a_yes_for_the_pattern_comes_from_another_terminal() {
     assert_eq!(ran, 2, "the one that was asked, and the one that is covered: {}", last(&model));
 }
 
-/// Whoever is asked a hundred times says no to all of a kind at once, and is asked no more than so many times.
+/// A person who is asked a hundred times says no to all questions of a kind at once. A
+/// session asks no more than so many times.
 #[test]
 fn all_open_questions_of_a_kind_are_answered_with_no_at_once() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

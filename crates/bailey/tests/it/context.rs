@@ -50,7 +50,8 @@ fn what_is_shown_is_what_is_sent() {
         assert_eq!(shown[field], sent[field], "{field}");
     }
     let (before, after) = (shown["messages"].as_array().unwrap(), sent["messages"].as_array().unwrap());
-    // Where nothing was said since, a request ends with words of Bailey's: strict servers take none that ends with the model's.
+    // Where nothing was said since, a request ends with words of Bailey's: strict servers refuse a request
+    // that ends with the model's words.
     let (last, before) = before.split_last().unwrap();
     assert!(last.to_string().contains("[Bailey: go on]"), "{last}");
     assert_eq!(after.len(), before.len() + 1, "what was said since");

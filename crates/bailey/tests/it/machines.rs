@@ -170,7 +170,7 @@ fn commits_bear_the_persons_name_and_nothing_else_of_their_git_goes_in() {
     let doctor = in_home(stage.bailey(&["doctor", "--offline"]), &home);
     assert!(doctor.stdout.contains("commits are by Ann Lee <ann@example.com>"), "{doctor:?}");
 
-    // What the repository says comes first.
+    // The repository's own settings come first.
     stage.git(&["config", "user.name", "Ann of this project"]);
     let ran = in_home(stage.bailey(&keep), &home);
     assert!(
@@ -298,7 +298,7 @@ fn a_directory_of_the_owners_is_read_as_a_project_is() {
     let missing = inside("[sandbox]\nread = [\"~/gone\"]\n");
     assert!(missing.stdout.contains("kept") || missing.code.is_some(), "{missing:?}");
 
-    // A project asks for none.
+    // A project cannot ask for a directory.
     stage.write(".bailey/config.toml", "[sandbox]\nread = [\"~/sdk\"]\n");
     let ran = inside("");
     assert!(

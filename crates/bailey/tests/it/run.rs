@@ -21,7 +21,8 @@ fn an_edit_stays_in_the_layer_until_it_is_applied() {
     assert_eq!(stage.read("a.txt"), "two\n");
 }
 
-/// The counts went by places in a list: a FIFO or a touched `.git` before the changes hid what became of `src/main.rs`.
+/// The counts went by places in a list: a FIFO or a touched `.git` before
+/// the changes hid the fate of `src/main.rs`.
 #[test]
 fn what_is_told_at_the_end_names_each_changed_path_with_its_own_lines() {
     let stage = Stage::new(&[("src/main.rs", "fn main() {}\n"), (".git/config", "")]);

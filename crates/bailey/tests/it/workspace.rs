@@ -426,13 +426,13 @@ fn a_name_that_no_merge_may_carry_does_not_hold_up_the_rest() {
     assert!(!Tree::of(&stage.project()).holds("bell\u{7}"));
 }
 
-/// The model saw a mark in place of a secret, a command wrote it back, and an apply destroyed the secret: the diff showed two lines
-/// that looked the same.
+/// The model saw a mark in place of a secret, a command wrote it back, and an apply destroyed the secret. The
+/// diff showed two lines that looked the same.
 #[test]
 fn a_mark_takes_the_place_of_no_secret_unasked() {
     let secret = format!("ghp_{}", "R4nd0mLooking9Token8ForTests7xYzAbCd");
     let conf = format!("services:\n  url: \"x\"\n  token: \"{secret}\"\n");
-    // What is not shown for its size is looked through all the same.
+    // A file that is too large to be shown is looked through all the same.
     let large = "x\n".repeat(1 << 20) + &secret + "\n";
     let stage = Stage::new(&[("conf.yaml", &conf), ("large.txt", &large), ("a.txt", "a\n")]);
     let lines = [("conf.yaml", 3), ("large.txt", (1 << 20) + 1)];

@@ -93,7 +93,8 @@ async fn a_grant_is_burnt_once() {
     assert_eq!(intents(&desk).await, 1);
 }
 
-/// Who can write the file sets a row to a yes that nobody said, takes one back that was a no, or one that is used up or void.
+/// Somebody who can write the file sets a row to a yes: where there is no
+/// answer, a no, or a yes that is used up or void.
 #[tokio::test]
 async fn a_changed_row_alone_releases_nothing() {
     for (answer, is_used, is_void) in [
@@ -129,7 +130,7 @@ async fn a_changed_row_alone_releases_nothing() {
         let verified = desk.journal.verify_projections().await.unwrap_err().to_string();
         assert!(verified.contains(&format!("the table `approval`, `{id}`")), "{verified}");
     }
-    // A yes to one thing is none to another whose row is given its digest.
+    // A yes to one effect is no yes to another effect whose row is given its digest.
     let desk = desk().await;
     let session = desk.session().await;
     let (sealed, other) = (effect(session, command("deploy")), effect(session, command("deploy to all")));
@@ -140,7 +141,7 @@ async fn a_changed_row_alone_releases_nothing() {
     desk.tamper(move |tx| tx.execute(&forged, []).unwrap()).await;
     let grant = desk.mint.grant(id, &other).await.unwrap();
     assert!(matches!(desk.begin_approved(other, grant).await, Err(BeginError::Burnt)));
-    // The control: what was said yes to begins.
+    // The control: the effect that got the yes begins.
     let right = digest(&digests[0]);
     desk.tamper(move |tx| tx.execute(&right, []).unwrap()).await;
     let grant = desk.mint.grant(id, &sealed).await.unwrap();
@@ -148,7 +149,7 @@ async fn a_changed_row_alone_releases_nothing() {
     desk.journal.verify_projections().await.unwrap();
 }
 
-/// The entry of an answer that does not fit its hash is none.
+/// The entry of an answer that does not fit its hash counts as no answer.
 #[tokio::test]
 async fn a_changed_answer_releases_nothing() {
     let desk = desk().await;
@@ -185,7 +186,8 @@ async fn a_row_that_is_gone_lifts_no_stop_and_one_that_came_reveals_nothing() {
     assert_eq!(desk.journal.revealed(session).await.unwrap(), ["/w/.env".into()]);
 }
 
-/// Somebody who can hash writes an effect that nobody said yes to: what was signed would show that, and this does.
+/// Somebody who can hash writes an effect that got no yes. A signed
+/// checkpoint would show that, and this check does.
 #[tokio::test]
 async fn an_approved_effect_without_its_answer_is_named() {
     let desk = desk().await;

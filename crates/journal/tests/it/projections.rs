@@ -335,7 +335,7 @@ async fn what_never_left_is_not_counted_as_sent() {
     for (action, status, report, left) in [
         (request(), failed(), http(false), false),
         (relay(), failed(), relayed(false), false),
-        // The controls: it may have arrived, or nobody knows.
+        // The controls: the request may have arrived, or that is unknown.
         (request(), failed(), http(true), true),
         (relay(), failed(), relayed(true), true),
         (request(), Status::Cancelled, http(false), true),

@@ -31,7 +31,7 @@ fn body() -> Value {
     })
 }
 
-/// What is sent after these refusals; none where one of them taught nothing.
+/// The request that is sent after these refusals; `None` where one of them taught nothing.
 fn after(wire: Wire, refusals: &[&str]) -> Option<Value> {
     let (endpoint, mut form) = (endpoint(wire), Form::default());
     for message in refusals {

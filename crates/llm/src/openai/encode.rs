@@ -8,8 +8,9 @@ use crate::{
 use bailey_protocol::ToolSpec;
 use serde_json::{Value, json};
 
-/// The fields in which servers send what a model thought. Some of them refuse a message of the model without the field that
-/// they use, also an older one, another model's or one without thoughts, so each message gets a field that one of them has.
+/// The fields in which servers send a model's thoughts. Some servers refuse a message of the model without
+/// the field that they use, also an older message, one of another model or one without thoughts. So each
+/// message gets a field that one of them has.
 pub(crate) const THOUGHTS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// Stands between results and words of a person: servers of Mistral's refuse `user` right behind `tool`.
@@ -109,7 +110,8 @@ pub(super) fn assistant_value(text: &str, calls: Vec<Value>) -> Value {
     message
 }
 
-/// A call inside an assistant's message. Some servers read the arguments before a model does, and take objects only.
+/// A call inside an assistant's message. Some servers read the arguments
+/// before a model does, and take objects only.
 pub(super) fn call_value(id: &str, name: &str, arguments: &str) -> Value {
     let arguments = input_text(arguments);
     json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })

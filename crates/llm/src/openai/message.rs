@@ -18,7 +18,8 @@ const CALLS_MAX: usize = 1024;
 /// The most pieces of reasoning that one reply may have.
 const REASONINGS_MAX: usize = 4096;
 
-/// Why a model stops that has said all: OpenAI's words for it, and those of servers that are compatible with it.
+/// Words for the stop of a model that has said all: OpenAI's, and
+/// those of servers that are compatible with it.
 const ENDS: [&str; 12] = [
     "stop",
     "tool_calls",
@@ -34,7 +35,7 @@ const ENDS: [&str; 12] = [
     "finished",
 ];
 
-/// Why an answer ended that is none.
+/// Words for the end of a reply that is no answer.
 pub(crate) const FAILED: [&str; 8] = [
     "error",
     "abort",
@@ -55,7 +56,8 @@ pub(crate) struct Message {
     /// All text so far, a refusal's too: exactly what was streamed.
     text: String,
     refused: bool,
-    /// What the model thought, by the field in which it came; also where that was empty, for some servers want the field back.
+    /// The model's thoughts, by the field in which they came. An empty field
+    /// is kept too, for some servers want it back.
     thoughts: BTreeMap<&'static str, String>,
     /// The same in OpenRouter's pieces, which may be signed.
     reasoning_details: Vec<Value>,

@@ -60,8 +60,8 @@ fn can_return(item: &Value) -> bool {
     word(item, "type") != "reasoning" || !word(item, "encrypted_content").is_empty()
 }
 
-/// The item without its identifier where an earlier one has the same: some servers number the items of each response anew,
-/// and refuse such a request. Nothing is stored there, so the identifier means nothing.
+/// The item without its identifier where an earlier one has the same: some servers number the items of each
+/// response anew, and refuse such a request. Nothing is stored there, so the identifier means nothing.
 fn one_of_its_name(mut item: Value, ids: &mut BTreeSet<String>) -> Value {
     let is_new = item.get("id").and_then(Value::as_str).is_none_or(|id| ids.insert(id.into()));
     if let (false, Some(item)) = (is_new, item.as_object_mut()) {

@@ -19,7 +19,7 @@ fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {
     CallResult { id: id.into(), name: "x".into(), ok: true, text: text.into() }
 }
 
-/// What stands before a reply with which a conversation would begin.
+/// The turn before a reply with which a conversation would begin.
 fn begun<'a>() -> Turn<'a> {
     Turn::Heard(Heard { results: vec![], texts: vec![GO_ON.into()] })
 }
@@ -116,8 +116,9 @@ fn kept(wire: Wire, ids: [&str; 2], names: [&str; 2]) -> Answer {
     Answer { verbatim, ..answer("", &calls, wire) }
 }
 
-/// Servers that number calls anew in each reply, that give two calls one identifier or none, and models that make names up:
-/// whatever came, each call that is sent has an identifier of its own and a name that every wire takes, and its result has both.
+/// Servers number calls anew in each reply, and give two calls one identifier or no identifier.
+/// Models make names up. Each call that is sent still has an identifier of its own and a name that
+/// every wire takes, and its result has both.
 #[test]
 fn whatever_came_identifiers_and_names_are_sent_that_every_server_takes() {
     let names = ["command_run<|channel|>commentary", ""];

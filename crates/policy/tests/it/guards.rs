@@ -56,7 +56,7 @@ fn at_most_a_dozen_and_all_well_formed() {
     }
 }
 
-/// What the project's file loses by an apply, nobody gives it back.
+/// Text that the project's file loses by an apply cannot be brought back.
 #[test]
 fn redaction_marks() {
     let marked = |direction| match merge(direction, &["/home/ann/proj/a", "/home/ann/proj/b"]) {

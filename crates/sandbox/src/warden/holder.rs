@@ -420,7 +420,7 @@ impl<'a> Holder<'a> {
         if bailey_protocol::broken::broken("disk") {
             return;
         }
-        // Files without a name that nobody can look at count here as well.
+        // Files without a name that no look can find count here as well.
         let free = watch::free(folder).map_or(u64::MAX, |(free, _)| free);
         let most = self.live.values().map(|live| live.disk_bytes).max().unwrap_or(0);
         let most = self.before.saturating_add(most);

@@ -33,8 +33,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// By which a holder says of a session's folder that it has grown too big, or that it cannot be measured, or that its disk is nearly
-/// full.
+/// The signals by which a holder says that a session's folder has grown too big, that it cannot be measured,
+/// or that its disk is nearly full.
 pub(super) const ABOVE_DISK: Signal = Signal::USR1;
 pub(super) const UNMEASURED: Signal = Signal::USR2;
 pub(super) const BELOW_RESERVE: Signal = Signal::POWER;
@@ -325,8 +325,8 @@ fn listen(control: &OwnedFd) -> io::Result<u16> {
     Ok(address.port())
 }
 
-/// Masks what lies by now in the directories that the owner named, and in the workspace. Returns what is
-/// masked there.
+/// Masks the secrets that lie by now in the directories that the owner named, and in
+/// the workspace. Returns the masked paths.
 fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, String> {
     if header.view != View::Workspace {
         return Ok(Vec::new());

@@ -629,7 +629,8 @@ fn environment(
     set("TMPDIR", if shape == Shape::Copied { temporary } else { "/tmp".into() });
     set("LANG", config.locale.clone().unwrap_or_else(|| "C.UTF-8".into()));
     set("TERM", "dumb".into());
-    // Gradle writes beside what it reads, so it gets a place to, and reads what is there besides.
+    // Gradle writes beside the files that it reads. So it gets a place to
+    // write, and reads the shown cache besides.
     let gradle = home.join(".gradle/caches");
     if ground.plan.bound().any(|shown| shown == gradle) {
         set("GRADLE_RO_DEP_CACHE", gradle.to_string_lossy().into_owned());

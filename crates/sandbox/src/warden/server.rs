@@ -462,8 +462,8 @@ impl Server {
         Ok(unclaimed.held(claim, project))
     }
 
-    /// Where there is no /etc of the session's own, git finds who the person is in its private home. What the
-    /// session wrote there stays.
+    /// Where there is no /etc of the session's own, git finds the person's name in its private home. Files
+    /// that the session wrote there stay.
     fn write_git(&self, yard: &Yard) -> io::Result<()> {
         let folder = yard.folder.join("home/.config/git");
         let Some(git) = self.ground.config.git.as_ref().filter(|_| !folder.exists()) else { return Ok(()) };

@@ -25,7 +25,7 @@ const ENTRY_BYTES: u64 = 1024;
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 /// The most descriptors that one look at a tree's files counts.
 const LOOKS_MAX: usize = 50_000;
-/// The most that stays free on a disk where nobody says how much.
+/// The most that stays free on a disk where the configuration names no amount.
 const RESERVE_MAX: u64 = 1 << 30;
 /// The most processes that one look at a tree's memory counts.
 const PROCESSES_MAX: usize = 10_000;
@@ -95,12 +95,12 @@ struct Count {
     shared: Option<u64>,
     sum: Nameless,
     seen: BTreeSet<(u64, u64)>,
-    /// So many looks at most: whoever waits for them is held up by no more.
+    /// So many looks at most, so that a caller that waits for them is not held up by more.
     looks: Range<usize>,
 }
 
 impl Count {
-    /// Those of a process whose descriptors are shown; none where there were looks enough.
+    /// Those of a process whose descriptors are shown; `None` once the looks are used up.
     fn shown(&mut self, open: fs::ReadDir) -> Option<()> {
         for open in open.flatten() {
             self.looks.next()?;
@@ -111,8 +111,8 @@ impl Count {
         Some(())
     }
 
-    /// Those of a process that hides them. Each number that may be a descriptor of it is tried by pidfd_getfd(2), which takes the
-    /// right to trace it and no directory.
+    /// Those of a process that hides them. Each number that may be a descriptor of it is tried by
+    /// pidfd_getfd(2), which takes the right to trace it and no directory.
     fn hidden(&mut self, process: &Path) -> Option<()> {
         let pid = process.file_name().and_then(|name| name.to_str()?.parse().ok());
         let Some(Ok(process_fd)) =
@@ -130,7 +130,7 @@ impl Count {
                     self.add(&file, || rustix::fs::fstatfs(&open));
                 }
                 Err(Errno::BADF) => {}
-                // It is gone, or nobody may look.
+                // It is gone, or Bailey may not look.
                 Err(_) => return Some(()),
             }
         }
@@ -156,8 +156,8 @@ pub(super) fn free(folder: BorrowedFd<'_>) -> Option<(u64, u64)> {
     Some((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_blocks.saturating_mul(stat.f_frsize)))
 }
 
-/// How much of that a command leaves free: the reserve, or half of what there is where that is less already. Else nothing would run
-/// on a disk that is nearly full, not even what makes room there.
+/// How much of that a command leaves free: the reserve, or half of the free part where that is less already.
+/// Else nothing would run on a disk that is nearly full, not even a command that makes room there.
 pub(super) fn floor(reserve: Option<u64>, (free, all): (u64, u64)) -> u64 {
     let reserve = reserve.unwrap_or(RESERVE_MAX.min(all / 20));
     if free > reserve { reserve } else { free / 2 }

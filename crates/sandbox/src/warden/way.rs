@@ -34,7 +34,7 @@ const AUTHORITIES: [&str; 11] = [
     "AWS_CA_BUNDLE",
 ];
 
-/// Where others put what they fetch.
+/// Where other tools put the packages that they fetch.
 const FETCHED: [(&str, &str); 8] = [
     ("UV_CACHE_DIR", "/tmp/.uv"),
     ("YARN_CACHE_FOLDER", "/tmp/.yarn"),

@@ -46,7 +46,8 @@ const OF_COMMITS: [&str; 12] = [
     "packed-refs",
     "refs",
 ];
-/// The bits by which a file runs with another's rights, and what is made in a directory belongs to another.
+/// The bits by which a file runs with another's rights, and by which a
+/// file made in a directory belongs to another.
 const SET_ID: u32 = 0o6000;
 const SET_GROUP_ID: u32 = 0o2000;
 const OVER_DIRECTORY: &str = "replaces a directory of the project in which something stays";
@@ -180,7 +181,7 @@ impl Layer {
 }
 
 impl Layer {
-    /// What the layer holds at `at`, as an apply brings it.
+    /// The layer's entry at `at`, as an apply brings it.
     pub(super) fn above(&self, at: &str, content_max: u64) -> Result<Option<Seen>, Unreadable> {
         let mut above = seen(&self.upper, at, content_max)?;
         if let Some(Seen { state, .. }) = &mut above
@@ -191,8 +192,9 @@ impl Layer {
         Ok(above)
     }
 
-    /// The mode that an apply gives a directory: by set-user-id and set-group-id whoever works beneath it on the host would give files
-    /// away, so these bits are those that it has in the project, or that the host itself gives a new one there.
+    /// The mode that an apply gives a directory. By set-user-id and set-group-id, a program that works
+    /// beneath it on the host would give files away. So these bits are those that the directory has in the
+    /// project, or that the host itself gives a new one there.
     pub(super) fn directory_mode(&self, at: &str, mode: u32) -> u32 {
         let of_project = |at: &str| {
             let stat = self.project.stat(at).ok().flatten();

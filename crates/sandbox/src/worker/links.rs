@@ -1,4 +1,5 @@
-//! Where symbolic links lead: on the host, whoever writes or reads at one that a session made would follow it.
+//! Where symbolic links lead. On the host, a program that writes or reads
+//! at a link of a session's would follow it.
 
 use super::{
     beneath::{Root, join, split, type_of},
@@ -13,8 +14,9 @@ use rustix::{
 /// Links that are followed for one; the kernel's own limit is 40.
 const FOLLOWED_MAX: usize = 64;
 
-/// Whether a link that a session made at `at` leads out of the project, by itself or through another link: one of the owner's
-/// in the project, or one in the layer. Of both sides, because an apply may bring either to the host.
+/// Whether a link that a session made at `at` leads out of the project, by itself or
+/// through another link. The other link is one of the owner's in the project, or one in the
+/// layer: an apply may bring either to the host.
 pub(super) fn lead_out(layer: &Layer, at: &str, target: &[u8]) -> bool {
     if leads_out(layer.project.path(), at, target) {
         return true;
@@ -31,17 +33,18 @@ pub(super) fn lead_out(layer: &Layer, at: &str, target: &[u8]) -> bool {
     true
 }
 
-/// That a way leads out of the project, or that nobody can tell.
+/// The way leads out of the project, or cannot be followed with certainty.
 struct Out;
 
-/// A path that is being followed: where it has come to, through no link, and what is left of it.
+/// A path that is being followed: the place that it has reached,
+/// through no link, and the parts that are left.
 struct Way {
     here: String,
     left: Vec<String>,
 }
 
 impl Way {
-    /// The way of a link's target from the directory that the link is in; none where it leads out at once.
+    /// The way of a link's target from the directory that the link is in; `None` where it leads out at once.
     fn begin(layer: &Layer, dir: &str, target: &str) -> Option<Self> {
         let (here, target) = match target.starts_with('/') {
             false => (dir, target.to_owned()),
@@ -82,11 +85,11 @@ impl Way {
     }
 }
 
-/// The target of a link at `at`; none where something else stands there, or nothing.
+/// The target of a link at `at`; `None` where something else stands there, or nothing.
 fn link(side: &Root, at: &str) -> Result<Option<String>, Out> {
     let (dir, name) = match side.place(at) {
         Ok(Some(place)) => place,
-        // What is mounted is no link, and what lies there belongs to nobody inside.
+        // A mount is no link, and the files in it belong to no session.
         Ok(None) | Err(Errno::XDEV) => return Ok(None),
         Err(_) => return Err(Out),
     };
@@ -100,8 +103,8 @@ fn link(side: &Root, at: &str) -> Result<Option<String>, Out> {
     }
 }
 
-/// Whether a link at `at` with this target leads out of the project by itself, or may: only `..` at the target's
-/// beginning can be counted, since a name before a `..` may be a symlink itself.
+/// Whether a link at `at` with this target leads out of the project by itself, or may: only `..` at the
+/// target's beginning can be counted, since a name before a `..` may be a symlink itself.
 pub(crate) fn leads_out(project: &str, at: &str, target: &[u8]) -> bool {
     let Ok(target) = std::str::from_utf8(target) else { return true };
     let (mut parts, mut depth) = match target.strip_prefix('/') {

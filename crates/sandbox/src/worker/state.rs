@@ -169,7 +169,7 @@ fn take_file(dir: impl AsFd, name: &OsStr, content_max: Option<u64>) -> Result<S
     Ok(Seen { state, stat, content, attributes, marks })
 }
 
-/// Takes down what is looked for in a file's bytes as they pass.
+/// Takes down a file's text and its marks as the bytes pass.
 struct Looked<'a> {
     content: Option<&'a mut Vec<u8>>,
     marks: &'a mut Marks,

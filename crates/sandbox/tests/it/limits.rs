@@ -66,7 +66,7 @@ async fn disk_of_the_session() {
     }
 }
 
-/// Files that never had a name, of a process that hides its descriptors, were seen by nobody.
+/// Files that never had a name, of a process that hides its descriptors, were counted nowhere.
 #[tokio::test]
 async fn files_without_a_name_of_a_process_that_hides_them() {
     const HIDE: &str = "import ctypes, os, sys, time\n\
@@ -87,7 +87,8 @@ async fn files_without_a_name_of_a_process_that_hides_them() {
     }
 }
 
-/// What no look finds, such as a file that is on its way through a socket, takes room on the disk all the same.
+/// A file that no look finds, such as one that is on its way through a
+/// socket, takes room on the disk all the same.
 #[tokio::test]
 async fn a_disk_is_not_filled_up() {
     const SEND: &str = "import array, os, socket, time\n\

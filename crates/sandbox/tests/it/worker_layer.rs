@@ -573,7 +573,8 @@ fn a_link_that_leads_out_through_another_stays() {
     }
 }
 
-/// A set-group-id directory was applied with that bit: all that is made in it on the host belongs to that group.
+/// A set-group-id directory was applied with that bit: all that is made
+/// in it on the host belongs to that group.
 #[test]
 fn a_directory_that_gives_what_is_in_it_away_is_applied_without_that() {
     let ground = Ground::new();

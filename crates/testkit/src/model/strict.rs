@@ -1,10 +1,11 @@
-//! What real servers refuse of a request, by wire: one of them for each of these reasons, in its own words or nearly so.
+//! Requests that real servers refuse, by wire. For each of these reasons one real
+//! server refuses, in its own words or nearly so.
 
 use super::{http::Request, wire::Wire};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Why a strict server refuses a request; none where it takes it.
+/// Why a strict server refuses a request; `None` where it takes it.
 pub(super) fn refusal(request: &Request) -> Option<String> {
     let wire = Wire::of(&request.path)?;
     let body = request.json();
@@ -260,7 +261,7 @@ fn gemini(body: &Value) -> Checked {
         if parts.is_empty() {
             return Err("contents.parts must not be empty".into());
         }
-        // What a person says may stand behind results, in a turn of its own.
+        // A person's words may stand behind results, in a turn of its own.
         if role == before.0 && !(role == "user" && before.1 > 0 && results.is_empty()) {
             return Err(format!("please ensure that roles alternate: `{role}` twice"));
         }

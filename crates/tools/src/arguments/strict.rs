@@ -1,5 +1,5 @@
-//! JSON in which a name stands once: of two values of one name, each reader takes another, and whoever was shown the first would
-//! have said yes to the second.
+//! JSON in which a name stands once. Of two values of one name, each reader takes another. A person who was
+//! shown the first value would have said yes to the second.
 
 use core::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};

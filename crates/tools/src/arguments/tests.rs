@@ -121,7 +121,7 @@ fn hostile_arguments_are_refused() {
     assert!(error(&format!("{{\"{}\": 1, \"argv\": 1}}", "n".repeat(10_000))).len() < 400);
 }
 
-/// The last one counted, whatever was shown of the first.
+/// The last value counted, even where the person was shown the first.
 #[test]
 fn a_name_that_stands_twice_is_refused_at_any_depth() {
     for (text, name) in [

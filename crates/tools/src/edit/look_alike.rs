@@ -5,7 +5,8 @@ use std::{collections::HashMap, sync::LazyLock};
 /// Differences that are named.
 const NAMED_MAX: usize = 3;
 
-/// How the wanted text differs from one in the file that looks the same; none where the file has no such text.
+/// How the wanted text differs from a text in the file that looks the
+/// same; `None` where the file has no such text.
 pub(super) fn difference(text: &str, wanted: &str) -> Option<String> {
     let (folded, old, wanted) = (Folded::of(text), wanted, Folded::of(wanted));
     if wanted.text.is_empty() {
@@ -16,7 +17,7 @@ pub(super) fn difference(text: &str, wanted: &str) -> Option<String> {
     let pairs = (0..wanted.units.len()).map(|place| {
         let (there, written) = (folded.raw(text, first + place), wanted.raw(old, place));
         let is_last = place + 1 == wanted.units.len();
-        // What follows the place unseen is no part of it.
+        // Unseen letters that follow the place are no part of it.
         let there = if is_last && there.starts_with(written) { written } else { there };
         (first + place, there, written)
     });
@@ -34,14 +35,15 @@ pub(super) fn difference(text: &str, wanted: &str) -> Option<String> {
     (!shown.is_empty()).then(|| format!("{}{more}", shown.join("; ")))
 }
 
-/// A text without what tells letters apart that look the same.
+/// A text without the differences between letters that look the same.
 #[derive(Default)]
 struct Folded {
     text: String,
     units: Vec<Unit>,
 }
 
-/// Where a letter begins, in the folded text and in the raw one. Unseen letters and accents behind it belong to it.
+/// Where a letter begins, in the folded text and in the raw one. Unseen
+/// letters and accents behind it belong to it.
 struct Unit {
     folded: usize,
     raw: usize,
@@ -51,7 +53,7 @@ impl Folded {
     fn of(text: &str) -> Self {
         let mut own = Self::default();
         let mut letters = text.char_indices().peekable();
-        // What is not seen belongs to the letter before it; at the beginning there is none.
+        // An unseen letter belongs to the letter before it; at the beginning there is no letter before it.
         let mut begins = Some(0);
         while let Some((at, c)) = letters.next() {
             let is_line_end = c == '\r' && letters.peek().is_some_and(|(_, next)| *next == '\n');
@@ -70,7 +72,7 @@ impl Folded {
         self.text.push(plain);
     }
 
-    /// What a unit is in the text itself.
+    /// A unit as it stands in the text itself.
     fn raw<'a>(&self, text: &'a str, unit: usize) -> &'a str {
         let start = |unit: usize| self.units.get(unit).map_or(text.len(), |unit| unit.raw);
         text.get(start(unit)..start(unit + 1)).unwrap_or_default()
@@ -141,8 +143,8 @@ fn plain(c: char) -> char {
     }
 }
 
-/// The letters behind the first that a letter stands for: an ellipsis is three dots, a syllable of Hangul two or
-/// three letters.
+/// The letters behind the first that a letter stands for: an ellipsis is three dots, a
+/// syllable of Hangul two or three letters.
 fn rest(c: char) -> impl Iterator<Item = char> {
     let syllable = u32::from(c).checked_sub(0xac00).filter(|syllable| *syllable < 11_172);
     let hangul = syllable.into_iter().flat_map(|syllable| {

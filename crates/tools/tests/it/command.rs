@@ -57,7 +57,7 @@ fn what_execve_cannot_take_is_refused() {
     command("command.run", json!({"command": "a".repeat(131_071)}), &[]);
 }
 
-/// What the model was shown of a file goes back into it by a command, and the secret is gone.
+/// A command writes text back into a file as the model was shown it, and the secret is gone.
 #[test]
 fn a_command_that_holds_a_redaction_mark_is_refused() {
     let mark = "[redacted:github-token]";

@@ -53,7 +53,7 @@ fn every_name_finds_its_tool() {
     }
 }
 
-/// What templates of models leave on a name.
+/// Marks that templates of models leave on a name.
 #[test]
 fn a_decorated_name_finds_its_tool() {
     let toolbox = toolbox();
@@ -79,7 +79,8 @@ fn a_decorated_name_finds_its_tool() {
     }
 }
 
-/// Whichever name and whatever form of arguments a model uses, the action is the one that the gate decides and shows.
+/// For every name and every form of arguments that a model uses, the action is
+/// the one that the gate decides and shows.
 #[test]
 fn one_call_has_one_action() {
     let plain = act("command.run", json!({"command": "ls -l", "timeout_s": 30}), &[]);

@@ -15,7 +15,8 @@ fn files_go_to_the_project_and_back() {
     assert_eq!(paths(&story.applied), ["new"]);
 }
 
-/// The counts went by places in a list, so a FIFO before them gave each the numbers of the next, and the last none.
+/// The counts went by places in a list. A FIFO before them gave each path the numbers of the next, and the
+/// last path got no numbers.
 #[test]
 fn counts_go_by_path_and_every_path_is_told() {
     let count = |path: &str, more, less, now: Option<&str>| PathCount {

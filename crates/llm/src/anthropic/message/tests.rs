@@ -149,7 +149,7 @@ fn faults() {
     assert!(matches!(Message::default().event("nonsense"), Err(Fault::Malformed(_))));
 }
 
-/// Gateways that give every block one number, begin none, or begin one twice: there is one way to read it.
+/// Gateways give every block one number, begin no block, or begin a block twice: there is one way to read it.
 #[test]
 fn blocks_are_read_however_they_are_numbered() {
     let call = |id: &str| json!({ "type": "tool_use", "id": id, "name": "x", "input": {} });

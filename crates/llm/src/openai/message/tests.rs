@@ -186,7 +186,8 @@ fn an_empty_finish_reason_ends_nothing() {
     assert!(read(&[said("".into()), said("stop".into())]).is_ok(), "control");
 }
 
-/// What the model thought goes back as it came but for pieces of one text, which are joined; the field also where it is empty.
+/// The model's thoughts go back as they came, but for pieces of one text, which
+/// are joined. An empty field goes back too.
 #[test]
 fn reasoning_goes_back_under_the_name_it_came_under() {
     let thought = |piece: Value| delta(json!({ "reasoning_details": [piece] }));

@@ -40,7 +40,8 @@ pub(crate) enum Asked {
 pub(crate) struct Declared {
     pub(crate) title: String,
     pub(crate) tools: Vec<Offered>,
-    /// What could not be taken as it was written, one line for each tool. The other tools are not touched by it.
+    /// Declarations that could not be taken as they were written, one line for each
+    /// tool. They leave the other tools as they are.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -81,7 +82,7 @@ struct Said<'a> {
     input_schema: Option<&'a RawValue>,
 }
 
-/// Tools by name, each of which stands there once, with what is said of it.
+/// Tools by name, each with its declaration. A name stands there once.
 struct Tools<'a>(BTreeMap<String, Option<&'a RawValue>>);
 
 /// Reads a line.
@@ -191,7 +192,7 @@ fn declared(title: String, raw: Option<&RawValue>) -> Result<Declared, String> {
     Ok(declared)
 }
 
-/// What a tool does, by what is declared of it or else by its words.
+/// The effect of a tool, by its declaration or else by its words.
 fn effect(name: &str, said: Option<&RawValue>) -> Result<ToolEffect, String> {
     let said = said.map(|said| serde_json::from_str::<Said<'_>>(said.get())).transpose();
     let said = said.map_err(|error| error.to_string())?.unwrap_or_default();
