@@ -217,8 +217,12 @@ impl Journal {
     }
 
     async fn begin_chain(&self) -> Result<(), JournalError> {
-        let newest = self.store().glance(chain::last).await?;
+        let look = |tx: &Tx<'_>| Ok((chain::last(tx)?, begin::state(tx, project::STALE)?.is_some()));
+        let (newest, is_stale) = self.store().glance(look).await?;
         self.saw(newest);
+        if is_stale {
+            return self.renew().await;
+        }
         if newest > 0 {
             return Ok(());
         }
@@ -244,6 +248,15 @@ impl Journal {
             .await?;
         self.saw(newest);
         Ok(())
+    }
+
+    /// Makes the projections of an older program's journal anew. One that is damaged stays as it is, to be read, and to be named by
+    /// [`Journal::verify`].
+    async fn renew(&self) -> Result<(), JournalError> {
+        match self.rebuild().await {
+            Err(JournalError::Broken(_) | JournalError::Store(StoreError::Corrupt { .. })) => Ok(()),
+            renewed => renewed.map(drop),
+        }
     }
 
     /// Verifies the newest entries, and that what was signed last is still there, once for each journal that was opened.

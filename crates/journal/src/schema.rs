@@ -4,10 +4,25 @@
 use bailey_store::Migration;
 
 /// The version of the tables that this program makes; the newest of its migrations.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
-pub(crate) const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, sql: FIRST }, Migration { version: SCHEMA_VERSION, sql: SECOND }];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, sql: FIRST },
+    Migration { version: 2, sql: SECOND },
+    Migration { version: SCHEMA_VERSION, sql: THIRD },
+];
+
+/// Each effect that begins asks for the entries that stop, release, or make void what was said before, and one that was asked about
+/// for the newest answer, however long its session is (`given.rs`).
+///
+/// Older programs counted what was sent in another way. The state `stale` says that all projections are to be made anew; an empty
+/// journal has none.
+const THIRD: &str = "
+CREATE INDEX IF NOT EXISTS entry_of_home ON entry (type, seq)
+    WHERE type IN ('policy_adopted', 'stopped', 'released', 'restored', 'salvaged');
+CREATE INDEX entry_of_answers ON entry (session, seq) WHERE type = 'answered';
+INSERT INTO state (name, value) SELECT 'stale', 'schema 3' WHERE EXISTS (SELECT 1 FROM entry);
+";
 
 /// The tree over the entries: the hash of each 256 of the level below, which are entries on the lowest. What an older
 /// journal lacks of it is computed where it is needed.
@@ -18,8 +33,6 @@ pub(crate) const MIGRATIONS: &[Migration] =
 /// answer can be.
 ///
 /// A token is live or over; its uses are counted by the name of each count.
-///
-/// Each effect that begins asks for the entries that stop, release, or void earlier answers (`given.rs`).
 ///
 /// Of an entry that is in an archive the number and the hash stay, and the number of the entry that names the archive.
 ///
@@ -33,8 +46,6 @@ CREATE TABLE tile (
     PRIMARY KEY (level, place)
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE entry ADD COLUMN archive INTEGER;
-CREATE INDEX entry_of_home ON entry (type, seq)
-    WHERE type IN ('policy_adopted', 'stopped', 'released', 'restored', 'salvaged');
 CREATE INDEX entry_of_archives ON entry (type) WHERE type IN ('archived', 'archive_removed');
 ALTER TABLE approval ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE approval ADD COLUMN until TEXT;
