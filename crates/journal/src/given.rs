@@ -22,7 +22,7 @@ pub(crate) struct Given {
     pub(crate) call: Option<String>,
     pub(crate) terms: Terms,
     pub(crate) answer: Answer,
-    /// Whether an effect has begun on it.
+    /// Whether an effect has begun on it, where it is good for one alone.
     pub(crate) is_used: bool,
 }
 
@@ -45,11 +45,10 @@ impl Given {
             return Ok(None);
         }
         let about = |name: &str| {
-            let sql = "SELECT seq FROM entry WHERE session = ?1 AND seq > ?2 AND type = ?3
-                       AND json_extract(CAST(body AS TEXT), '$.approval') = ?4 ORDER BY seq DESC LIMIT 1";
-            let found = tx.query_row(sql, params![session.to_string(), seq, name, id.to_string()], |row| {
-                row.get::<_, u64>(0)
-            });
+            let found =
+                tx.query_row(&newest(name), params![session.to_string(), seq, id.to_string()], |row| {
+                    row.get::<_, u64>(0)
+                });
             found.optional()
         };
         let answered = about("answered")?.map(|seq| chained(tx, seq)).transpose()?.flatten();
@@ -57,14 +56,23 @@ impl Given {
             return Ok(None);
         };
         let call = call.map(|call| call.0);
-        let is_used = about("intent")?.is_some();
+        // Of a yes that stays nobody asks, and each effect of a long session would walk over all before it.
+        let is_used = answer == Answer::Yes && about("intent")?.is_some();
         let given = Self { session, effect: digest, action, call, terms, answer, is_used };
         Ok(Some(given).filter(|_| approval == id))
     }
 }
 
-/// Since when everything is stopped by the newest entry that stops or
-/// releases; `None` where that entry releases.
+/// The newest entry of a type after another one of its session that names a question. The type stands in the text, as the index over
+/// answers is one of theirs alone.
+fn newest(name: &str) -> String {
+    format!(
+        "SELECT seq FROM entry WHERE session = ?1 AND seq > ?2 AND type = '{name}'
+         AND json_extract(CAST(body AS TEXT), '$.approval') = ?3 ORDER BY seq DESC LIMIT 1"
+    )
+}
+
+/// Since when everything is stopped by the newest entry that stops or releases; none where that one releases.
 pub(crate) fn stopped(tx: &Tx<'_>) -> Result<Option<String>, StoreError> {
     let sql = format!(
         "SELECT type, json_extract(CAST(body AS TEXT), '$.time') FROM entry
@@ -90,4 +98,30 @@ fn chained(tx: &Tx<'_>, seq: u64) -> Result<Option<Stored>, StoreError> {
     let before = chain::hash_of(tx, seq.saturating_sub(1))?;
     let is_whole = chain::link(&before, &body).0.as_slice() == hash.as_slice();
     Ok(is_whole.then(|| serde_json::from_slice(&body).ok()).flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OF_HOME, newest};
+    use crate::schema::MIGRATIONS;
+    use bailey_store::{in_memory, params_from_iter};
+
+    /// An effect begins under the lock that every write waits for.
+    #[test]
+    fn what_an_effect_begins_by_is_found_however_long_the_journal_is() {
+        let plan = |sql: &str, bound: &[&str]| {
+            in_memory(MIGRATIONS, |tx| {
+                let sql = format!("EXPLAIN QUERY PLAN {sql}");
+                let rows = tx.query_all(&sql, params_from_iter(bound), |row| row.get::<_, String>(3))?;
+                Ok(rows.join("; "))
+            })
+            .unwrap()
+        };
+        let answers = plan(&newest("answered"), &["s", "1", "a"]);
+        assert!(answers.contains("entry_of_answers (session=? AND seq>?)"), "{answers}");
+        let others = plan(&newest("intent"), &["s", "1", "a"]);
+        assert!(others.contains("entry_by_session"), "the control: {others}");
+        let home = plan(&format!("SELECT 1 FROM entry WHERE {OF_HOME} AND seq > ?1"), &["1"]);
+        assert!(home.contains("entry_of_home (type=? AND seq>?)"), "{home}");
+    }
 }
