@@ -56,15 +56,15 @@ impl Given {
             return Ok(None);
         };
         let call = call.map(|call| call.0);
-        // Of a yes that stays nobody asks, and each effect of a long session would walk over all before it.
+        // For a yes that stays, each effect of a long session would walk over all that began before it.
         let is_used = answer == Answer::Yes && about("intent")?.is_some();
         let given = Self { session, effect: digest, action, call, terms, answer, is_used };
         Ok(Some(given).filter(|_| approval == id))
     }
 }
 
-/// The newest entry of a type after another one of its session that names a question. The type stands in the text, as the index over
-/// answers is one of theirs alone.
+/// The newest entry of a type after another one of its session that names a question. The type stands in the
+/// text, because the index over answers holds these alone.
 fn newest(name: &str) -> String {
     format!(
         "SELECT seq FROM entry WHERE session = ?1 AND seq > ?2 AND type = '{name}'

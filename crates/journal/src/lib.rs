@@ -250,8 +250,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes the projections of an older program's journal anew. One that is damaged stays as it is, to be read, and to be named by
-    /// [`Journal::verify`].
+    /// Makes the projections of an older program's journal anew. One that is damaged stays as it is, to be read,
+    /// and to be named by [`Journal::verify`].
     async fn renew(&self) -> Result<(), JournalError> {
         match self.rebuild().await {
             Err(JournalError::Broken(_) | JournalError::Store(StoreError::Corrupt { .. })) => Ok(()),

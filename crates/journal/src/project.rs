@@ -90,8 +90,8 @@ pub(crate) fn used(tx: &mut Tx<'_>, under: &Under) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The name of the state that an older program's journal has until every projection is made anew: the rows that it wrote may follow from
-/// its entries by other rules. No entry makes it, so that it is gone then.
+/// The name of the state that an older program's journal has until every projection is made anew: the rows
+/// that it wrote may follow from its entries by other rules. No entry makes it, so that it is gone then.
 pub(crate) const STALE: &str = "stale";
 
 /// The name of the state that bars everything.

@@ -12,11 +12,11 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: SCHEMA_VERSION, sql: THIRD },
 ];
 
-/// Each effect that begins asks for the entries that stop, release, or make void what was said before, and one that was asked about
-/// for the newest answer, however long its session is (`given.rs`).
+/// Each effect that begins asks for the entries that stop, release, or make void what was said before, and one
+/// that was asked about for the newest answer, however long its session is (`given.rs`).
 ///
-/// Older programs counted what was sent in another way. The state `stale` says that all projections are to be made anew; an empty
-/// journal has none.
+/// Older programs counted what was sent in another way. The state `stale` says that all projections are to be
+/// made anew; an empty journal has none.
 const THIRD: &str = "
 CREATE INDEX IF NOT EXISTS entry_of_home ON entry (type, seq)
     WHERE type IN ('policy_adopted', 'stopped', 'released', 'restored', 'salvaged');

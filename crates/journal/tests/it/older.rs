@@ -44,8 +44,8 @@ async fn a_journal_of_every_older_schema_is_taken_over_with_all_it_holds() {
     }
 }
 
-/// The program of before counted what a request was to send also where nothing of it left: none of its journals was changed past
-/// Bailey, and each of them was said to be.
+/// The program of before counted what a request was to send also where nothing of it left: none of its journals
+/// was changed past Bailey, and each of them was said to be.
 #[tokio::test]
 async fn what_an_older_program_counted_is_counted_anew_and_no_false_alarm() {
     const INDEXES: &str =
@@ -103,20 +103,24 @@ async fn what_an_older_program_counted_is_counted_anew_and_no_false_alarm() {
 
 /// An older journal whose chain does not hold is opened as ever, and is not made to say what its chain does.
 #[tokio::test]
-async fn an_older_journal_that_is_broken_is_named_and_left_alone() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("journal.db");
-    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/schema-1.db"), &path).unwrap();
-    let raw = Store::open(&path, &[Migration { version: 1, sql: "" }]).unwrap();
-    let change = "UPDATE entry SET body = replace(body, 'true', 'fals') WHERE seq = 3";
-    let break_it = move |tx: &mut Tx<'_>| {
-        tx.execute("UPDATE session SET title = 'forged'", params![])?;
-        Ok(tx.execute(change, params![])?)
-    };
-    assert!(raw.write(Grade::Full, break_it).await.unwrap() > 0);
-    drop(raw);
-    let redactor = Redactor::new(&Vault::default());
-    let (journal, _mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await.unwrap();
-    assert!(matches!(journal.verify().await, Err(JournalError::Broken(_))));
-    assert!(journal.sessions().await.unwrap().iter().all(|session| session.title == "forged"));
+async fn an_older_journal_that_is_torn_is_named_and_left_alone() {
+    for is_torn in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("journal.db");
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/schema-1.db"), &path).unwrap();
+        let raw = Store::open(&path, &[Migration { version: 1, sql: "" }]).unwrap();
+        let change = move |tx: &mut Tx<'_>| {
+            tx.execute("UPDATE session SET title = 'forged'", params![])?;
+            let tear = "UPDATE entry SET hash = zeroblob(32) WHERE seq = 3 AND ?1";
+            Ok(tx.execute(tear, params![is_torn])?)
+        };
+        assert_eq!(raw.write(Grade::Full, change).await.unwrap(), usize::from(is_torn));
+        drop(raw);
+        let redactor = Redactor::new(&Vault::default());
+        let (journal, _mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await.unwrap();
+        let verified = journal.verify().await;
+        assert_eq!(matches!(verified, Err(JournalError::Broken(_))), is_torn, "{verified:?}");
+        let sessions = journal.sessions().await.unwrap();
+        assert!(sessions.iter().all(|session| (session.title == "forged") == is_torn), "{sessions:?}");
+    }
 }
