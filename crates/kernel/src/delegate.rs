@@ -10,7 +10,7 @@ use crate::{
 };
 use crate::{kernel::random, tool::Conclusion};
 use bailey_journal::{Parent, Span};
-use bailey_policy::{Caveat, Condition, Glob, HostGlob, beneath};
+use bailey_policy::{Caveat, Condition, Glob, GlobError, HostGlob, tree, whole};
 use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall, WsPath, authority};
 use std::{sync::Arc, time::Duration};
 
@@ -178,23 +178,21 @@ fn conditions(
     let mut conditions = vec![of_models(models)];
     if !files.is_empty() {
         let placed = |path: &String| {
-            let path = scope.place(&WsPath(path.clone()));
-            match path.relative_to(&scope.workspace().0) {
-                Some("") => glob("."),
-                below => glob(below.unwrap_or(&path.0)),
-            }
+            placed(scope, path).map_err(|error| Refused::Denied(vec![format!("`{path}`: {error}")]))
         };
         conditions.push(beneath(paths.iter().map(placed).collect::<Result<_, _>>()?, files));
     }
     if !runs.is_empty() {
-        conditions.push(beneath(vec![glob(".")?], runs));
+        let workspace = tree("").map_err(|error| Refused::Denied(vec![error.to_string()]))?;
+        conditions.push(beneath(vec![workspace], runs));
     }
     Ok(conditions)
 }
 
-/// A file or folder with all that lies in it.
-fn glob(path: &str) -> Result<Glob, Refused> {
-    beneath(path).map_err(|error| Refused::Denied(vec![format!("`{path}`: {error}")]))
+/// A file or folder with all that lies in it. It is no pattern, whatever the folder is called in which the session stands.
+fn placed(scope: &Scope, path: &str) -> Result<Glob, GlobError> {
+    let path = scope.place(&WsPath(whole(path)?));
+    tree(path.relative_to(&scope.workspace().0).unwrap_or(&path.0))
 }
 
 /// Calls to these models.

@@ -73,7 +73,7 @@ pub use policy::{INSIDE, Policy, STEPS_MAX};
 pub use programs::Programs;
 pub use reviewing::Reviewing;
 pub use rule::{Answer, Rule, Tier};
-pub use scope::{ScopeError, beneath, scope};
+pub use scope::{ScopeError, beneath, scope, tree, whole};
 pub use shape::{ARGUMENTS_MAX, CONTENT_MAX, DEPTH_MAX, KEYS_MAX, PATH_MAX, PATHS_MAX};
 pub use token::{CAVEATS_MAX, Caveat, InvalidToken, Token, TokenUse};
 pub use tool::{TOOL_NAME_MAX, ToolGlob, ToolGlobError, is_tool_name, tool_effect};

@@ -63,17 +63,47 @@ pub fn scope(lines: &[String]) -> Result<Vec<Condition>, ScopeError> {
 /// # Errors
 /// When it is a pattern: whoever acts by a token is given files and whole folders. And when it names nothing, which must not mean everything.
 pub fn beneath(path: &str) -> Result<Glob, GlobError> {
-    let plain = path.trim_end_matches("/**").trim_end_matches('/').trim_start_matches("./");
-    if plain.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+    tree(&whole(path)?)
+}
+
+/// The path of a file or folder as it was written, without what says nothing; an empty one is where relative
+/// paths begin. Brackets are a part of its name, as some frameworks have them.
+///
+/// # Errors
+/// As [`beneath`].
+pub fn whole(path: &str) -> Result<String, GlobError> {
+    let plain = path.trim_end_matches("/**");
+    if path.is_empty() {
+        return Err(GlobError::Nothing);
+    }
+    if plain.contains(['*', '?', '{', '}', '\\']) {
         return Err(GlobError::NotWhole);
     }
-    Glob::new(&match plain {
-        _ if path.is_empty() => return Err(GlobError::Nothing),
-        _ if plain.starts_with('~') => return Err(GlobError::Home),
-        "" if path.starts_with('/') => "/**".to_string(),
-        "." | "" => "{workspace}/**".to_string(),
-        _ if plain.starts_with('/') => format!("{plain}/**"),
-        _ => format!("{{workspace}}/{plain}/**"),
+    let names: Vec<&str> = plain.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    let root = if path.starts_with('/') { "/" } else { "" };
+    if root.is_empty() && names.first().is_some_and(|name| name.starts_with('~')) {
+        return Err(GlobError::Home);
+    }
+    Ok(format!("{root}{}", names.join("/")))
+}
+
+/// All that lies at a path, absolute or of the workspace, and beneath it, whatever characters its names have.
+///
+/// # Errors
+/// When it is too long for a glob, or has a segment `..`.
+pub fn tree(path: &str) -> Result<Glob, GlobError> {
+    let mut literal = String::new();
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            literal.push('\\');
+        }
+        literal.push(c);
+    }
+    Glob::new(&match literal.as_str() {
+        "" => "{workspace}/**".to_string(),
+        "/" => "/**".to_string(),
+        absolute if absolute.starts_with('/') => format!("{absolute}/**"),
+        below => format!("{{workspace}}/{below}/**"),
     })
 }
 

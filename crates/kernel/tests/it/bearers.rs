@@ -1,7 +1,10 @@
 //! Who acts by a token: what it opens, what it does not, and when it is over.
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
-use bailey_kernel::{Caveat, Condition, Context, Glob, Macaroon, NewSession, Refused, Scope, Step};
+use bailey_kernel::{
+    Caveat, Condition, Context, Errand, Glob, Instruction, Macaroon, NewSession, Refused, Scope, Standpoint,
+    Step,
+};
 use bailey_policy::{Policy, built_in_rules};
 use bailey_protocol::{Action, Answer, Blob, FileChange, Kind, SandboxId, SessionId, WsPath};
 use bailey_testkit::{Bench, FakeClock, Setup};
@@ -181,4 +184,61 @@ async fn it_dies_with_the_rules_and_a_binding_rule_still_asks() {
     mint.adopt(strict.digest()).await.unwrap();
     let seen = done(&bench, &scope, &context, &Toy::read(&path)).await;
     assert!(seen.text().contains("it is over"), "{} {token:?}", seen.text());
+}
+
+/// Folders of some frameworks are called as a class of characters is written in a pattern.
+#[tokio::test]
+async fn a_sub_agents_paths_are_names_and_no_patterns_wherever_the_session_stands() {
+    let bench = Bench::new(Setup::default()).await;
+    let at = |path: &str| format!("{}/{path}", Bench::WORKSPACE);
+    let files = ["app/[slug]/a.txt", "app/[slug]/[id]/a.txt", "app/s/a.txt", "app/[slug]/i/a.txt"].map(at);
+    files.iter().for_each(|file| bench.world.put(file, "text"));
+    let (_, context) = bench.context("go").await;
+    let below = |start: Option<&str>| {
+        let start = start.map(|start| WsPath(at(start)));
+        bench.kernel.turn_of(&bench.connection.clone().at(Standpoint { start, spelled: None }))
+    };
+    let delegate = async |scope: &Scope, path: &str| {
+        let errand = Errand {
+            task: "read".into(),
+            tools: vec!["fs.read".into()],
+            paths: vec![path.into()],
+            operations: 20,
+            lasts: Duration::from_secs(60),
+            tokens: None,
+        };
+        let (because, instruction) = (context.provenance(), Instruction::fixed("You are a test."));
+        bench.kernel.delegate(scope, &because, &errand, &[Kind::Read], &[], instruction).await
+    };
+    let slug = Some("app/[slug]");
+    for (start, path, is_covered) in [
+        (slug, ".", [true, true, false, true]),
+        (slug, "./a.txt", [true, false, false, false]),
+        (slug, "[id]/**", [false, true, false, false]),
+        (slug, &at("app/s"), [false, false, true, false]),
+        (Some("app"), "[slug]/", [true, true, false, true]),
+        (None, "app/[slug]/[id]", [false, true, false, false]),
+        (None, ".", [true; 4]),
+    ] {
+        let child = delegate(&below(start), path).await.unwrap();
+        for (file, is_covered) in files.iter().zip(is_covered) {
+            let seen = done(&bench, &child.scope, &child.context, &Toy::read(file)).await;
+            let is_beyond = seen.text().contains("beyond its scope");
+            assert_eq!(!is_beyond, is_covered, "{start:?} {path} {file}: {}", seen.text());
+        }
+    }
+    for (path, why) in [
+        ("*.txt", "files and whole folders"),
+        ("[id]/{a,b}", "files and whole folders"),
+        ("**", "files and whole folders"),
+        ("", "an empty path"),
+        ("~/x", "`~` is not expanded"),
+        ("../s", "`..`"),
+    ] {
+        for start in [slug, None] {
+            let denied = delegate(&below(start), path).await;
+            let Err(Refused::Denied(reasons)) = &denied else { panic!("{path}: {denied:?}") };
+            assert!(reasons[0].contains(why), "{path}: {reasons:?}");
+        }
+    }
 }
