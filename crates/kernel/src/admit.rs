@@ -10,7 +10,7 @@ use bailey_protocol::{
     Action, ApprovalId, Blob, CallId, Card, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
     Labels, MergeKind, Profile, Sealed, Seq, WsPath, event::Verdict as Said,
 };
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 use tokio::{
     runtime::Handle,
     time::{Duration, Instant},
@@ -423,20 +423,21 @@ impl Kernel {
         card: &serde_json::Value,
     ) -> Result<Result<ApprovalId, String>, Refused> {
         let lasts = self.inner.config.question_lasts;
-        let had_no_room = &self.inner.had_no_room;
-        let waits =
-            if had_no_room.load(Ordering::Relaxed) { Duration::ZERO } else { self.inner.config.room_waits };
+        let session = sealed.effect().session;
+        let without_room = || self.inner.without_room.lock().unwrap_or_else(PoisonError::into_inner);
+        let had_none = without_room().contains(&session);
+        let waits = if had_none { Duration::ZERO } else { self.inner.config.room_waits };
         let until = Instant::now() + waits;
         loop {
             let answered = self.inner.answered.notified();
             match self.inner.mint.ask(sealed, terms.clone(), card.clone(), lasts).await {
                 Err(error @ JournalError::NoRoom) if Instant::now() >= until => {
-                    had_no_room.store(true, Ordering::Relaxed);
+                    without_room().insert(session);
                     return Ok(Err(format!("{error}: go on without it, and ask again when one is answered")));
                 }
                 Err(JournalError::NoRoom) => {}
                 asked => {
-                    had_no_room.store(false, Ordering::Relaxed);
+                    without_room().remove(&session);
                     return Ok(Ok(asked?));
                 }
             }

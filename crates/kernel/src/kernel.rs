@@ -93,9 +93,8 @@ pub(crate) struct Inner {
     pub(crate) processes: Processes,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
-    /// Whether a call waited in vain for room to be asked about. The next
-    /// call does not wait once more for that.
-    pub(crate) had_no_room: std::sync::atomic::AtomicBool,
+    /// The sessions of which a call waited for room to be asked about in vain: the next one does not wait once more for the same.
+    pub(crate) without_room: Mutex<HashSet<SessionId>>,
     /// Held from counting what the screen took out until that is written, so that results that come together count each other.
     pub(crate) hits: tokio::sync::Mutex<()>,
     /// The questions whose answer front ends know.
@@ -134,7 +133,7 @@ impl Kernel {
             pending: Mutex::default(),
             processes: Processes::default(),
             answered: Notify::new(),
-            had_no_room: std::sync::atomic::AtomicBool::default(),
+            without_room: Mutex::default(),
             hits: tokio::sync::Mutex::default(),
             told: Mutex::default(),
             last_seen: Mutex::default(),

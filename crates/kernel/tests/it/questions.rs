@@ -64,6 +64,21 @@ async fn a_session_has_so_many_open_questions_and_the_next_call_waits_for_room()
     let begin = std::time::Instant::now();
     drop(bench.kernel.call(&scope, &because, &tool, &call("c1")).await.unwrap());
     assert!(begin.elapsed() < Duration::from_millis(250), "{:?}", begin.elapsed());
+    // That is so of this session: in another one a call waits for room as the first one here did.
+    let other = SessionId::new(1_767_000_000_000, [8; 10]);
+    let (workspace, principal, model) = (Bench::WORKSPACE.into(), "owner".into(), "test/model".into());
+    let new = NewSession { agent: None, confined: None, workspace, principal, model };
+    bench.journal.open_session(other, new).await.unwrap();
+    let connection = bench.registrar.connect(other, Bench::WORKSPACE.into(), bench.sender.clone());
+    let there = bench.kernel.turn_of(&connection);
+    for _ in 0..QUESTIONS_MAX {
+        asked(&bench, &there, &context, &tool).await;
+    }
+    for waits in [true, false] {
+        let begin = std::time::Instant::now();
+        drop(bench.kernel.call(&there, &because, &tool, &call("c1")).await.unwrap());
+        assert_eq!(begin.elapsed() >= Duration::from_millis(300), waits, "{:?}", begin.elapsed());
+    }
     let answer =
         async |id| bench.kernel.answer(&bench.connection, id, Answer::No, "owner", "").await.unwrap();
     answer(open[0]).await;
