@@ -210,6 +210,11 @@ impl Yard {
         self.folder.join("copy").join(self.project.file_name().unwrap_or_default())
     }
 
+    /// What git reads of the system's, where the session has no /etc of its own.
+    pub(crate) fn git(&self) -> PathBuf {
+        self.folder.join("gitconfig")
+    }
+
     /// What of the project was copied, as it was then.
     #[must_use]
     pub fn copied(&self) -> PathBuf {

@@ -465,7 +465,7 @@ fn readable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
     }
     let of_kernel = OF_THE_KERNEL.iter().map(PathBuf::from);
     let own = match header.view {
-        View::Workspace => header.extra_reads.iter().map(PathBuf::from).collect(),
+        View::Workspace => header.extra_reads.iter().map(PathBuf::from).chain([yard.git()]).collect(),
         View::Commits => vec![yard.project.join(".git"), yard.upper()],
         View::Copy | View::Layers | View::Merge | View::Discard => {
             return of_kernel.chain([yard.project.clone(), yard.folder.clone()]).collect();
@@ -638,9 +638,12 @@ fn environment(
     }
     // What it compiles in passing would be changes of the project that nobody made, to be looked at and applied.
     set("PYTHONDONTWRITEBYTECODE", "1".into());
-    if shape == Shape::Walled && config.git.is_some() {
-        set("GIT_CONFIG_SYSTEM", plan::GIT.into());
-    }
+    match shape {
+        Shape::Walled if config.git.is_some() => set("GIT_CONFIG_SYSTEM", plan::GIT.into()),
+        // The machine's own cannot be read, which no git gets over; one that is not there is none.
+        Shape::Copied => set("GIT_CONFIG_SYSTEM", header.yard.git().to_string_lossy().into_owned()),
+        Shape::Walled | Shape::Direct => None,
+    };
     let git = GIT.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     let git = git.chain([("safe.directory".to_owned(), project)]);
     let logins = way.map(|(_, shown)| way::logins(&shown.stand_ins)).unwrap_or_default();

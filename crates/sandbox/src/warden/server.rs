@@ -26,7 +26,8 @@ use rustix::{
 };
 use std::{
     collections::{BTreeMap, VecDeque},
-    fs, io,
+    fs,
+    io::{self, Write as _},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
@@ -447,7 +448,7 @@ impl Server {
             stage::folders(&self.ids, &header.yard, header.view).map_err(|error| error.to_string())?;
             if kind.shape == Shape::Copied {
                 fs::create_dir_all(header.yard.copy()).map_err(|error| format!("the copy: {error}"))?;
-                self.write_git(&header.yard).map_err(|error| format!("git's configuration: {error}"))?;
+                self.write_git(&header.yard);
             }
             Opened::new()
         };
@@ -462,13 +463,18 @@ impl Server {
         Ok(unclaimed.held(claim, project))
     }
 
-    /// Where there is no /etc of the session's own, git finds the person's name in its private home. Files
-    /// that the session wrote there stay.
-    fn write_git(&self, yard: &Yard) -> io::Result<()> {
-        let folder = yard.folder.join("home/.config/git");
-        let Some(git) = self.ground.config.git.as_ref().filter(|_| !folder.exists()) else { return Ok(()) };
-        fs::create_dir_all(&folder)?;
-        fs::write(folder.join("config"), git)
+    /// Where there is no /etc of the session's own, git finds who the person is in a file that no command can write:
+    /// this process is bound by nothing, so it goes nowhere that a command could put a link. What says the same stays,
+    /// for a process that waits may read that very file. Without it everything works but a commit, and git says why.
+    fn write_git(&self, yard: &Yard) {
+        let (Some(git), at) = (&self.ground.config.git, yard.git()) else { return };
+        if fs::read(&at).is_ok_and(|found| found == git.as_bytes()) {
+            return;
+        }
+        let _ = fs::remove_file(&at);
+        let made = fs::File::create_new(&at).and_then(|mut file| file.write_all(git.as_bytes()));
+        // Half of it would be a mistake in the configuration of every git.
+        let _ = made.or_else(|_| fs::remove_file(&at));
     }
 
     /// Makes a holder, whoever's it will be.

@@ -138,6 +138,72 @@ async fn nothing_of_the_project_itself_is_shown_beside_its_copy() {
     }
 }
 
+/// The broker that tells git who the person is, is bound by nothing: it goes nowhere that a command can lead it.
+#[tokio::test]
+async fn git_knows_the_person_and_no_command_leads_the_broker_elsewhere() {
+    const TEXT: &str = "[user]\n\tname = Ann Lee\n\temail = ann@example.com\n";
+    let commit = "rm -rf r && git init -q r && cd r && echo a > a && git add a && git commit -qm one && \
+                  git log -1 --format='%an <%ae>'";
+    for who in users() {
+        for identity in [None, Some(TEXT)] {
+            let house = House::with(who, |config| {
+                shaped(config, Shape::Copied);
+                config.git = identity.map(str::to_owned);
+            });
+            let victim = house.home.join("victim");
+            fs::create_dir_all(victim.join("git")).unwrap();
+            house.give(&victim);
+            let next = async |line: &str| {
+                // As at the next start: all that waits is gone, and the broker makes everything anew.
+                house.native.forget(house.session).unwrap();
+                run(&house, Shape::Copied, line).await
+            };
+            let attacks = [
+                format!("rm -rf ~/.config && ln -s {} ~/.config && echo set", victim.display()),
+                "rm -rf ~/.config && echo hi > ~/.config && echo set".into(),
+                format!("mkdir -p ~/.config && ln -s {} ~/.config/git; echo set", victim.display()),
+            ];
+            for attack in attacks {
+                assert_eq!(next(&attack).await.ok(), "set", "{who:?}");
+                let ran = next(commit).await;
+                match identity {
+                    Some(_) => assert_eq!(ran.ok(), "Ann Lee <ann@example.com>", "{who:?}"),
+                    None => {
+                        assert!(ran.text().contains("tell me who you are"), "the control: {}", ran.text())
+                    }
+                }
+                let left: Vec<_> =
+                    fs::read_dir(victim.join("git")).unwrap().chain(fs::read_dir(&victim).unwrap()).collect();
+                assert_eq!(left.len(), 1, "{who:?}: something was put outside: {left:?}");
+                assert!(next("rm -rf ~/.config; echo gone").await.ok() == "gone");
+            }
+            // The control: who is bound by nothing and follows that link gets there, and a command does not.
+            let line = format!("ln -s {} ~/.config && echo x > ~/.config/git/config", victim.display());
+            assert!(next(&line).await.text().contains("Permission denied"), "{who:?}");
+            fs::write(house.folder.join("home/.config/git/config"), TEXT).unwrap();
+            assert!(victim.join("git/config").exists());
+            next("rm ~/.config").await.ok();
+            // It lies where no command writes, and one that is damaged is mended.
+            let Some(_) = identity else { continue };
+            let own = house.folder.join("gitconfig");
+            let line = format!(
+                "echo x >> {0}; rm -f {0}; mv {0} ~/x; ln -sf /x {0}; cat {0} | head -n 1",
+                own.display()
+            );
+            let ran = next(&line).await.text();
+            assert!(ran.contains("[user]") && ran.contains("Permission denied"), "{who:?}: {ran}");
+            fs::remove_file(&own).unwrap();
+            std::os::unix::fs::symlink(victim.join("made"), &own).unwrap();
+            assert_eq!(next(commit).await.ok(), "Ann Lee <ann@example.com>", "{who:?}");
+            assert!(!victim.join("made").exists(), "{who:?}: a link was followed");
+            // What cannot be written keeps no command from running.
+            fs::remove_file(&own).unwrap();
+            fs::create_dir_all(own.join("full")).unwrap();
+            assert_eq!(next("echo runs").await.ok(), "runs", "{who:?}");
+        }
+    }
+}
+
 /// One line of Python for each way out, with what it prints when it is one.
 const WAYS: &[(&str, &str)] = &[
     ("the project's own file is read", "open('{project}/a.txt').read()"),
