@@ -31,7 +31,7 @@ use std::{
 /// More covers than this are refused: each is a mount.
 const COVERS_MAX: usize = 20_000;
 /// A workspace of more entries than this is refused: a mask that gives up half-way would be none.
-const ENTRIES_MAX: usize = 5_000_000;
+pub(crate) const ENTRIES_MAX: usize = 5_000_000;
 
 /// A stand-in is at least as old as this.
 const AGE: Duration = Duration::from_secs(2);
@@ -52,13 +52,18 @@ pub(crate) fn place(root: BorrowedFd<'_>) -> io::Result<()> {
 /// # Errors
 /// Names the glob that is none.
 pub(crate) fn compile(masks: &[String]) -> io::Result<Masks> {
-    read(masks)?.build().map(Masks).map_err(|error| io::Error::other(format!("the masks: {error}")))
+    let names = read(masks)?.build().map_err(|error| io::Error::other(format!("the masks: {error}")))?;
+    Ok(Masks { names, above: None })
 }
 
-/// The names to cover, compared without case: on some file systems `.ENV` is
-/// `.env`, and on all of them it looks as secret.
-#[derive(Debug)]
-pub(crate) struct Masks(Gitignore);
+/// The names to cover, compared without case: on some file systems `.ENV` is `.env`, and on all of them it looks as secret.
+#[derive(Debug, Clone)]
+pub(crate) struct Masks {
+    names: Gitignore,
+    /// The directory that paths are relative to, where its own name counts: `huggingface/token` is that file's
+    /// name also where only `huggingface` is looked through.
+    above: Option<PathBuf>,
+}
 
 impl Masks {
     /// Whether a file at this path, relative to the workspace, has one of the names. They are names of files:
@@ -72,22 +77,40 @@ impl Masks {
         })
     }
 
-    /// The verdict of the names on a file at this path.
+    /// The same for paths that are relative to a directory outside of the workspace, absolute.
+    pub(crate) fn beneath(&self, directory: &Path) -> Self {
+        Self { above: Some(directory.to_path_buf()), ..self.clone() }
+    }
+
+    /// Whether an entry of either kind has one of the names itself.
+    pub(crate) fn is_named(&self, path: &Path) -> bool {
+        self.say(path) == Some(true) || self.close(path)
+    }
+
+    /// What the names say of a file at this path. Where one of its two paths is a secret's, it is one.
     fn say(&self, path: &Path) -> Option<bool> {
-        match self.0.matched(lower(path), false) {
+        let said = |path: &Path| match self.names.matched(lower(path), false) {
             Match::Ignore(_) => Some(true),
             Match::Whitelist(_) => Some(false),
             Match::None => None,
-        }
+        };
+        said(path).max(self.above.as_ref().and_then(|above| said(&above.join(path))))
     }
 
     /// Whether a name is that of this directory.
     fn close(&self, directory: &Path) -> bool {
-        matches!(self.0.matched(lower(directory), true), Match::Ignore(name) if name.is_only_dir())
+        let is_closed = |path: &Path| matches!(self.names.matched(lower(path), true), Match::Ignore(name) if name.is_only_dir());
+        is_closed(directory) || self.above.as_ref().is_some_and(|above| is_closed(&above.join(directory)))
+    }
+
+    /// Whether all that paths are relative to lies in a directory of such a name.
+    fn is_closed(&self) -> bool {
+        let mut above = self.above.iter().flat_map(|above| above.ancestors());
+        above.any(|above| self.close(above))
     }
 
     fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.names.is_empty()
     }
 }
 
@@ -111,10 +134,10 @@ pub(crate) fn read(masks: &[String]) -> io::Result<GitignoreBuilder> {
 }
 
 /// Covers every file of the workspace that the masks name and that is neither revealed nor lies in a
-/// directory that is. A directory that cannot be looked through is covered whole. `root` is the sandbox's
-/// root and the working directory, with the [`place`] made; `workspace` is the project's absolute path, or
-/// another directory's; the entry at `beside` in it is passed over. Returns the absolute paths of the files
-/// that are covered.
+/// directory that is, and whole what cannot be looked through. `root` is the sandbox's root and the working
+/// directory, with the [`place`] made; `workspace` is the project's absolute path, or another directory's;
+/// what lies at `beside` in it is passed over. Of more than `most` entries nothing is covered. Returns the
+/// absolute paths of the files that are covered.
 ///
 /// # Errors
 /// When the workspace cannot be walked, or has too much to cover.
@@ -124,12 +147,13 @@ pub(crate) fn cover(
     beside: &Path,
     masks: &Masks,
     revealed: &BTreeSet<PathBuf>,
+    most: usize,
 ) -> io::Result<Vec<PathBuf>> {
     if masks.is_empty() {
         return Ok(Vec::new());
     }
     let top = tree::place(root, workspace, Kind::Directory)?;
-    let Found { files, closed } = find(&top, beside.strip_prefix(workspace).ok(), masks)?;
+    let Found { files, closed } = find(&top, beside.strip_prefix(workspace).ok(), masks, most)?;
     let hidden: Vec<&PathBuf> = files
         .iter()
         .filter(|path| !workspace.join(path).ancestors().any(|at| revealed.contains(at)))
@@ -169,6 +193,17 @@ pub(crate) fn cover(
     }
     tree::detach(STAND_INS)?;
     Ok(covered)
+}
+
+/// Covers a directory outside of the workspace whole, whatever it holds.
+///
+/// # Errors
+/// Of the mount.
+pub(crate) fn shut(root: BorrowedFd<'_>, directory: &Path) -> io::Result<()> {
+    let place = tree::place(root, directory, Kind::Directory)?;
+    let tree = tree::make("tmpfs", &[("size", "4k"), ("mode", "0")], MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
+    tree::attach(tree.as_fd(), place.as_fd())
 }
 
 /// Covers a directory with one that nobody can enter.
@@ -223,10 +258,10 @@ struct Found {
 }
 
 /// Walks the workspace by names and types alone; nothing is opened but directories, and no link is followed.
-fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks) -> io::Result<Found> {
+fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks, most: usize) -> io::Result<Found> {
     let mut found = Found::default();
     let mut seen = 0;
-    let mut waiting = vec![(PathBuf::new(), false)];
+    let mut waiting = vec![(PathBuf::new(), masks.is_closed())];
     while let Some((path, is_closed)) = waiting.pop() {
         // Another effect of the session may swap a directory for a link meanwhile.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -247,9 +282,9 @@ fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks) -> io::Result<Found
                 continue;
             }
             seen += 1;
-            if seen > ENTRIES_MAX {
+            if seen > most {
                 return Err(io::Error::other(format!(
-                    "the workspace has more than {ENTRIES_MAX} entries, too many to mask"
+                    "the workspace has more than {most} entries, too many to mask"
                 )));
             }
             let inner = path.join(OsStr::from_bytes(name));

@@ -1,6 +1,6 @@
 //! What the inside of a sandbox looks like, as a list: worked out once from the host and the [`Config`].
 
-use crate::{charter::Hidden, config::Config, toolchain};
+use crate::{charter::Hidden, config::Config, mask::Masks, toolchain};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -15,6 +15,8 @@ pub(crate) struct Plan {
     pub(crate) tools: Vec<Entry>,
     /// Those of them that the owner named, where secrets are masked.
     pub(crate) reads: Vec<PathBuf>,
+    /// Those of them that hold what the person put there, where secrets are masked, too.
+    pub(crate) own: Vec<PathBuf>,
     /// The home directory, the same path inside and outside.
     pub(crate) home: PathBuf,
     /// PATH inside.
@@ -93,14 +95,15 @@ const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
 
 impl Plan {
     /// Looks at the host.
-    pub(crate) fn new(config: &Config, hidden: &Hidden) -> Self {
+    pub(crate) fn new(config: &Config, hidden: &Hidden, settings: &Masks) -> Self {
         let home = config.user_home.clone();
         let may_be_seen = |path: &&PathBuf| path.to_str().is_some_and(|path| hidden.check(path).is_ok());
         let reads: Vec<PathBuf> =
             config.reads.iter().filter(|path| path.is_dir()).filter(may_be_seen).cloned().collect();
         let mut system: Vec<Entry> = TOP.iter().filter_map(|path| mirror(Path::new(path))).collect();
-        let tools: Vec<PathBuf> =
-            toolchain::in_home(&home).into_iter().chain(reads.iter().cloned()).collect();
+        let own = toolchain::own_in_home(&home, settings);
+        let tools = toolchain::in_home(&home, settings).into_iter();
+        let tools: Vec<PathBuf> = tools.chain(own.iter().chain(&reads).cloned()).collect();
         let prefixes = toolchain::on_path(&config.path);
         let visible: Vec<PathBuf> = TOP
             .iter()
@@ -123,6 +126,7 @@ impl Plan {
             system,
             tools: tools.into_iter().map(|at| Entry { at, what: What::BindOwn }).collect(),
             reads,
+            own,
             path: toolchain::path_inside(&config.path, &visible),
             home,
         }
@@ -138,7 +142,7 @@ impl Plan {
             What::Link(_) => !entry.at.starts_with("/dev"),
             What::Device | What::Text(_) | What::Directory => false,
         };
-        let is_masked = |entry: &&Entry| self.reads.contains(&entry.at);
+        let is_masked = |entry: &&Entry| self.reads.contains(&entry.at) || self.own.contains(&entry.at);
         let tools = self.tools.iter().filter(move |entry| !is_masked(entry));
         self.system.iter().chain(tools).filter(is_bound).map(|entry| entry.at.clone())
     }

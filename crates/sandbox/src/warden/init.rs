@@ -7,7 +7,8 @@ use super::{
 use crate::{
     cgroup, charter,
     config::Shape,
-    mask, stage,
+    mask::{self, ENTRIES_MAX},
+    stage,
     sys::{self, SignalFd},
     tree,
     wire::{self, Ended, Grant, Handover, Header, Job, Message, Streams, View},
@@ -325,8 +326,12 @@ fn listen(control: &OwnedFd) -> io::Result<u16> {
     Ok(address.port())
 }
 
-/// Masks the secrets that lie by now in the directories that the owner named, and in
-/// the workspace. Returns the masked paths.
+/// A directory of the person's own programs with more entries than this is not shown: to look through it takes
+/// longer than most commands.
+const OWN_MAX: usize = 20_000;
+
+/// Masks what lies by now in the directories that the owner named, in those of the person's own programs, and in
+/// the workspace. Returns what is masked there.
 fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, String> {
     if header.view != View::Workspace {
         return Ok(Vec::new());
@@ -335,10 +340,18 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
     let revealed = job.isolation.revealed.iter().map(|path| PathBuf::from(&path.0)).collect();
     let root = tree::directory(".").map_err(failed)?;
     let project = &header.yard.project;
+    let none = BTreeSet::new();
     for read in &ground.plan.reads {
-        mask::cover(root.as_fd(), read, project, &ground.masks, &BTreeSet::new()).map_err(failed)?;
+        let masks = ground.masks.beneath(read);
+        mask::cover(root.as_fd(), read, project, &masks, &none, ENTRIES_MAX).map_err(failed)?;
     }
-    mask::cover(root.as_fd(), project, Path::new("/"), &ground.masks, &revealed).map_err(failed)
+    for own in &ground.plan.own {
+        let masks = ground.settings.beneath(own);
+        if mask::cover(root.as_fd(), own, project, &masks, &none, OWN_MAX).is_err() {
+            mask::shut(root.as_fd(), own).map_err(failed)?;
+        }
+    }
+    mask::cover(root.as_fd(), project, Path::new("/"), &ground.masks, &revealed, ENTRIES_MAX).map_err(failed)
 }
 
 /// What init waits for.

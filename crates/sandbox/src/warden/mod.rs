@@ -34,6 +34,7 @@ use crate::{
     mask,
     plan::Plan,
     seccomp, sys,
+    toolchain::{OF_SETTINGS, SETTINGS},
     wire::{self, Streams, Wish},
 };
 use bailey_protocol::{Profile, SessionId, Wall};
@@ -102,7 +103,9 @@ pub(crate) struct Ground {
     pub(crate) config: Config,
     pub(crate) plan: Plan,
     pub(crate) hidden: Hidden,
-    pub(crate) masks: crate::mask::Masks,
+    pub(crate) masks: mask::Masks,
+    /// Those, and names of settings, for the person's own programs.
+    pub(crate) settings: mask::Masks,
     /// The owner's own list of system calls, compiled.
     pub(crate) calls: Vec<sys::Instruction>,
     /// That of commands where Landlock and this list stand alone, compiled.
@@ -310,8 +313,13 @@ impl Ground {
         }
         seccomp::worker();
         let hidden = Hidden::new(&config)?;
+        let with = |names: &[&str]| -> Vec<String> {
+            config.masks.iter().cloned().chain(names.iter().map(|name| (*name).to_owned())).collect()
+        };
+        let unseen = mask::compile(&with(&[SETTINGS, OF_SETTINGS].concat()))?;
         Ok(Self {
-            plan: Plan::new(&config, &hidden),
+            plan: Plan::new(&config, &hidden, &unseen),
+            settings: mask::compile(&with(SETTINGS))?,
             hidden,
             masks: mask::compile(&config.masks)?,
             calls: config.calls.compile(),

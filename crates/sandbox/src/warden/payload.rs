@@ -632,7 +632,7 @@ fn environment(
     // Gradle writes beside the files that it reads. So it gets a place to
     // write, and reads the shown cache besides.
     let gradle = home.join(".gradle/caches");
-    if ground.plan.bound().any(|shown| shown == gradle) {
+    if ground.plan.bound().any(|shown| shown.starts_with(&gradle)) {
         set("GRADLE_RO_DEP_CACHE", gradle.to_string_lossy().into_owned());
         set("GRADLE_USER_HOME", "/tmp/.gradle".into());
     }

@@ -88,7 +88,9 @@ impl Actor {
     pub(crate) fn new(who: Who, files: &[(&str, &str)]) -> Self {
         let actor = Self { stage: Stage::new(files), who, has_world: false };
         fs::set_permissions(actor.stage.folder(), fs::Permissions::from_mode(0o755)).unwrap();
-        for directory in ["bin", "home", "user/.cargo/bin", "user/.rustup/toolchains", "user/.nvm/versions"] {
+        for directory in
+            ["bin", "home", "user/.cargo/bin", "user/.rustup/toolchains", "user/.nvm/versions/node/v1/bin"]
+        {
             fs::create_dir_all(actor.stage.folder().join(directory)).unwrap();
         }
         fs::write(actor.stage.folder().join("bin/bailey"), "").unwrap();
@@ -96,7 +98,7 @@ impl Actor {
         let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default() + &account;
         fs::write(actor.stage.folder().join("passwd"), accounts).unwrap();
         fs::write(actor.user().join(".rustup/settings.toml"), "").unwrap();
-        fs::write(actor.user().join(".nvm/versions/tool"), "a tool\n").unwrap();
+        fs::write(actor.user().join(".nvm/versions/node/v1/bin/tool"), "a tool\n").unwrap();
         for name in SECRETS {
             actor.secret(name);
         }

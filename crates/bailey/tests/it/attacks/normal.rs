@@ -61,7 +61,7 @@ fn toolchains_are_bound_by_parts_and_read_only(who: Who) {
     let actor = Actor::new(who, &[("a.txt", "a\n")]);
     // Of a tool's directory only the listed parts are there; the tokens beside them are not.
     let ran = actor
-        .sh("cat ~/.nvm/versions/tool; ls -A ~/.cargo ~/.nvm; cat ~/.cargo/credentials.toml ~/.nvm/.npmrc");
+        .sh("cat ~/.nvm/versions/node/v1/bin/tool; ls -A ~/.cargo ~/.nvm; cat ~/.cargo/credentials.toml ~/.nvm/.npmrc");
     assert!(ran.stdout.contains("a tool") && !ran.stdout.contains(CANARY), "{ran:?}");
     assert!(!ran.stdout.contains("credentials.toml") && !ran.stdout.contains(".npmrc"), "{ran:?}");
     let tokens: Vec<&str> = SECRETS
@@ -75,12 +75,12 @@ fn toolchains_are_bound_by_parts_and_read_only(who: Who) {
             "the control"
         );
     }
-    let write = "for f in ~/.nvm/versions/tool ~/.nvm/versions/new ~/.cargo/bin/new ~/.rustup/toolchains/new; do
-                 if { echo x > $f; } 2>/dev/null; then echo wrote $f; fi; done; rm -f ~/.nvm/versions/tool 2>/dev/null; cat ~/.nvm/versions/tool";
+    let write = "for f in ~/.nvm/versions/node/v1/bin/tool ~/.nvm/versions/node/v1/bin/new ~/.cargo/bin/new ~/.rustup/toolchains/new; do
+                 if { echo x > $f; } 2>/dev/null; then echo wrote $f; fi; done; rm -f ~/.nvm/versions/node/v1/bin/tool 2>/dev/null; cat ~/.nvm/versions/node/v1/bin/tool";
     let ran = actor.sh(write);
     assert_eq!(ran.stdout, "a tool\n", "{ran:?}");
     // The control: outside the user's own tool can be written.
-    let ran = actor.outside(&["sh", "-c", "echo x > ~/.nvm/versions/new && echo wrote"]);
+    let ran = actor.outside(&["sh", "-c", "echo x > ~/.nvm/versions/node/v1/bin/new && echo wrote"]);
     assert_eq!(ran.stdout, "wrote\n", "{ran:?}");
 }
 
