@@ -228,3 +228,56 @@ async fn a_file_that_the_command_makes_itself_is_its_own() {
         assert!(house.sh("cat .env").await.text().contains("Permission denied"));
     }
 }
+
+/// A directory that the owner named is looked at by its whole path: its own name may be a part of a secret's.
+#[tokio::test]
+async fn what_is_read_besides_is_judged_by_its_whole_path() {
+    const NAMED: &[&str] = &["**/huggingface/token", "**/gh/hosts.yml", "**/.aws/credentials", "closed/"];
+    const SECRETS: &[&str] =
+        &[".cache/huggingface/token", "tools/gh/hosts.yml", "x/.aws/credentials", "closed/in/any.txt"];
+    let reads = [".cache/huggingface", "tools/gh", "x/.aws", "closed/in"];
+    for who in everyone() {
+        for masks in [NAMED, &["nothing"]] {
+            let house = House::with(who, |config| {
+                config.masks = masks.iter().map(|mask| (*mask).to_owned()).collect();
+                config.reads = reads.iter().map(|read| config.user_home.join(read)).collect();
+                for name in SECRETS {
+                    let path = config.user_home.join(name);
+                    fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    fs::write(&path, format!("content of {name}\n")).unwrap();
+                    fs::write(path.with_file_name("plain"), "plain\n").unwrap();
+                }
+            });
+            let names = SECRETS.join(" ");
+            let text =
+                house.sh(&format!("cd; cat {names}; cat .cache/huggingface/plain x/.aws/plain")).await.text();
+            assert!(text.contains("plain\nplain\n"), "{who:?}: {text}");
+            for name in SECRETS {
+                // The control: without the names each is read.
+                let is_seen = text.contains(&format!("content of {name}\n"));
+                assert_eq!(is_seen, masks != NAMED, "{who:?} {name}: {text}");
+            }
+        }
+    }
+}
+
+/// What cannot be looked through in time is not shown, and everything else goes on.
+#[tokio::test]
+async fn a_directory_of_own_programs_that_is_too_large_to_mask_is_not_shown() {
+    for who in everyone() {
+        for (many, is_shown) in [(20_001, false), (10, true)] {
+            let house = House::with(who, |config| {
+                let bin = config.user_home.join("bin");
+                fs::create_dir_all(bin.join("many")).unwrap();
+                fs::write(bin.join("tool"), "a tool\n").unwrap();
+                fs::write(bin.join("npmrc"), "hidden-value\n").unwrap();
+                for number in 0..many {
+                    fs::File::create(bin.join("many").join(number.to_string())).unwrap();
+                }
+            });
+            let text = house.sh("cat ~/bin/tool ~/bin/npmrc; echo end").await.text();
+            assert_eq!(text.contains("a tool\n"), is_shown, "{who:?}: {text}");
+            assert!(text.contains("end\n") && !text.contains("hidden-value"), "{who:?}: {text}");
+        }
+    }
+}
