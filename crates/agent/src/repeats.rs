@@ -2,9 +2,9 @@
 //! is told, and at the fifth the turn pauses.
 
 use bailey_kernel::Observation;
-use bailey_protocol::ToolCall;
+use bailey_protocol::{Digest, ToolCall};
 use bailey_tools::Toolbox;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// At so many failures of one call the model is told.
 const TOLD: u32 = 3;
@@ -14,7 +14,8 @@ const STOPPED: u32 = 5;
 /// The calls that failed, and how often, since something was last changed.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    failed: BTreeMap<(String, String), u32>,
+    /// By tool and arguments: how the call failed, and how often in that way.
+    failed: BTreeMap<(String, String), (Digest, u32)>,
 }
 
 /// The consequence of a repetition.
@@ -34,19 +35,26 @@ impl Repeats {
         calls: &[ToolCall],
         results: &[Observation],
     ) -> Option<Repetition> {
-        let mut failed = BTreeSet::new();
+        let mut failed = BTreeMap::new();
         for (call, result) in calls.iter().zip(results) {
             match result.is_ok() {
-                false => drop(failed.insert((call.name.clone(), call.arguments.clone()))),
+                false => {
+                    failed.insert(
+                        (call.name.clone(), call.arguments.clone()),
+                        Digest::of(result.text().as_bytes()),
+                    );
+                }
                 // After a change the same call may come to something else.
                 true if changes(tools, call) => self.failed.clear(),
                 true => drop(self.failed.remove(&(call.name.clone(), call.arguments.clone()))),
             }
         }
         let mut worst = None;
-        for key in failed {
-            let (tool, times) = (key.0.clone(), self.failed.entry(key).or_default());
-            *times += 1;
+        for (key, how) in failed {
+            let tool = key.0.clone();
+            let (before, times) = self.failed.entry(key).or_insert((how, 0));
+            *times = if *before == how { *times + 1 } else { 1 };
+            *before = how;
             worst = worst.max(Some((*times, tool)));
         }
         let (times, tool) = worst?;
