@@ -197,7 +197,7 @@ fn too_small(provider: &str, model: &str, budget: &Budget) -> String {
          them. Give the model at least {needed}: Ollama takes it from `window_tokens = {needed}` under \
          `[providers.{provider}]` in config.toml; llama.cpp from `--ctx-size {needed}`; LM Studio from *Context Length* where \
          the model is loaded (`lms load {model} --context-length {needed}`); vLLM from `--max-model-len {needed}`. For all \
-         but Ollama write `window_tokens = {needed}` as well",
+         but Ollama write `window_tokens = {needed}` as well. Or choose a model with a longer window",
         budget.window, budget.fixed
     )
 }
