@@ -11,17 +11,26 @@ use crate::probe::{INSIDE, Swapped};
 use anyhow::Result;
 use bailey_kernel::Acted;
 use bailey_protocol::{Action, Report, WsPath};
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 /// How often the reads must have met the directory, and how often the link.
 const EACH: usize = 5;
-/// How often a command swaps for a while until they have.
-const ROUNDS: usize = 5;
+/// How long commands swap, one after the other, until they have. Each read is journalled, and a disk that is
+/// still busy with other programs' files takes a fifth of a second for one.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
     let control = fooled(&stand.outside.join("race"))?;
     let (mut read, mut refused, mut leaked) = (0, 0, false);
-    for round in 0..ROUNDS {
+    let begin = Instant::now();
+    for round in 0.. {
+        if begin.elapsed() > PATIENCE {
+            break;
+        }
         let words = stand.words(&format!("swap {{yard}}/race{round}"), Side::Inside, None);
         let file = WsPath(format!("{}/race{round}/plain/passwd", stand.host.workspace().0));
         let swapping = stand.inside(words, stand.limits.clone());
