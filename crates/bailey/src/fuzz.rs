@@ -53,7 +53,7 @@ pub fn project_settings(text: &str) {
 pub fn line(bytes: &[u8]) {
     match decide::read(bytes) {
         Err(why) | Ok(Asked::Begin(Err(why))) => assert!(!why.is_empty()),
-        Ok(Asked::Begin(Ok((_, tools)))) => assert!(tools.iter().all(|tool| is_tool_name(&tool.name))),
+        Ok(Asked::Begin(Ok(declared))) => assert!(declared.tools.iter().all(|tool| is_tool_name(&tool.name))),
         Ok(Asked::Decide { tool, args, .. }) => {
             if decide::is_judged(tool, args.clone()) {
                 let read: Value = serde_json::from_str(&args).unwrap_or_default();
