@@ -100,6 +100,7 @@ fn toolbox() -> &'static Toolbox {
     TOOLBOX.get_or_init(|| {
         Toolbox::built_in(ToolConfig {
             workspace: "/home/ann/project".into(),
+            start: "/home/ann/project".into(),
             shell: "/bin/sh".into(),
             limits: Limits::default(),
             max_wall_ms: 3_600_000,

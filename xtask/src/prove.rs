@@ -87,6 +87,7 @@ const BREAKS: &[Break] = &[
     one("pids_limit", &["limit.tasks"]),
     one("memory_limit", &["limit.memory"]),
     one("disk", &["limit.disk"]),
+    one("overlay", &["network.shown"]),
     one("masks", &["mask.env"]),
     one("environment", &["host.variables"]),
     one("beneath", &["link.swap"]),

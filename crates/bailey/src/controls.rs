@@ -10,6 +10,8 @@ use std::{env, fs::File, path::PathBuf, time::Duration};
 
 /// Walls to leave away, by their names in the journal, separated by commas.
 const WITHOUT: &str = "BAILEY_CONTROL_WITHOUT";
+/// Among them: directories of the host are bound, and not shown through overlays.
+const OVERLAY: &str = "overlay";
 /// `1`: a command runs without them. Else it is refused, as the walls left are below the minimum.
 const ACCEPT: &str = "BAILEY_CONTROL_ACCEPT";
 /// `1`: the warden grants whatever it is asked for.
@@ -78,6 +80,10 @@ pub(crate) fn crash(mut shelf: Shelf) -> Result<Shelf> {
 pub(crate) fn take_away(mut config: Config) -> Result<Config> {
     let names = env::var(WITHOUT).unwrap_or_default();
     for name in names.split(',').filter(|name| !name.is_empty()) {
+        if name == OVERLAY {
+            config.binds = true;
+            continue;
+        }
         let wall: Wall =
             serde_json::from_value(name.into()).with_context(|| format!("{WITHOUT}: `{name}`"))?;
         config.without.insert(wall);

@@ -159,6 +159,9 @@ pub struct Enforced {
     pub watched: BTreeSet<Wall>,
     /// The Landlock ABI in force; 0 when there was none.
     pub landlock_abi: u32,
+    /// Whether its programs may make Unix sockets between them.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub has_unix_sockets: bool,
     /// `OutNoRoutes` of the sandbox's own network namespace (/proc/net/snmp): packets that found no way out.
     #[serde(with = "decimal")]
     pub out_no_routes: u64,

@@ -70,6 +70,11 @@ pub struct Config {
     #[cfg(feature = "controls")]
     #[serde(default)]
     pub trusting: bool,
+    /// Whether directories of the host are bound, and not shown through overlays: the control of a connection to a
+    /// socket in one.
+    #[cfg(feature = "controls")]
+    #[serde(default)]
+    pub binds: bool,
     /// The step of a change of the agent's own file at which everything ends, as by kill -9.
     #[cfg(feature = "controls")]
     #[serde(default)]

@@ -53,6 +53,8 @@ pub(crate) struct Known {
     pub(crate) custom: String,
     /// Whether the bounding set of capabilities is still the user's own.
     pub(crate) has_own_bounds: bool,
+    /// Whether its programs may make Unix sockets between them.
+    pub(crate) has_unix_sockets: bool,
     /// Limits that the kernel holds.
     pub(crate) limits: BTreeSet<Wall>,
     /// Limits that init or the holder watches.
@@ -71,6 +73,7 @@ impl Default for Known {
             has_filter: false,
             custom: String::new(),
             has_own_bounds: false,
+            has_unix_sockets: false,
             limits: BTreeSet::new(),
             watched: BTreeSet::new(),
             absent: Vec::new(),
@@ -135,6 +138,7 @@ pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
         walls,
         watched: known.watched,
         landlock_abi: known.landlock_abi,
+        has_unix_sockets: known.has_unix_sockets,
         out_no_routes: 0,
         absent: known.absent,
     }

@@ -20,6 +20,7 @@
 #[expect(unsafe_code, reason = "the one module of system calls; see its first lines")]
 mod sys;
 
+mod apart;
 mod capture;
 mod cgroup;
 mod charter;

@@ -6,6 +6,7 @@
 //! of lies beside the root, where no sandbox sees it.
 
 use crate::{
+    apart::{self, Mounts},
     config::Yard,
     ids::{Ids, Owners},
     plan::{Entry, Plan, What},
@@ -17,7 +18,7 @@ use rustix::{
     mount::{MountAttrFlags, MountPropagationFlags},
 };
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     fs::{self, DirBuilder},
     io,
     os::{
@@ -28,7 +29,9 @@ use std::{
 };
 
 /// Where the staging tmpfs is mounted: a directory that every Linux has and that no sandbox shows.
-const STAGING: &str = "/sys";
+pub(crate) const STAGING: &str = "/sys";
+/// The root's own place in it.
+const ROOT: &str = "root";
 
 /// Tools that only root can open on behalf of its unprivileged child; empty for an ordinary user.
 pub(crate) type Tools = Vec<(PathBuf, OwnedFd)>;
@@ -46,14 +49,36 @@ const FOLDER: &str = "../folder";
 pub(crate) struct Base {
     outer: OwnedFd,
     root: OwnedFd,
-    tools: Tools,
+    system: Vec<Piece>,
+    tools: Vec<Piece>,
+    /// Whether directories of the host are bound, and nothing is said of it: the control of a test.
+    binds: bool,
+    /// The directory that had to be bound, where one had to.
+    bound: Option<PathBuf>,
+}
+
+/// Something that a root has.
+#[derive(Debug)]
+struct Piece {
+    at: PathBuf,
+    put: Put,
+}
+
+#[derive(Debug)]
+enum Put {
+    /// What of the host is attached under this name beside the root.
+    Shown(String),
+    /// The same of a device.
+    Device(String),
+    Link(PathBuf),
+    Text(String),
+    Directory,
 }
 
 /// A root, built.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// The root itself; also the working directory.
-    pub(crate) root: OwnedFd,
+    base: Base,
     /// The session's folder, to measure what it holds. Through it nothing of what is mounted in the root is seen.
     pub(crate) folder: OwnedFd,
     /// The overlay's mount, where the view has one.
@@ -61,6 +86,12 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// The directory that is bound into the root, where one had to be: through it a socket of the host can be
+    /// connected to.
+    pub(crate) fn bound(&self) -> Option<&Path> {
+        self.base.bound.as_deref()
+    }
+
     /// Puts a new overlay in the place of one that was looked at, so that it shows the project as it is by now. No sandbox may
     /// live: two live mounts must never share an upper layer, and whatever was cloned from the old one keeps it alive.
     ///
@@ -74,8 +105,19 @@ impl Stage {
         // An open descriptor would keep it mounted, as would the working directory.
         drop(overlay);
         tree::detach(".").map_err(failed("the old overlay"))?;
-        rustix::process::fchdir(&self.root).map_err(step("the staging root"))?;
-        self.overlay = Some(overlaid(self.root.as_fd(), yard)?);
+        rustix::process::fchdir(&self.base.root).map_err(step("the staging root"))?;
+        self.overlay = Some(overlaid(self.base.root.as_fd(), yard)?);
+        Ok(())
+    }
+
+    /// Builds the whole root anew, so that it shows all of the host as it is by now. No sandbox may live.
+    ///
+    /// # Errors
+    /// Names the step. There is no root then.
+    pub(crate) fn rebuild(&mut self, plan: &Plan, yard: &Yard, view: View) -> Result<(), StageError> {
+        self.overlay = None;
+        self.base.raise()?;
+        self.overlay = self.base.furnish(plan, yard, view)?;
         Ok(())
     }
 }
@@ -179,7 +221,7 @@ fn passable(ids: &Ids, yard: &Yard) -> io::Result<()> {
 ///
 /// # Errors
 /// Names the step.
-pub(crate) fn lay(plan: &Plan, has_programs: bool, tools: Tools) -> Result<Base, StageError> {
+pub(crate) fn lay(plan: &Plan, has_programs: bool, tools: Tools, binds: bool) -> Result<Base, StageError> {
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).map_err(|error| failed("making mounts private")(error.into()))?;
     // Sources are opened before the staging directory can hide one of them.
@@ -188,19 +230,45 @@ pub(crate) fn lay(plan: &Plan, has_programs: bool, tools: Tools) -> Result<Base,
         Entry { at: "/proc".into(), what: What::Directory },
     ];
     let system = sources(if has_programs { &plan.system } else { &little })?;
-    let tools = if has_programs { own_sources(&plan.tools, tools)? } else { Tools::new() };
+    let tools = if has_programs { own_sources(&plan.tools, tools)? } else { Vec::new() };
 
     let at = tree::directory(STAGING).map_err(failed(STAGING))?;
     tree::attach(tmpfs("1m")?.as_fd(), at.as_fd()).map_err(failed("the staging directory"))?;
     let outer = tree::directory(STAGING).map_err(failed(STAGING))?;
-    bind(outer.as_fd(), Path::new("root"), tmpfs("16m")?.as_fd())?;
-    let inner = Path::new(STAGING).join("root");
-    std::env::set_current_dir(&inner).map_err(failed("the staging root"))?;
-    let root = tree::directory(".").map_err(failed("the staging root"))?;
-    for (at, source) in system {
-        put(root.as_fd(), at, source)?;
-    }
-    Ok(Base { outer, root, tools })
+    let mut count = 0;
+    let mut attached = |placed: Vec<Placed<'_>>| -> Result<Vec<Piece>, StageError> {
+        placed.into_iter().map(|placed| attached(outer.as_fd(), placed, &mut count)).collect()
+    };
+    let (system, tools) = (attached(system)?, attached(tools)?);
+    bind(outer.as_fd(), Path::new(ROOT), tmpfs("16m")?.as_fd())?;
+    let root = enter()?;
+    let mut base = Base { outer, root, system, tools, binds, bound: None };
+    base.lay()?;
+    Ok(base)
+}
+
+fn attached(outer: BorrowedFd<'_>, placed: Placed<'_>, count: &mut u32) -> Result<Piece, StageError> {
+    let (at, source) = placed;
+    let mut attach = |tree: OwnedFd| {
+        let name = count.to_string();
+        *count += 1;
+        apart::attach(outer, &name, tree.as_fd()).map_err(failed(at.display().to_string()))?;
+        Ok(name)
+    };
+    let put = match source {
+        Source::Tree(tree) => Put::Shown(attach(tree)?),
+        Source::Device(tree) => Put::Device(attach(tree)?),
+        Source::Content(Content::Link(target)) => Put::Link(target.into()),
+        Source::Content(Content::Text(text)) => Put::Text(text.into()),
+        Source::Directory => Put::Directory,
+    };
+    Ok(Piece { at: at.into(), put })
+}
+
+/// Goes to the root. It is found by its path: what is mounted there is not what the directory was.
+fn enter() -> Result<OwnedFd, StageError> {
+    std::env::set_current_dir(Path::new(STAGING).join(ROOT)).map_err(failed("the staging root"))?;
+    tree::directory(".").map_err(failed("the staging root"))
 }
 
 fn tmpfs(size: &str) -> Result<OwnedFd, StageError> {
@@ -214,30 +282,86 @@ impl Base {
     /// # Errors
     /// Names the step.
     pub(crate) fn build(
-        self,
+        mut self,
         plan: &Plan,
         yard: &Yard,
         view: View,
         mut opened: Opened,
     ) -> Result<Stage, StageError> {
-        let Self { outer, root, tools } = self;
         let project = open_or(opened.pop_front(), &yard.project, view.project())?;
         let folder = open_or(opened.pop_front(), &yard.folder, Access::ReadWrite)?;
         for (name, source) in [("project", &project), ("folder", &folder)] {
-            bind(outer.as_fd(), Path::new(name), source.as_fd())?;
+            bind(self.outer.as_fd(), Path::new(name), source.as_fd())?;
         }
         let folder = tree::directory(FOLDER).map_err(failed("the session's folder"))?;
-        let mut overlay = None;
+        let overlay = self.furnish(plan, yard, view)?;
+        Ok(Stage { base: self, folder, overlay })
+    }
+
+    /// Puts a new root in the place of the old one.
+    fn raise(&mut self) -> Result<(), StageError> {
+        let step = |error: Errno| failed("the old root")(error.into());
+        rustix::process::fchdir(&self.outer).map_err(step)?;
+        tree::detach(ROOT).map_err(failed("the old root"))?;
+        bind(self.outer.as_fd(), Path::new(ROOT), tmpfs("16m")?.as_fd())?;
+        self.root = enter()?;
+        self.lay()
+    }
+
+    fn lay(&mut self) -> Result<(), StageError> {
+        self.bound = self.put(&self.system)?;
+        Ok(())
+    }
+
+    /// What a root has of one session's. Returns the overlay's mount.
+    fn furnish(&mut self, plan: &Plan, yard: &Yard, view: View) -> Result<Option<OwnedFd>, StageError> {
+        let root = self.root.as_fd();
         match view {
             View::Workspace => {
-                workspace(root.as_fd(), plan, tools)?;
-                overlay = Some(overlaid(root.as_fd(), yard)?);
-                link(root.as_fd(), yard);
+                // From the outside in: a home may lie in /tmp, a project in either.
+                part(root, "../folder/tmp", Path::new("/tmp"), Access::ReadWrite)?;
+                part(root, "../folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
+                part(root, "../folder/home", &plan.home, Access::ReadWrite)?;
+                let bound = self.put(&self.tools)?;
+                let overlay = overlaid(root, yard)?;
+                link(root, yard);
+                self.bound = self.bound.take().or(bound);
+                Ok(Some(overlay))
             }
-            View::Commits => commits(root.as_fd(), yard, tools)?,
-            View::Layers | View::Merge | View::Discard | View::Copy => layers(root.as_fd(), yard, view)?,
+            View::Commits => {
+                self.put(&self.tools)?;
+                commits(root, yard).map(|()| None)
+            }
+            View::Layers | View::Merge | View::Discard | View::Copy => {
+                layers(root, yard, view).map(|()| None)
+            }
         }
-        Ok(Stage { root, folder, overlay })
+    }
+
+    /// Puts pieces into the root. Returns the directory that had to be bound, where one had to.
+    fn put(&self, pieces: &[Piece]) -> Result<Option<PathBuf>, StageError> {
+        let root = self.root.as_fd();
+        let mounts = Mounts::read(Path::new(STAGING)).map_err(failed("what is mounted"))?;
+        let mut bound = None;
+        for Piece { at, put } in pieces {
+            let step = || failed(format!("`{}`", at.display()));
+            let write = |content| tree::write(root, at, content).map_err(step());
+            match put {
+                Put::Shown(name) => {
+                    let shown = apart::show(root, (name, at), &mounts, self.binds).map_err(step())?;
+                    bound = bound.or(shown);
+                }
+                Put::Device(name) => {
+                    let tree = apart::attached(root, name).map_err(step())?;
+                    tree::restrict(tree.as_fd(), Access::Device, None).map_err(step())?;
+                    bind(root, at, tree.as_fd())?;
+                }
+                Put::Link(target) => write(Content::Link(target))?,
+                Put::Text(text) => write(Content::Text(text))?,
+                Put::Directory => drop(tree::place(root, at, Kind::Directory).map_err(step())?),
+            }
+        }
+        Ok(bound)
     }
 }
 
@@ -257,6 +381,7 @@ fn open_tree(path: &Path, access: Access) -> io::Result<OwnedFd> {
 /// Something to put at a path.
 enum Source<'a> {
     Tree(OwnedFd),
+    Device(OwnedFd),
     Content(Content<'a>),
     Directory,
 }
@@ -273,6 +398,7 @@ fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
             What::Text(text) => Source::Content(Content::Text(text)),
             What::Directory => Source::Directory,
             What::Bind | What::BindOwn | What::Device => match open_tree(&entry.at, access) {
+                Ok(tree) if entry.what == What::Device => Source::Device(tree),
                 Ok(tree) => Source::Tree(tree),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(format!("`{}`", entry.at.display()))(error)),
@@ -283,25 +409,16 @@ fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
     Ok(placed)
 }
 
-fn own_sources(entries: &[Entry], opened: Tools) -> Result<Tools, StageError> {
-    if !opened.is_empty() {
-        return Ok(opened);
+fn own_sources(entries: &[Entry], opened: Tools) -> Result<Vec<Placed<'_>>, StageError> {
+    if opened.is_empty() {
+        return sources(entries);
     }
-    let trees = sources(entries)?.into_iter().filter_map(|(at, source)| match source {
-        Source::Tree(tree) => Some((at.to_path_buf(), tree)),
-        _ => None,
-    });
-    Ok(trees.collect())
-}
-
-fn put(root: BorrowedFd<'_>, at: &Path, source: Source<'_>) -> Result<(), StageError> {
-    match source {
-        Source::Tree(tree) => bind(root, at, tree.as_fd()),
-        Source::Content(content) => tree::write(root, at, content).map_err(failed(at.display().to_string())),
-        Source::Directory => {
-            tree::place(root, at, Kind::Directory).map(drop).map_err(failed(at.display().to_string()))
-        }
+    let mut opened: BTreeMap<PathBuf, OwnedFd> = opened.into_iter().collect();
+    let mut placed = Vec::new();
+    for entry in entries {
+        placed.extend(opened.remove(&entry.at).map(|tree| (entry.at.as_path(), Source::Tree(tree))));
     }
+    Ok(placed)
 }
 
 fn bind(root: BorrowedFd<'_>, at: &Path, tree: BorrowedFd<'_>) -> Result<(), StageError> {
@@ -309,15 +426,6 @@ fn bind(root: BorrowedFd<'_>, at: &Path, tree: BorrowedFd<'_>) -> Result<(), Sta
     let kind = tree::kind_of(tree).map_err(failed(name()))?;
     let place = tree::place(root, at, kind).map_err(failed(name()))?;
     tree::attach(tree, place.as_fd()).map_err(failed(name()))
-}
-
-/// The private home and temporary files, and the user's tools.
-fn workspace(root: BorrowedFd<'_>, plan: &Plan, tools: Tools) -> Result<(), StageError> {
-    // From the outside in: a home may lie in /tmp, a project in either.
-    part(root, "../folder/tmp", Path::new("/tmp"), Access::ReadWrite)?;
-    part(root, "../folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
-    part(root, "../folder/home", &plan.home, Access::ReadWrite)?;
-    tools.into_iter().try_for_each(|(at, tree)| bind(root, &at, tree.as_fd()))
 }
 
 /// The project's other path. It adds a name and no reach. A file that stands at that place already stays,
@@ -361,10 +469,9 @@ fn layers(root: BorrowedFd<'_>, yard: &Yard, view: View) -> Result<(), StageErro
     part(root, "../folder/backups", &yard.backups(), view.project())
 }
 
-/// The project's own repository, the layer and the folder between them, each at its own path, and the user's tools. What the
-/// project holds besides may be secret.
-fn commits(root: BorrowedFd<'_>, yard: &Yard, tools: Tools) -> Result<(), StageError> {
-    tools.into_iter().try_for_each(|(at, tree)| bind(root, &at, tree.as_fd()))?;
+/// The project's own repository, the layer and the folder between them, each at its own path. What the project holds
+/// besides may be secret.
+fn commits(root: BorrowedFd<'_>, yard: &Yard) -> Result<(), StageError> {
     part(root, "../project/.git", &yard.project.join(".git"), Access::ReadOnly)?;
     part(root, "../folder/upper", &yard.upper(), Access::ReadOnly)?;
     part(root, "../folder/handover", &yard.handover(), Access::ReadWrite)

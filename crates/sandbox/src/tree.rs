@@ -43,13 +43,13 @@ pub(crate) fn open_canonical(path: &Path) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// Of open_tree(2).
-pub(crate) fn open_at(at: BorrowedFd<'_>, path: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_at(at: BorrowedFd<'_>, path: impl AsRef<Path>) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
         | OpenTreeFlags::AT_EMPTY_PATH
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
-    Ok(rustix::mount::open_tree(at, path, flags)?)
+    Ok(rustix::mount::open_tree(at, path.as_ref(), flags)?)
 }
 
 /// What a copied mount is for.

@@ -119,6 +119,10 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
         summary.push_str(&format!("; open a way to what is missing, or fetch it with `{fetch}`"));
     } else if let Some(unreached) = Unreached::of(command, outcome, report) {
         let why = match unreached {
+            Unreached::NoUnixSockets => {
+                "(the call `socket` was refused: this session's walls allow no Unix sockets, and behind Landlock alone no sockets at all; \
+                 use pipes or threads)"
+            }
             Unreached::NoWay => {
                 "(the sandbox has no network but what `network` asks for; a connection was refused)"
             }

@@ -16,9 +16,14 @@ const NO_NAME: [&str; 9] = [
     "failed to lookup address information",
 ];
 
+/// What the C library and others say of a kind of socket that is refused.
+const NO_FAMILY: [&str; 3] = ["Address family not supported", "address family not supported", "EAFNOSUPPORT"];
+
 /// What a command lacked that reached nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreached {
+    /// It wanted a Unix socket, and behind these walls there are none.
+    NoUnixSockets,
     /// It asked for no way to the network.
     NoWay,
     /// It has one, and its program took another: the door is a proxy, and names are looked up there alone.
@@ -33,6 +38,10 @@ impl Unreached {
         let is_told = !report.refused.is_empty() || !report.not_passed.is_empty();
         if report.exit == Some(0) || is_told {
             return None;
+        }
+        let has_unix_sockets = outcome.enforced.as_ref().is_some_and(|enforced| enforced.has_unix_sockets);
+        if !has_unix_sockets && NO_FAMILY.iter().any(|words| printed(report).contains(words)) {
+            return Some(Self::NoUnixSockets);
         }
         let has_lost = outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0);
         let found_no_name = || {

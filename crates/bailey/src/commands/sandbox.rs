@@ -239,6 +239,10 @@ fn report(
 fn unreached(command: &Command, output: &Output, report: &ExecReport) -> Option<&'static str> {
     let why = Unreached::of(command, output.outcome(), report)?;
     Some(match why {
+        Unreached::NoUnixSockets => {
+            "the call `socket` was refused: these walls allow no Unix sockets, and behind Landlock alone no sockets at all \
+             (docs/sandbox.md says where there are some)"
+        }
         Unreached::NoWay => {
             "if it failed for want of a server: nothing is reached from here; `--network` asks for a way through the network door \
              (docs/network.md)"

@@ -4,8 +4,9 @@
 //! the tables do not hold cannot be in it, however the numbers came here.
 
 use super::{
-    alone,
+    Sockets, alone,
     compile::compile,
+    inside,
     table::{self, CLONE3, NEVER, Row},
 };
 use crate::sys::Instruction;
@@ -102,8 +103,8 @@ impl Calls {
     }
 
     /// The program of a list of one's own.
-    pub(crate) fn compile(&self) -> Vec<Instruction> {
-        compile(|number| self.row(number))
+    pub(crate) fn compile(&self, sockets: Sockets) -> Vec<Instruction> {
+        compile(|number| self.row(number).map(|row| inside::with(row, sockets)))
     }
 
     /// The program of a list where no namespace stands beside it.

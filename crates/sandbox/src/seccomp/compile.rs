@@ -65,8 +65,8 @@ struct Range {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Leaf {
     Answer(Answer),
-    /// Allowed if all of these hold.
-    Tests(&'static [Test]),
+    /// The answer of the first of which all tests hold.
+    Ways(Vec<(&'static [Test], Answer)>),
 }
 
 /// All numbers from 0, neighbours with the same answer joined.
@@ -82,7 +82,7 @@ fn ranges(row: impl Fn(u32) -> Option<&'static Row>) -> Vec<Range> {
         let leaf = match row(number) {
             None => Leaf::Answer(Answer::Denied),
             Some(row) if row.tests.is_empty() => Leaf::Answer(row.answer),
-            Some(row) => Leaf::Tests(row.tests),
+            Some(row) => Leaf::Ways([(row.tests, row.answer)].into_iter().chain(row.or).collect()),
         };
         push(number, leaf);
     }
@@ -112,20 +112,27 @@ fn search(ranges: &[Range]) -> Vec<Instruction> {
 }
 
 fn leaf(leaf: &Leaf) -> Vec<Instruction> {
-    let tests = match leaf {
-        Leaf::Answer(only) => return vec![answer(*only)],
-        Leaf::Tests(tests) => tests,
-    };
-    let mut code = Vec::new();
-    for test in *tests {
-        code.extend(check(test));
+    match leaf {
+        Leaf::Answer(only) => vec![answer(*only)],
+        Leaf::Ways(ways) => {
+            let each = ways.iter().flat_map(|(tests, answer)| way(tests, *answer));
+            each.chain([answer(Answer::Denied)]).collect()
+        }
     }
-    code.push(answer(Answer::Allowed));
+}
+
+/// Answers when all tests hold, else comes to what follows.
+fn way(tests: &[Test], then: Answer) -> Vec<Instruction> {
+    let mut code = vec![answer(then)];
+    for test in tests.iter().rev() {
+        let behind = u32::try_from(code.len()).unwrap_or(u32::MAX);
+        code = [check(test, plain(op::JUMP, behind)), code].concat();
+    }
     code
 }
 
-/// Falls through when the test holds, else answers `EPERM`.
-fn check(test: &Test) -> Vec<Instruction> {
+/// Falls through when the test holds, else does this.
+fn check(test: &Test, miss: Instruction) -> Vec<Instruction> {
     let mut code = vec![plain(op::LOAD, ARGUMENTS + 8 * test.argument)];
     if test.mask != u32::MAX {
         code.push(plain(op::AND, test.mask));
@@ -139,7 +146,7 @@ fn check(test: &Test) -> Vec<Instruction> {
     if !test.is_wanted {
         code.push(plain(op::JUMP, 1));
     }
-    code.push(answer(Answer::Denied));
+    code.push(miss);
     code
 }
 
@@ -147,6 +154,7 @@ fn answer(answer: Answer) -> Instruction {
     let value = match answer {
         Answer::Allowed => libc::SECCOMP_RET_ALLOW,
         Answer::Denied => libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs(),
+        Answer::NoFamily => libc::SECCOMP_RET_ERRNO | libc::EAFNOSUPPORT.unsigned_abs(),
         Answer::Unknown => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
         Answer::Kill => libc::SECCOMP_RET_KILL_PROCESS,
     };

@@ -8,6 +8,7 @@
 mod alone;
 mod calls;
 mod compile;
+mod inside;
 mod own;
 mod table;
 #[cfg(test)]
@@ -19,19 +20,24 @@ use crate::sys::{Instruction, Words};
 use bailey_protocol::Profile;
 use std::sync::OnceLock;
 
+/// Which sockets a list has, where it has any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sockets {
+    /// Those of the network.
+    Network,
+    /// Unix sockets as well: where no socket of the host can be reached.
+    Unix,
+}
+
 /// The compiled program of a named profile; none for [`Profile::Custom`], whose list is the owner's. Compiled at the first
 /// call, which the warden makes before it forks.
-pub(crate) fn program(profile: Profile) -> Option<&'static [Instruction]> {
-    static STRICT: OnceLock<Vec<Instruction>> = OnceLock::new();
-    static STANDARD: OnceLock<Vec<Instruction>> = OnceLock::new();
-    static STANDARD_NET: OnceLock<Vec<Instruction>> = OnceLock::new();
-    let cell = match profile {
-        Profile::Strict => &STRICT,
-        Profile::Standard => &STANDARD,
-        Profile::StandardNet => &STANDARD_NET,
-        Profile::Custom => return None,
-    };
-    Some(cell.get_or_init(|| compile::compile(|number| table::row(profile, number))))
+pub(crate) fn program(profile: Profile, sockets: Sockets) -> Option<&'static [Instruction]> {
+    static CELLS: [[OnceLock<Vec<Instruction>>; 2]; 3] = [const { [const { OnceLock::new() }; 2] }; 3];
+    let place = Profile::NAMED.iter().position(|named| *named == profile)?;
+    let cell = CELLS.get(place)?.get(usize::from(sockets == Sockets::Unix))?;
+    Some(cell.get_or_init(|| {
+        compile::compile(|number| table::row(profile, number).map(|row| inside::with(row, sockets)))
+    }))
 }
 
 /// The same program for a process that may bind itself to a smaller one later: to that it needs words that nobody else knows, and what

@@ -25,6 +25,7 @@ fn signals() -> &'static [Row] {
             name,
             tests: Box::leak(Box::new([one_of(0, u32::MAX, own), signal])),
             answer: Answer::Allowed,
+            or: None,
             who,
         };
         [
@@ -87,6 +88,7 @@ pub(super) static LIMITS: &Row = &Row {
     name: "SYS_prlimit64",
     tests: OWN,
     answer: Answer::Allowed,
+    or: None,
     who: "asking for its own limits",
 };
 

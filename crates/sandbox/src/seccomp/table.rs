@@ -20,6 +20,8 @@ pub(super) struct Row {
     pub(super) tests: &'static [Test],
     /// The answer when they hold (or there are none).
     pub(super) answer: Answer,
+    /// What else may hold of its arguments, and the answer then.
+    pub(super) or: Option<(&'static [Test], Answer)>,
     /// Who needs it.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and tests"))]
     pub(super) who: &'static str,
@@ -33,6 +35,9 @@ pub(super) enum Answer {
     Denied,
     /// `ENOSYS`: as if the kernel did not have it.
     Unknown,
+    /// `EAFNOSUPPORT`: as if the kernel did not have sockets of this family. Programs print its words and few other
+    /// calls end with it, so that a command's output tells which call was refused.
+    NoFamily,
     /// The whole process dies.
     Kill,
 }
@@ -105,8 +110,15 @@ pub(super) const SOCKET: &[Test] =
 
 /// The same, and `AF_NETLINK` with `SOCK_RAW` and `NETLINK_ROUTE`. What else these values combine to, raw sockets among it,
 /// takes a capability, which nobody has inside.
-const SOCKET_NET: &[Test] =
+pub(super) const SOCKET_NET: &[Test] =
     &[one_of(0, u32::MAX, &[2, 10, 16]), one_of(1, 0xf, &[1, 2, 3]), one_of(2, u32::MAX, &[0, 6, 17])];
+
+/// `AF_UNIX`.
+pub(super) const FAMILY_UNIX: &[Test] = &[one_of(0, u32::MAX, &[1])];
+
+/// `AF_UNIX`; `SOCK_STREAM`, `SOCK_DGRAM`, `SOCK_SEQPACKET`; the one protocol that there is, by both of its numbers.
+pub(super) const UNIX: &[Test] =
+    &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 2, 5]), one_of(2, u32::MAX, &[0, 1])];
 
 /// `AF_UNIX`; `SOCK_STREAM`, `SOCK_SEQPACKET`. One of a pair of datagram sockets can be turned to another socket's name.
 pub(super) const SOCKETPAIR: &[Test] = &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 5])];
@@ -154,17 +166,21 @@ pub(super) const CLONE3: Row = Row {
     name: "clone3",
     tests: ALWAYS,
     answer: Answer::Unknown,
+    or: None,
     who: "libc, which falls back to clone",
 };
 
 macro_rules! table {
-    ($($profile:ident, $call:ident, $tests:ident, $who:literal;)*) => {
+    (@or) => { None };
+    (@or $other:ident $answer:ident) => { Some(($other, Answer::$answer)) };
+    ($($profile:ident, $call:ident, $tests:ident $(or $other:ident = $answer:ident)?, $who:literal;)*) => {
         &[$(Row {
             profile: Profile::$profile,
             number: libc::$call as u32,
             name: stringify!($call),
             tests: $tests,
             answer: Answer::Allowed,
+            or: table!(@or $($other $answer)?),
             who: $who,
         },)*]
     };
@@ -405,11 +421,11 @@ const EVERYWHERE: &[Row] = table! {
     Strict, SYS_ioctl, IOCTL, "terminals and sizes; not what types into a terminal or loads a line discipline";
     Strict, SYS_prctl, PRCTL, "names, and asking what the walls are";
     Strict, SYS_clone, CLONE, "threads and processes, in the namespaces that are there";
-    Standard, SYS_socket, SOCKET, "TCP and UDP, on a loopback of its own; no Unix, netlink, packet, vsock, alg or raw socket";
+    Standard, SYS_socket, SOCKET or FAMILY_UNIX = NoFamily, "TCP and UDP, on a loopback of its own; no netlink, packet, vsock, alg or raw socket";
     Standard, SYS_socketpair, SOCKETPAIR, "pipes that go both ways: Node.js, Python";
     Standard, SYS_mknodat, MKNODAT, "mkfifo; no devices";
     Standard, SYS_personality, PERSONALITY, "asking, and switching off one's own address randomisation: debuggers, sanitizers";
-    StandardNet, SYS_socket, SOCKET_NET, "the same, and which interfaces and routes there are: Node.js, Go, psutil";
+    StandardNet, SYS_socket, SOCKET_NET or FAMILY_UNIX = NoFamily, "the same, and which interfaces and routes there are: Node.js, Go, psutil";
     Custom, SYS_io_setup, ALWAYS, "asynchronous files: databases";
     Custom, SYS_io_destroy, ALWAYS, "asynchronous files: databases";
     Custom, SYS_io_submit, ALWAYS, "asynchronous files: databases";

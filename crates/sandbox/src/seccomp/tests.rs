@@ -1,8 +1,9 @@
 mod aarch64;
 
 use super::{
-    CallError, Calls,
+    CallError, Calls, Sockets,
     compile::{compile, with_door},
+    program,
     table::{self, Row},
 };
 use crate::sys::Instruction;
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+const NO_FAMILY: u32 = libc::SECCOMP_RET_ERRNO | libc::EAFNOSUPPORT as u32;
 const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 
@@ -186,7 +188,8 @@ fn what_breaks_sandboxes_is_refused() {
     };
     assert_eq!(socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOW);
     assert_eq!(socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK), ALLOW);
-    for family in [libc::AF_UNIX, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG] {
+    assert_eq!(socket(libc::AF_UNIX, libc::SOCK_STREAM), NO_FAMILY);
+    for family in [libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG] {
         assert_eq!(socket(family, libc::SOCK_STREAM), EPERM, "{family}");
     }
     assert_eq!(socket(libc::AF_INET, libc::SOCK_RAW), EPERM);
@@ -339,8 +342,38 @@ fn netlink_is_for_standard_net_alone() {
     let packet = |profile| call(profile, libc::SYS_socket, [17, 3, 0, 0, 0, 0]);
     assert_eq!(Profile::NAMED.map(netlink), [EPERM, EPERM, ALLOW]);
     assert_eq!(Profile::NAMED.map(packet), [EPERM; 3]);
-    let unix = call(Profile::StandardNet, libc::SYS_socket, [1, 1, 0, 0, 0, 0]);
-    assert_eq!(unix, EPERM);
+}
+
+/// Each kind of socket, and what the lists say of it with Unix sockets and without.
+#[test]
+fn unix_sockets_come_alone() {
+    for profile in Profile::NAMED {
+        let [network, unix] =
+            [Sockets::Network, Sockets::Unix].map(|sockets| program(profile, sockets).unwrap());
+        let kinds = (0..48).flat_map(|family| (0..7).map(move |kind| (family, kind)));
+        for (family, kind) in kinds {
+            for protocol in [0, 1, 2, 6, 17, 132, 255] {
+                let answers = |number: libc::c_long| {
+                    let arguments = [family, kind | 0o2_004_000, protocol, 0, 0, 0];
+                    [network, unix].map(|code| run(code, table::ARCHITECTURE, number as u32, arguments))
+                };
+                let which = format!("{profile:?} {family} {kind} {protocol}");
+                let [without, with] = answers(libc::SYS_socket);
+                let is_one = family == 1 && [1, 2, 5].contains(&kind) && protocol < 2;
+                match profile {
+                    Profile::Strict => assert_eq!([without, with], [EPERM; 2], "{which}"),
+                    _ if is_one => assert_eq!([without, with], [NO_FAMILY, ALLOW], "{which}"),
+                    _ if family == 1 => assert_eq!([without, with], [NO_FAMILY, EPERM], "{which}"),
+                    _ => assert_eq!(without, with, "{which}"),
+                }
+                let [without, with] = answers(libc::SYS_socketpair);
+                let is_pair = profile != Profile::Strict && family == 1 && [1, 5].contains(&kind);
+                assert_eq!(without == ALLOW, is_pair, "{which}");
+                let is_more = profile != Profile::Strict && is_one;
+                assert_eq!(with == ALLOW, is_pair || is_more, "{which}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -357,7 +390,7 @@ fn a_list_of_ones_own_adds_and_takes_away_and_never_reaches_beyond_the_walls() {
     own.allow("socket").unwrap();
     own.allow("io_setup").unwrap();
     own.deny("openat2").unwrap();
-    let code = own.compile();
+    let code = own.compile(Sockets::Network);
     let call = |number: libc::c_long, arguments| run(&code, table::ARCHITECTURE, number as u32, arguments);
     assert_eq!(call(libc::SYS_io_setup, [0; 6]), ALLOW);
     assert_eq!(call(libc::SYS_openat2, [0; 6]), EPERM);
@@ -365,7 +398,7 @@ fn a_list_of_ones_own_adds_and_takes_away_and_never_reaches_beyond_the_walls() {
     assert_eq!(call(libc::SYS_clone3, [0; 6]), ENOSYS, "its flags cannot be seen");
     // The tests of arguments stay.
     assert_eq!(call(libc::SYS_socket, [2, 1, 0, 0, 0, 0]), ALLOW);
-    assert_eq!(call(libc::SYS_socket, [1, 1, 0, 0, 0, 0]), EPERM);
+    assert_eq!(call(libc::SYS_socket, [1, 1, 0, 0, 0, 0]), NO_FAMILY);
     assert_eq!(call(libc::SYS_clone, [libc::CLONE_NEWUSER as u64, 0, 0, 0, 0, 0]), EPERM);
     for name in table::NEVER {
         assert_eq!(own.allow(name), Err(CallError::Never((*name).into())));
@@ -381,7 +414,7 @@ fn a_list_of_ones_own_adds_and_takes_away_and_never_reaches_beyond_the_walls() {
 fn numbers_beyond_the_tables_are_refused() {
     let all: Vec<u32> = (0..600).collect();
     let forged = serde_json::json!({ "profile": "custom", "name": "x", "base": "standard", "numbers": all });
-    let code = serde_json::from_value::<Calls>(forged).unwrap().compile();
+    let code = serde_json::from_value::<Calls>(forged).unwrap().compile(Sockets::Unix);
     for number in [libc::SYS_mount, libc::SYS_ptrace, libc::SYS_bpf, libc::SYS_unshare, libc::SYS_setns] {
         assert_eq!(run(&code, table::ARCHITECTURE, number as u32, [0; 6]), EPERM, "{number}");
     }

@@ -5,6 +5,7 @@ use crate::{
     cgroup,
     config::{Shape, Yard},
     ids,
+    seccomp::Sockets,
     stage::{self, Base, Stage, Tools},
     sys::{self, Namespaces, SignalFd},
     tree,
@@ -100,6 +101,9 @@ pub(super) struct Birth {
     pub(super) socket: OwnedFd,
 }
 
+/// How long no order comes before what is shown of the host is shown anew.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// Between two looks at the session's folder, at least and at most: a breach is over within two seconds, as long as a look
 /// takes less than one.
 const TICK: Duration = Duration::from_millis(250);
@@ -163,7 +167,9 @@ fn prepare(
     if lacks(Wall::MountNamespace) {
         return Ok(None);
     }
-    stage::lay(&ground.plan, kind.has_programs, tools).map(Some).map_err(|error| error.to_string())
+    stage::lay(&ground.plan, kind.has_programs, tools, ground.binds())
+        .map(Some)
+        .map_err(|error| error.to_string())
 }
 
 /// Answers every order with the reason why there can be no sandbox.
@@ -224,6 +230,8 @@ struct Holder<'a> {
     next: u64,
     /// Whether a sandbox may have looked at the overlay, which then may hide what the host changed since.
     has_served: bool,
+    /// The same of what is shown of the host besides.
+    is_stale: bool,
 }
 
 impl<'a> Holder<'a> {
@@ -243,6 +251,7 @@ impl<'a> Holder<'a> {
             lost_by: None,
             next: 0,
             has_served: false,
+            is_stale: false,
         }
     }
 
@@ -265,6 +274,12 @@ impl<'a> Holder<'a> {
             }
             self.keep_ready();
             let has_order = self.wait(&signals, look_at)?;
+            if !has_order
+                && self.is_idle()
+                && let Err(reason) = self.rebuild()
+            {
+                return refuse(&self.ground.explained(reason), &self.socket);
+            }
             while signals.next().is_some() {}
             self.reap()?;
             if self.is_used() {
@@ -337,6 +352,18 @@ impl<'a> Holder<'a> {
         let _ = waitpid(Some(init), WaitOptions::empty());
     }
 
+    /// Unix sockets are there where no socket of the host can be reached: neither by a name nor, in a network of one's
+    /// own, by an abstract one.
+    fn sockets(&self, header: &Header) -> Sockets {
+        let is_alone = !self.ground.lacks(header.session, Wall::NetNamespace);
+        match &self.stage {
+            Some(stage) if is_alone && header.view == View::Workspace && stage.bound().is_none() => {
+                Sockets::Unix
+            }
+            _ => Sockets::Network,
+        }
+    }
+
     /// A sandbox that waits for its order, made ahead of it or not.
     fn make(&self, header: &Header, extra: Vec<OwnedFd>, is_ahead: bool) -> Result<Spare, String> {
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
@@ -346,6 +373,7 @@ impl<'a> Holder<'a> {
                 ground: self.ground,
                 header,
                 has_root: self.stage.is_some(),
+                sockets: self.sockets(header),
                 is_ahead,
                 extra,
                 socket: theirs,
@@ -354,9 +382,16 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// Waits for an order, a child's end or, while a sandbox lives, the next look at its folder.
+    /// Whether nothing lives, and what did may have looked at what the host changes by now.
+    fn is_idle(&self) -> bool {
+        self.is_stale && self.live.is_empty()
+    }
+
+    /// Waits for an order, a child's end or, while a sandbox lives, the next look at its folder. Where none does, only
+    /// for a while.
     fn wait(&self, signals: &SignalFd, look_at: Instant) -> io::Result<bool> {
-        let wait = look_at.saturating_duration_since(Instant::now());
+        let is_idle = self.is_idle();
+        let wait = if is_idle { IDLE } else { look_at.saturating_duration_since(Instant::now()) };
         let timeout = Timespec {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1),
             tv_nsec: wait.subsec_nanos().into(),
@@ -365,7 +400,9 @@ impl<'a> Holder<'a> {
             PollFd::new(&self.socket, PollFlags::IN),
             PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
         ];
-        rustix::io::retry_on_intr(|| poll(&mut polled, (!self.live.is_empty()).then_some(&timeout)))?;
+        rustix::io::retry_on_intr(|| {
+            poll(&mut polled, (is_idle || !self.live.is_empty()).then_some(&timeout))
+        })?;
         Ok(polled.first().is_some_and(|first| !first.revents().is_empty()))
     }
 
@@ -391,11 +428,22 @@ impl<'a> Holder<'a> {
     /// Lets go of what the last sandboxes looked at. All of them are waited for, so nothing keeps their mount alive.
     fn renew(&mut self) -> Result<(), String> {
         self.has_served = false;
+        self.is_stale = self.stage.is_some() && self.claim.view.has_programs();
         (self.has_lost_spare, self.lost_by) = (false, None);
         // Made beside the old mount, it was passed over: it would keep that alive.
         self.dismiss();
         let Some(stage) = &mut self.stage else { return Ok(()) };
         stage.renew(&self.claim.yard).map_err(|error| error.to_string())
+    }
+
+    /// The same of all that is shown of the host: what a program did not find there, it would never find. It takes
+    /// longer, so it is done when a while has passed without an order.
+    fn rebuild(&mut self) -> Result<(), String> {
+        self.is_stale = false;
+        self.dismiss();
+        let Some(stage) = &mut self.stage else { return Ok(()) };
+        let Claim { yard, view, .. } = &self.claim;
+        stage.rebuild(&self.ground.plan, yard, *view).map_err(|error| error.to_string())
     }
 
     /// The session's folder, with the parts of it that grow; none where nothing is watched.

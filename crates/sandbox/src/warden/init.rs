@@ -8,6 +8,7 @@ use crate::{
     cgroup, charter,
     config::Shape,
     mask::{self, ENTRIES_MAX},
+    seccomp::Sockets,
     stage,
     sys::{self, SignalFd},
     tree,
@@ -61,6 +62,8 @@ pub(super) struct Birth<'a> {
     pub(super) header: &'a Header,
     /// Whether the working directory is a staging root; not so where the mount namespace was left away.
     pub(super) has_root: bool,
+    /// Which sockets a command has.
+    pub(super) sockets: Sockets,
     /// Whether there is time until the order comes.
     pub(super) is_ahead: bool,
     /// The header's extra reads, where the holder did not leave them to be opened here.
@@ -95,14 +98,14 @@ pub(super) const BUSY: [&CStr; 2] = [INIT, PAYLOAD];
 ///
 /// Whatever lies in the workspace it looks at afterwards only: what was looked at before may hide what the host changed.
 pub(super) fn main(birth: Birth<'_>) -> ! {
-    let Birth { ground, header, has_root, is_ahead, extra, socket } = birth;
+    let Birth { ground, header, has_root, sockets, is_ahead, extra, socket } = birth;
     // Of the holder's own descriptors none may live on here: the end of a socket tells that its last owner is gone.
     let keep: Vec<RawFd> = extra.iter().chain([&socket]).map(AsRawFd::as_raw_fd).chain([2]).collect();
     if sys::close_all_but(&keep).is_err() {
         sys::exit(125);
     }
     call(SPARE);
-    let mut ready = ready(ground, header, has_root, &extra, is_ahead);
+    let mut ready = ready(ground, header, has_root.then_some(sockets), &extra, is_ahead);
     drop(extra);
     if ready.as_ref().is_ok_and(|ready| !is_ordered(&ready.signals, &socket)) {
         ready = Err(GONE.into());
@@ -167,15 +170,17 @@ pub(super) fn call(name: &CStr) {
 fn ready(
     ground: &Ground,
     header: &Header,
-    has_root: bool,
+    rooted: Option<Sockets>,
     extra: &[OwnedFd],
     is_ahead: bool,
 ) -> Result<Ready, String> {
     let text = |error: io::Error| error.to_string();
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
-    if has_root {
-        root::finish(ground, header, extra)
+    let mut sockets = Sockets::Network;
+    if let Some(rooted) = rooted {
+        let has_bound = root::finish(ground, header, extra)
             .map_err(|(what, error)| format!("{what}: {}", stage::explained(error)))?;
+        sockets = if has_bound { Sockets::Network } else { rooted };
     }
     if ground.shape(header.session) != Shape::Walled {
         // What a command leaves behind comes to this process, where no namespace of its own holds it.
@@ -188,7 +193,7 @@ fn ready(
     let (ours, theirs) = wire::pair().map_err(text)?;
     let first = sys::fork(sys::Namespaces::default())
         .map_err(|error| format!("a process for the payload: {error}"))?;
-    let Some(first) = first else { payload::main(ground, header, theirs, is_ahead) };
+    let Some(first) = first else { payload::main(ground, header, theirs, (is_ahead, sockets)) };
     if is_ahead {
         payload::rehearse(ground, header);
     }

@@ -33,7 +33,8 @@ use crate::{
     facts::Namespaces,
     mask,
     plan::Plan,
-    seccomp, sys,
+    seccomp::{self, Sockets},
+    sys,
     toolchain::{OF_SETTINGS, SETTINGS},
     wire::{self, Streams, Wish},
 };
@@ -107,7 +108,7 @@ pub(crate) struct Ground {
     /// Those, and names of settings, for the person's own programs.
     pub(crate) settings: mask::Masks,
     /// The owner's own list of system calls, compiled.
-    pub(crate) calls: Vec<sys::Instruction>,
+    pub(crate) calls: [Vec<sys::Instruction>; 2],
     /// That of commands where Landlock and this list stand alone, compiled.
     pub(crate) alone: Vec<sys::Instruction>,
     /// The warden's own namespaces, which no sandbox may share.
@@ -309,7 +310,9 @@ impl Ground {
     fn new(config: Config) -> io::Result<Self> {
         // Compiled before anything forks, so that no sandbox does it again.
         for profile in Profile::NAMED {
-            seccomp::program(profile);
+            for sockets in [Sockets::Network, Sockets::Unix] {
+                seccomp::program(profile, sockets);
+            }
         }
         seccomp::worker();
         let hidden = Hidden::new(&config)?;
@@ -322,7 +325,7 @@ impl Ground {
             settings: mask::compile(&with(SETTINGS))?,
             hidden,
             masks: mask::compile(&config.masks)?,
-            calls: config.calls.compile(),
+            calls: [Sockets::Network, Sockets::Unix].map(|sockets| config.calls.compile(sockets)),
             alone: config.calls.compile_alone(),
             namespaces: Namespaces::of_self(),
             user: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
@@ -356,6 +359,18 @@ impl Ground {
     /// change it.
     fn keeps_bounds(&self, shape: Shape) -> bool {
         shape == Shape::Copied && self.user.0 != 0
+    }
+
+    /// Whether directories of the host are bound into a root, so that sockets in them can be connected to.
+    fn binds(&self) -> bool {
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("overlay") {
+            return true;
+        }
+        #[cfg(feature = "controls")]
+        return self.config.binds;
+        #[cfg(not(feature = "controls"))]
+        false
     }
 
     /// Whether a test has it believe the runtime.

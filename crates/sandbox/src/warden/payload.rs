@@ -12,7 +12,8 @@ use crate::{
     config::Shape,
     facts::{self, Known, Namespaces, Status},
     plan::{self, USER},
-    ruleset, seccomp,
+    ruleset,
+    seccomp::{self, Sockets},
     sys::{self, Lender},
     wire::{self, Grant, Handover, Header, Job, Message, Named, Shown, Streams, Task, View},
     worker::{self, Unseen},
@@ -48,6 +49,7 @@ struct Start<'a> {
     words: Result<Words, String>,
     known: Known,
     bound: Option<Bound>,
+    sockets: Sockets,
     /// What of the workspace is masked.
     covered: Vec<PathBuf>,
     /// Standard input, output and error.
@@ -58,15 +60,20 @@ struct Start<'a> {
 }
 
 /// Waits for something to do and becomes that; tells the runtime when it is refused.
-pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: bool) -> ! {
+pub(super) fn main(
+    ground: &Ground,
+    header: &Header,
+    socket: OwnedFd,
+    (is_ahead, sockets): (bool, Sockets),
+) -> ! {
     if sys::close_all_but(&[socket.as_raw_fd(), 2]).is_err() {
         sys::exit(125);
     }
     let mut known = ahead(ground, header);
-    let bound = known.as_mut().ok().and_then(|known| bind(ground, header, known));
+    let bound = known.as_mut().ok().and_then(|known| bind(ground, header, sockets, known));
     // A lender is as bound as what becomes of its memory. Where no namespace holds them, nothing would end the two with their init.
     let lends = bound.is_some() && !ground.lacks(header.session, Wall::PidNamespace);
-    let life = |lender| wait(ground, header, Waiting { known, bound, socket, is_ahead, lender });
+    let life = |lender| wait(ground, header, Waiting { known, bound, sockets, socket, is_ahead, lender });
     let life = if lends { sys::go_on_beside(life) } else { life };
     match life(None) {}
 }
@@ -75,6 +82,7 @@ pub(super) fn main(ground: &Ground, header: &Header, socket: OwnedFd, is_ahead: 
 struct Waiting {
     known: Result<Known, String>,
     bound: Option<Bound>,
+    sockets: Sockets,
     /// To init.
     socket: OwnedFd,
     is_ahead: bool,
@@ -83,7 +91,7 @@ struct Waiting {
 
 /// Waits for something to do and becomes that.
 fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
-    let Waiting { mut known, mut bound, socket, is_ahead, lender } = waiting;
+    let Waiting { mut known, mut bound, sockets, socket, is_ahead, lender } = waiting;
     if lender.is_some()
         && let Err(errno) = rustix::process::setsid()
     {
@@ -126,6 +134,7 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
             job,
             known: Known { limits, watched, absent, ..known },
             bound,
+            sockets,
             covered: covered.into_iter().map(PathBuf::from).collect(),
             streams: [stdin, stdout, stderr],
             control: control.as_fd(),
@@ -183,8 +192,8 @@ struct Bound {
 }
 
 /// Binds this process to the system calls that most of what comes has. None where there are none such, or it is not bound.
-fn bind(ground: &Ground, header: &Header, known: &mut Known) -> Option<Bound> {
-    let program = usual(ground, header)?;
+fn bind(ground: &Ground, header: &Header, sockets: Sockets, known: &mut Known) -> Option<Bound> {
+    let program = usual(ground, header, sockets)?;
     let words = sys::random_words().ok()?;
     let filter = seccomp::with_door(program, words);
     let kept = sys::set_kept_seccomp_filter(&filter).ok();
@@ -197,7 +206,7 @@ fn bind(ground: &Ground, header: &Header, known: &mut Known) -> Option<Bound> {
 }
 
 /// The system calls of commands, of which none has more. Not where they are so few that nobody could receive what is to be done.
-fn usual(ground: &Ground, header: &Header) -> Option<&'static [sys::Instruction]> {
+fn usual(ground: &Ground, header: &Header, sockets: Sockets) -> Option<&'static [sys::Instruction]> {
     let is_walled =
         ground.shape(header.session) == Shape::Walled && !ground.lacks(header.session, Wall::Seccomp);
     // A command that asks for more was refused by then, but for a test's control.
@@ -205,7 +214,8 @@ fn usual(ground: &Ground, header: &Header) -> Option<&'static [sys::Instruction]
         return None;
     }
     let profile = ground.config.calls.profile();
-    matches!(profile, Profile::Standard | Profile::StandardNet).then(|| seccomp::program(profile)).flatten()
+    let is_usual = matches!(profile, Profile::Standard | Profile::StandardNet);
+    is_usual.then(|| seccomp::program(profile, sockets)).flatten()
 }
 
 /// Where memory runs out the kernel takes what is started here, and not its init, which tells of it, or anybody of the host's
@@ -288,8 +298,19 @@ fn tell(control: BorrowedFd<'_>, message: &Message) {
 }
 
 fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
-    let Start { ground, header, mut job, words, mut known, bound, covered, streams, control, mut lender } =
-        start;
+    let Start {
+        ground,
+        header,
+        mut job,
+        words,
+        mut known,
+        bound,
+        sockets,
+        covered,
+        streams,
+        control,
+        mut lender,
+    } = start;
     let lacks = |wall| ground.lacks(header.session, wall);
     let shape = ground.shape(header.session);
     if matches!(job.task, Task::Work(_)) {
@@ -307,13 +328,14 @@ fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
     }
     // Our own worker needs no more than ever.
     let is_filtered = !lacks(Wall::Seccomp) || shape == Shape::Direct && matches!(job.task, Task::Work(_));
-    let program = program(ground, header, &job);
+    let program = program(ground, header, sockets, &job);
     let is_bound = bound.as_ref().is_some_and(|bound| std::ptr::eq(bound.program, program));
     if is_filtered && !is_bound {
         let set = sys::set_seccomp_filter(program, bound.map(|bound| bound.words).unwrap_or_default());
         known.has_filter = set.is_ok();
         known.absent.extend(set.err().map(|error| format!("seccomp: {error}")));
     }
+    known.has_unix_sockets = sockets == Sockets::Unix;
     if job.isolation.profile == Profile::Custom {
         ground.config.calls.name().clone_into(&mut known.custom);
     }
@@ -387,10 +409,14 @@ fn warn(job: &Job, header: &Header, covered: &[PathBuf], [_, _, stderr]: &[Owned
 }
 
 /// The worker always gets the strict profile, and what merges take.
-fn program<'a>(ground: &'a Ground, header: &Header, job: &Job) -> &'a [sys::Instruction] {
+fn program<'a>(ground: &'a Ground, header: &Header, sockets: Sockets, job: &Job) -> &'a [sys::Instruction] {
     match job.task {
         Task::Run(..) | Task::Git(_) if ground.shape(header.session) == Shape::Copied => &ground.alone,
-        Task::Run(..) | Task::Git(_) => seccomp::program(job.isolation.profile).unwrap_or(&ground.calls),
+        Task::Run(..) | Task::Git(_) => {
+            let [network, unix] = &ground.calls;
+            let own = if sockets == Sockets::Unix { unix } else { network };
+            seccomp::program(job.isolation.profile, sockets).unwrap_or(own)
+        }
         Task::Work(_) => seccomp::worker(),
     }
 }

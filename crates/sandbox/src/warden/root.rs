@@ -2,9 +2,11 @@
 
 use super::Ground;
 use crate::{
+    apart::{self, Mounts},
     mask,
+    stage::STAGING,
     sys::{self, attr},
-    tree::{self, Access},
+    tree,
     wire::{Header, View},
 };
 use bailey_protocol::Wall;
@@ -18,16 +20,18 @@ use std::{
 /// What was done, and how it failed.
 type Step = (String, io::Error);
 
-/// The rest of the root, and then no way back: the old root goes.
+/// The rest of the root, and then no way back: the old root goes. Returns whether a directory of the host had to be
+/// bound.
 ///
 /// # Errors
 /// Names the step.
-pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Result<(), Step> {
+pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Result<bool, Step> {
     let step = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| (what, error)
     };
     let root = tree::directory(".").map_err(step("the root"))?;
+    let mut has_bound = false;
     proc(ground, &root).map_err(step("/proc (a fully visible one is needed outside)"))?;
     if header.view == View::Workspace {
         let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -41,7 +45,7 @@ pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Res
         let pts = tree::make("devpts", &options, attributes).map_err(step("a devpts"))?;
         put(&root, Path::new("/dev/pts"), &pts).map_err(step("/dev/pts"))?;
         for (number, path) in header.extra_reads.iter().enumerate() {
-            extra_read(&root, path, extra.get(number)).map_err(step(path))?;
+            has_bound |= extra_read(ground, &root, (number, path), extra.get(number)).map_err(step(path))?;
         }
         // Masks come when the root is read-only.
         mask::place(root.as_fd()).map_err(step("a place for masks"))?;
@@ -50,7 +54,7 @@ pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Res
     rustix::process::pivot_root(".", ".").map_err(|error| step("pivot_root")(error.into()))?;
     tree::detach(".").map_err(step("the old root"))?;
     std::env::set_current_dir("/").map_err(step("the new root"))?;
-    Ok(())
+    Ok(has_bound)
 }
 
 /// What a fresh /proc still tells of the host's user: the kernel's keys, whose names are no part of any namespace.
@@ -76,7 +80,13 @@ fn proc(ground: &Ground, root: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn extra_read(root: &OwnedFd, path: &str, opened: Option<&OwnedFd>) -> io::Result<()> {
+/// Shows what one effect may read besides. Returns whether it is a directory that had to be bound.
+fn extra_read(
+    ground: &Ground,
+    root: &OwnedFd,
+    (number, path): (usize, &str),
+    opened: Option<&OwnedFd>,
+) -> io::Result<bool> {
     let path = Path::new(path);
     let own;
     let tree = match opened {
@@ -86,8 +96,12 @@ fn extra_read(root: &OwnedFd, path: &str, opened: Option<&OwnedFd>) -> io::Resul
             &own
         }
     };
-    tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
-    put(root, path, tree)
+    // The staging directory is the session's, and another effect's may have left a place there.
+    let kind = tree::kind_of(tree.as_fd())?;
+    let name = format!("{kind:?}{number}");
+    apart::attach(tree::directory("..")?.as_fd(), &name, tree.as_fd())?;
+    let mounts = Mounts::read(Path::new(STAGING))?;
+    Ok(apart::show(root.as_fd(), (&name, path), &mounts, ground.binds())?.is_some())
 }
 
 fn put(root: &OwnedFd, at: &Path, tree: &OwnedFd) -> io::Result<()> {

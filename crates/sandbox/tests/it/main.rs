@@ -16,6 +16,7 @@ mod inside;
 mod life;
 mod limits;
 mod masks;
+mod sockets;
 mod tools;
 mod walls;
 mod warm;

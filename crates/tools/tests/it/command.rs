@@ -289,6 +289,26 @@ fn a_refused_connection_is_explained() {
     assert!(!text(0).contains("no network"));
 }
 
+#[test]
+fn a_refused_socket_is_explained() {
+    let text = |words: &str, exit, has_unix_sockets| {
+        let report = ExecReport { exit: Some(exit), stderr: stream(words), ..ExecReport::default() };
+        let enforced = Some(Enforced { has_unix_sockets, ..Enforced::default() });
+        let outcome =
+            Outcome { status: Status::Done, enforced, duration_ms: 1, report: Report::Exec(report) };
+        conclude("command.run", json!({ "command": "x" }), &[], &Output::new(outcome)).text
+    };
+    for words in [
+        "OSError: [Errno 97] Address family not supported by protocol\n",
+        "socket: address family not supported by protocol\n",
+        "Error: listen EAFNOSUPPORT: address family not supported /tmp/x.sock\n",
+    ] {
+        assert!(text(words, 1, false).contains("(the call `socket` was refused"), "{words}");
+        assert!(!text(words, 1, true).contains("was refused"), "another family: {words}");
+        assert!(!text(words, 0, false).contains("was refused"), "it went well: {words}");
+    }
+}
+
 /// A name that is not found is no packet without a route: the door finds names, for programs that ask it.
 #[test]
 fn a_name_that_is_not_found_is_explained() {

@@ -81,7 +81,7 @@ pub(super) struct Stand {
     pub(super) kernel: Kernel,
     /// Whom requests of commands go to.
     pub(super) servers: Servers,
-    _listeners: (TcpListener, UnixListener, UnixListener),
+    _listeners: (TcpListener, [UnixListener; 3]),
     /// Last, so that nothing of the session is left when it goes.
     scratch: Scratch,
 }
@@ -111,6 +111,9 @@ impl Stand {
         let secret = format!("prove-{}", random()?);
         plant(&home, &project, &outside, &secret)?;
         let socket = UnixListener::bind(project.join("server.sock"))?;
+        let tool = home.user.join(".cargo/registry");
+        fs::create_dir_all(&tool)?;
+        let shown_socket = UnixListener::bind(tool.join("server.sock"))?;
         let hidden = format!("bailey-prove-{mark}");
         let hidden_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&hidden)?)?;
         let server = TcpListener::bind("127.0.0.1:0").context("no server on the loopback")?;
@@ -164,7 +167,7 @@ impl Stand {
             host,
             kernel,
             servers,
-            _listeners: (server, socket, hidden_socket),
+            _listeners: (server, [socket, shown_socket, hidden_socket]),
             scratch,
         })
     }
