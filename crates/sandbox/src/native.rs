@@ -276,11 +276,28 @@ impl Native {
         }
     }
 
-    /// Has a worker of the session do something.
+    /// Has a worker of the session do something. A read whose end nobody saw is asked for once more; what changes
+    /// something never is.
     ///
     /// # Errors
     /// See [`WorkError`].
     pub async fn work(
+        &self,
+        session: SessionId,
+        request: Request,
+        isolation: &Isolation,
+        cancel: &CancellationToken,
+    ) -> Result<(Reply, Enforced), WorkError> {
+        let again = request.is_read().then(|| request.clone());
+        match (self.work_once(session, request, isolation, cancel).await, again) {
+            (Err(WorkError::NoAnswer), Some(again)) => {
+                self.work_once(session, again, isolation, cancel).await
+            }
+            (done, _) => done,
+        }
+    }
+
+    async fn work_once(
         &self,
         session: SessionId,
         request: Request,

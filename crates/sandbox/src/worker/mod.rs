@@ -194,6 +194,15 @@ impl Request {
         matches!(self, Self::Resolve { .. })
     }
 
+    /// Whether it only looks.
+    pub(crate) fn is_read(&self) -> bool {
+        match self {
+            Self::Perform { action } => action.is_read(),
+            Self::Resolve { .. } | Self::Named { .. } | Self::Diff { .. } | Self::References { .. } => true,
+            _ => false,
+        }
+    }
+
     /// Whether a worker that waits may be asked for it: one of the same view, which writes nowhere but where that view can.
     pub(crate) fn is_for_waiting(&self) -> bool {
         matches!(self, Self::Resolve { .. } | Self::Perform { .. } | Self::Page { .. })

@@ -2,8 +2,8 @@
 
 use crate::direct::direct;
 use crate::house::{As, House, descendants, everyone};
-use bailey_protocol::{Blob, Isolation, Level, Report, Status, Wall};
-use bailey_sandbox::Source;
+use bailey_protocol::{Action, Blob, FileChange, Isolation, Level, Report, Status, Wall, WsPath};
+use bailey_sandbox::{Source, WorkError, worker::Request};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -367,4 +367,44 @@ fn each_kind_of_namespaces_is_tried_and_one_that_comes_back_is_waited_for() {
     };
     assert_eq!(can_make_after(&takes("0.4")), Some(true), "others gave it back");
     assert_eq!(can_make_after(&takes("3")), Some(false), "the control: nobody inside sees why there is none");
+}
+
+/// A worker that is killed is one whose end nobody saw: what only looks is asked for once more, and a change is not.
+#[tokio::test]
+async fn a_read_whose_worker_dies_is_tried_again_and_a_change_is_not() {
+    let house = House::new(As::User);
+    let lines = "a line that does not say it\n".repeat(30_000);
+    for number in 0..20 {
+        house.write(&format!("{number}.txt"), &lines);
+    }
+    let root = WsPath(house.project.display().to_string());
+    let search = Action::Search { root, pattern: Some("(?i)(says|it)+ not".into()), glob: None };
+    let files = (0..900).map(|number| FileChange {
+        path: WsPath(house.project.join(format!("made/{number}/a")).display().to_string()),
+        base: None,
+        new: Some(Blob::from(lines.get(..16_384).unwrap())),
+    });
+    let change = Action::Change { files: files.collect() };
+    for (action, ends_well) in [(search, true), (change, false)] {
+        let (cancel, isolation) = (CancellationToken::new(), Isolation::default());
+        let request = Request::Perform { action };
+        let work = house.native.work(house.session, request, &isolation, &cancel);
+        let kill = async {
+            loop {
+                let payloads = house.payloads();
+                let has_begun = ends_well || house.folder.join("upper/made").exists();
+                if !payloads.is_empty() && has_begun {
+                    tokio::time::sleep(Duration::from_millis(40)).await;
+                    for (payload, _) in payloads {
+                        let _ = kill_process(Pid::from_raw(payload as i32).unwrap(), Signal::KILL);
+                    }
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let (worked, ()) = tokio::join!(work, kill);
+        assert_eq!(worked.is_ok(), ends_well, "{worked:?}");
+        assert!(ends_well || matches!(worked, Err(WorkError::NoAnswer)), "{worked:?}");
+    }
 }

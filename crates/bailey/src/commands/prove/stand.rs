@@ -111,9 +111,9 @@ impl Stand {
         let secret = format!("prove-{}", random()?);
         plant(&home, &project, &outside, &secret)?;
         let socket = UnixListener::bind(project.join("server.sock"))?;
-        let tool = home.user.join(".cargo/registry");
+        let tool = home.user.join(".cargo/bin");
         fs::create_dir_all(&tool)?;
-        let shown_socket = UnixListener::bind(tool.join("server.sock"))?;
+        let shown_socket = UnixListener::bind(tool.join("s"))?;
         let hidden = format!("bailey-prove-{mark}");
         let hidden_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&hidden)?)?;
         let server = TcpListener::bind("127.0.0.1:0").context("no server on the loopback")?;

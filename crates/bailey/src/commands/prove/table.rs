@@ -232,7 +232,7 @@ pub(super) const LINES: &[Line] = &[
         "a command cannot reach a socket in a directory of the host that it is shown",
         "overlays",
         SOCKETS,
-        Probe("socket {user}/.cargo/registry/server.sock"),
+        Probe("socket {user}/.cargo/bin/s"),
     ),
     line(
         "network.socket",
