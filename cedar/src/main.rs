@@ -1,5 +1,6 @@
-//! Bailey's decisions beside those of the `cedar-policy` crate, on what both can say: who asks, what kind of action, in which
-//! folder; permits and prohibitions. They must agree on random rules, and both are timed in one run.
+//! Bailey's decisions beside those of the `cedar-policy` crate, on what both can say: who asks, what kind of
+//! action, in which folder; permits and prohibitions. They must agree on random rules, and both are timed in
+//! one run.
 
 use bailey_policy::{Answer, Condition, Facts, Glob, Places, Policy, Rule, Tier, Verdict};
 use bailey_protocol::{

@@ -13,7 +13,8 @@ fn main() {
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]);
     say("BAILEY_COMMIT", commit.as_deref().unwrap_or("no commit"));
     say("BAILEY_RUSTC", output(&rustc, &["--version"]).as_deref().unwrap_or("rustc unknown"));
-    // Of the environment only what cargo gives: the same source makes the same program, whenever and wherever.
+    // Of the environment only what cargo gives: the same source makes the same program, whenever and
+    // wherever.
     let mut features: Vec<String> = std::env::vars()
         .filter_map(|(name, _)| Some(name.strip_prefix("CARGO_FEATURE_")?.to_lowercase().replace('_', "-")))
         .collect();

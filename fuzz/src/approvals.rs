@@ -11,8 +11,8 @@ const LAUNCHERS: [&str; 11] =
 const OF_FIND: [&str; 9] =
     ["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"];
 
-/// Two commands, a line each, with a tab between their words. The pattern around the first covers it; of the second it covers
-/// only what begins with the same program, and none that runs others.
+/// Two commands, a line each, with a tab between their words. The pattern around the first covers it; of the
+/// second it covers only what begins with the same program, and none that runs others.
 pub(crate) fn pattern(text: &str) {
     let mut lines = text.splitn(2, '\n').map(command);
     let (Some(asked), Some(other)) = (lines.next(), lines.next()) else { return };
@@ -47,8 +47,8 @@ fn command(line: &str) -> Command {
     }
 }
 
-/// The first word, of a shell's line that of the line, where `git""` is `git`. A sign before it, such as `&`, is a mistake to every
-/// shell.
+/// The first word, of a shell's line that of the line, where `git""` is `git`. A sign before it, such as `&`,
+/// is a mistake to every shell.
 fn first(command: &Command) -> String {
     match command.argv.as_slice() {
         [shell, dash_c, line] if dash_c == "-c" && is_shell(shell) => {

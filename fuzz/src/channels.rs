@@ -45,7 +45,8 @@ pub(crate) fn webhook(data: &[u8]) {
     }
 }
 
-/// A model's words: pages that the server takes, each whole by itself. As Markdown they hold no tag that would be obeyed outside of code.
+/// A model's words: pages that the server takes, each whole by itself. As Markdown they hold no tag that
+/// would be obeyed outside of code.
 pub(crate) fn markup(text: &str) {
     Webhook.pages(text);
     let plain = Webhook.plain(text);

@@ -1,9 +1,9 @@
-//! Fuzz targets for every parser of foreign bytes. A target is a function of bytes that must return, whatever they are;
-//! where the parser promises more than that, the target checks it.
+//! Fuzz targets for every parser of foreign bytes. A target is a function of bytes that must return, whatever
+//! they are; where the parser promises more than that, the target checks it.
 //!
-//! `cargo xtask fuzz` builds them with coverage counters, hands each the seeds in `seeds/NAME` and what it found before in
-//! `corpus/NAME`, and tells what came of it. [`PLANTED`] is the harness's own control: a bug put there on purpose, which
-//! has to be found before any other result counts.
+//! `cargo xtask fuzz` builds them with coverage counters, hands each the seeds in `seeds/NAME` and what it
+//! found before in `corpus/NAME`, and tells what came of it. [`PLANTED`] is the harness's own control: a bug
+//! put there on purpose, which has to be found before any other result counts.
 
 #![forbid(unsafe_code)]
 

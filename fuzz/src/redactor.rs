@@ -17,8 +17,8 @@ struct Forms {
     cores: Vec<String>,
 }
 
-/// Control characters stand for forms of the secret, so that they are met often. None of them is left, however the bytes
-/// are cut; and text stays text.
+/// Control characters stand for forms of the secret, so that they are met often. None of them is left,
+/// however the bytes are cut; and text stays text.
 pub(crate) fn redactor(data: &[u8]) {
     static FORMS: OnceLock<Forms> = OnceLock::new();
     let Forms { knows, forms, cores } = FORMS.get_or_init(forms);

@@ -46,8 +46,8 @@ pub(crate) fn sealed(text: &str) {
     }
 }
 
-/// Where a secret stands in the bytes, it is out of them afterwards, however they were cut; and what is shown does not act
-/// on a terminal.
+/// Where a secret stands in the bytes, it is out of them afterwards, however they were cut; and what is shown
+/// does not act on a terminal.
 pub(crate) fn screen(data: &[u8]) {
     const SECRET: &str = "kR7-vQ2_pLx9Zt4wN8";
     let mut vault = Vault::default();

@@ -29,7 +29,8 @@ pub(crate) fn rules_in_yaml(text: &str) {
     rules(text, Format::Yaml);
 }
 
-/// Whatever a file's rules say, they judge the same way each time, and what the built-in rules deny stays denied.
+/// Whatever a file's rules say, they judge the same way each time, and what the built-in rules deny stays
+/// denied.
 fn rules(text: &str, format: Format) {
     let parsed = match parse("rules", text, format) {
         Ok(parsed) => parsed,

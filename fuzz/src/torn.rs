@@ -3,8 +3,8 @@
 use bailey_store::Torn;
 use std::{env, fs, path::PathBuf, process};
 
-/// Whatever a file and its log hold, every row that is found has its columns or cannot be read. The first four bytes say how
-/// many of the last are the log's.
+/// Whatever a file and its log hold, every row that is found has its columns or cannot be read. The first
+/// four bytes say how many of the last are the log's.
 pub(crate) fn database(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk::<4>() else { return };
     let log = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX).min(rest.len());

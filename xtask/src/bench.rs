@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: how long things take, side by side in one interleaved run.
 //!
-//! Absolute times are this machine's, at this minute; ratios of one run travel. What is not installed is skipped, and
-//! said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `reader.rs`, `one_shot.rs`, `session.rs`,
-//! `merges.rs`, `inside.rs`, `door.rs` and `daemon.rs` (what is run).
+//! Absolute times are this machine's, at this minute; ratios of one run travel. What is not installed is
+//! skipped, and said. Read `case.rs` first (how cases are run in turn), then `walls.rs`, `reader.rs`,
+//! `one_shot.rs`, `session.rs`, `merges.rs`, `inside.rs`, `door.rs` and `daemon.rs` (what is run).
 
 mod case;
 mod daemon;

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what a release consists of, made from one build: a tarball, a Debian package, an OCI image, a bill
-//! of materials and the digests of all of them.
+//! `cargo xtask dist`: what a release consists of, made from one build: a tarball, a Debian package, an OCI
+//! image, a bill of materials and the digests of all of them.
 
 mod archive;
 mod binary;
@@ -26,7 +26,8 @@ const ARCH: &str = "x86_64";
 const DEBIAN_ARCH: &str = "amd64";
 const OCI_ARCH: &str = "amd64";
 
-/// Makes the artefacts; `--twice` builds them from two clones and compares, `--try` installs them in fresh roots.
+/// Makes the artefacts; `--twice` builds them from two clones and compares, `--try` installs them in fresh
+/// roots.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
     let mut wanted = Wanted::default();
     for option in options {

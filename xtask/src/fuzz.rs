@@ -1,8 +1,9 @@
 //! `cargo xtask fuzz`: hostile bytes for every parser of foreign bytes.
 //!
-//! The targets are in `fuzz/`, a workspace of its own. They are built with LLVM's coverage counters, which the stable
-//! compiler can put in, and run by libFuzzer: what reaches new code is kept in `fuzz/corpus/NAME` and grown from there, in
-//! the next run too. The first target is the control: a bug put there on purpose. If it is not found, nothing else counts.
+//! The targets are in `fuzz/`, a workspace of its own. They are built with LLVM's coverage counters, which
+//! the stable compiler can put in, and run by libFuzzer: what reaches new code is kept in `fuzz/corpus/NAME`
+//! and grown from there, in the next run too. The first target is the control: a bug put there on purpose. If
+//! it is not found, nothing else counts.
 
 mod log;
 
@@ -26,8 +27,8 @@ const INPUT_SECONDS: u32 = 10;
 const MEMORY_MIB: u32 = 2048;
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
-/// Counters at every edge and every comparison. The last one keeps comparisons of short texts as calls, so that the fuzzer
-/// sees what they were compared to.
+/// Counters at every edge and every comparison. The last one keeps comparisons of short texts as calls, so
+/// that the fuzzer sees what they were compared to.
 const COVERAGE: &[&str] = &[
     "passes=sancov-module",
     "llvm-args=-sanitizer-coverage-level=4",
@@ -131,8 +132,8 @@ fn commit() -> Result<String> {
     Ok(format!("{}{changed}", String::from_utf8_lossy(&head.stdout).trim()))
 }
 
-/// The workspace of the targets. Its lock file is the product's, with the fuzzing engine added by cargo: what is fuzzed is
-/// what is released.
+/// The workspace of the targets. Its lock file is the product's, with the fuzzing engine added by cargo: what
+/// is fuzzed is what is released.
 fn workspace() -> Result<PathBuf> {
     let place = root().join("fuzz");
     fs::copy(root().join("Cargo.lock"), place.join("Cargo.lock")).context("cannot copy the lock file")?;

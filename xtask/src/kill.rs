@@ -1,12 +1,12 @@
 //! `cargo xtask kill`: a crash at every step.
 //!
-//! A scripted turn of the real binary is killed with SIGKILL at every database write, sync, rename, unlink, clone and
-//! exec of Bailey's own processes: the main process with all its threads, the warden, and what runs inside the walls
-//! until it executes something else. Then the session goes on. Stores into the shared memory of SQLite's index and
-//! messages between processes are no calls of this list; the calls around them are.
+//! A scripted turn of the real binary is killed with SIGKILL at every database write, sync, rename, unlink,
+//! clone and exec of Bailey's own processes: the main process with all its threads, the warden, and what runs
+//! inside the walls until it executes something else. Then the session goes on. Stores into the shared memory
+//! of SQLite's index and messages between processes are no calls of this list; the calls around them are.
 //!
-//! Read `stage.rs` first (what the turn is), then `trace.rs` (how it is killed), `check.rs` (what must hold) and
-//! `control.rs` (why the check can fail).
+//! Read `stage.rs` first (what the turn is), then `trace.rs` (how it is killed), `check.rs` (what must hold)
+//! and `control.rs` (why the check can fail).
 
 mod calls;
 mod check;
@@ -170,8 +170,8 @@ impl Program {
     }
 }
 
-/// Of a few whole turns the one with the fewest calls, which every run comes to: processes race, and a holder that is made
-/// ahead in one turn is not needed in another.
+/// Of a few whole turns the one with the fewest calls, which every run comes to: processes race, and a holder
+/// that is made ahead in one turn is not needed in another.
 fn shortest(program: &Path, role: Role, merge: Option<Way>) -> Result<Vec<Call>> {
     let whole = |_| match merge {
         None => dry(program, role),

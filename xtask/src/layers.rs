@@ -1,4 +1,5 @@
-//! Which crate may depend on which: the floors of ARCHITECTURE.md as a list that is checked against `cargo metadata`.
+//! Which crate may depend on which: the floors of ARCHITECTURE.md as a list that is checked against `cargo
+//! metadata`.
 
 use crate::metadata::{Metadata, Package};
 use anyhow::{Result, bail};
@@ -78,8 +79,8 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// How many foreign crates each of the house may bring in, directly and through others, built for it and with it. A figure
-/// goes up only in a commit that says what the new ones are for.
+/// How many foreign crates each of the house may bring in, directly and through others, built for it and with
+/// it. A figure goes up only in a commit that says what the new ones are for.
 const BUDGET: &[(&str, usize)] = &[
     ("bailey-protocol", 30),
     ("bailey-policy", 54),
@@ -99,7 +100,8 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey", 202),
 ];
 
-/// The most lines that what looks after the daemon may have, without its tests: it is read as a whole, or not trusted.
+/// The most lines that what looks after the daemon may have, without its tests: it is read as a whole, or not
+/// trusted.
 const BOOT_LINES_MAX: usize = 500;
 
 /// Checks the house.

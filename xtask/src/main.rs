@@ -108,7 +108,8 @@ fn target_dir() -> PathBuf {
 fn cargo(arguments: &[&str]) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
-    // Cargo says to what it runs which package that is of; crates that look at it would be compiled anew for each.
+    // Cargo says to what it runs which package that is of; crates that look at it would be compiled anew for
+    // each.
     for (name, _) in std::env::vars_os() {
         if ["CARGO_MANIFEST_", "CARGO_PKG_"]
             .iter()

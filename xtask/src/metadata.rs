@@ -69,7 +69,8 @@ impl Metadata {
         self.packages.iter().filter(|package| package.source.is_none())
     }
 
-    /// What a package is built from and with, itself too, and what each of those uses; tests' dependencies are not in it.
+    /// What a package is built from and with, itself too, and what each of those uses; tests' dependencies
+    /// are not in it.
     pub(crate) fn used<'a>(&'a self, package: &'a Package) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
         let nodes: BTreeMap<&str, &Node> =
             self.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();

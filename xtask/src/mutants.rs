@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: changes the code where a wrong sign would be a hole, and looks that a test notices each change.
+//! `cargo xtask mutants`: changes the code where a wrong sign would be a hole, and looks that a test notices
+//! each change.
 //!
 //! Which places, and which exceptions with their reasons, is in `xtask/mutants.toml`.
 
@@ -7,8 +8,8 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::{fmt::Write as _, process::Command};
 
-/// Runs cargo-mutants over the listed files, or over what the options leave of them (`--file GLOB`, `--re PATTERN`,
-/// `--shard K/N`), and writes what came of it. A survivor is an error.
+/// Runs cargo-mutants over the listed files, or over what the options leave of them (`--file GLOB`, `--re
+/// PATTERN`, `--shard K/N`), and writes what came of it. A survivor is an error.
 pub(crate) fn run(options: &[&str]) -> Result<()> {
     let installed = Command::new("cargo").args(["mutants", "--version"]).output();
     if !installed.is_ok_and(|output| output.status.success()) {

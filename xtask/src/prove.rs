@@ -1,5 +1,5 @@
-//! `cargo xtask prove`: takes each wall and each check away in turn, in a build that can, and looks that `bailey prove` says
-//! NOT HELD of exactly the lines that this one holds.
+//! `cargo xtask prove`: takes each wall and each check away in turn, in a build that can, and looks that
+//! `bailey prove` says NOT HELD of exactly the lines that this one holds.
 
 use crate::{cargo, check, root, target_dir};
 use anyhow::{Context as _, Result, bail};
@@ -15,7 +15,8 @@ use std::{
 /// An ordinary user's number, whom nothing belongs to.
 const STRANGER: u32 = 54_321;
 
-/// What only a program that can be broken knows: the switch, and those names of [`BREAKS`] that are no words of anything else.
+/// What only a program that can be broken knows: the switch, and those names of [`BREAKS`] that are no words
+/// of anything else.
 const WORDS: [&str; 6] =
     ["BAILEY_BREAK", "single_use", "named_files", "rules_in_force", "token_chain", "token_ledger"];
 
@@ -28,7 +29,8 @@ pub(crate) fn words_in(program: &Path) -> Result<Vec<&'static str>> {
 
 /// One thing, or several, taken away.
 struct Break {
-    /// Names, separated by commas: of walls as in the journal, and of checks as `broken` in the code has them.
+    /// Names, separated by commas: of walls as in the journal, and of checks as `broken` in the code has
+    /// them.
     names: &'static str,
     /// What is tried without it, by how the lines' names begin; none: all of it.
     tried: &'static [&'static str],
@@ -58,8 +60,8 @@ const fn several(
     Break { names, tried, not_held, who: Who::User }
 }
 
-/// Where several walls hold one line, it turns only when all of them are away: those rows come second. The namespaces of ipc,
-/// uts and cgroups and no_new_privs hold no line by themselves.
+/// Where several walls hold one line, it turns only when all of them are away: those rows come second. The
+/// namespaces of ipc, uts and cgroups and no_new_privs hold no line by themselves.
 const BREAKS: &[Break] = &[
     one("", &[]),
     one(

@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: a daemon with many sessions at once for half an hour, while things break: its sessions' processes, it itself, its
-//! model, its page, its disk. Afterwards nothing may be lost, nothing done twice, and no memory kept.
+//! `cargo xtask soak`: a daemon with many sessions at once for half an hour, while things break: its
+//! sessions' processes, it itself, its model, its page, its disk. Afterwards nothing may be lost, nothing
+//! done twice, and no memory kept.
 //!
 //! Read `session.rs` first (what one front end does), then `faults.rs` (what breaks).
 
@@ -31,7 +32,8 @@ use tempfile::TempDir;
 const LOOK: Duration = Duration::from_secs(30);
 /// How long a task takes that is told as late.
 const LATE: Duration = Duration::from_secs(60);
-/// How much more a daemon may hold in the last third than in the one before, in parts of a hundred and in KiB.
+/// How much more a daemon may hold in the last third than in the one before, in parts of a hundred and in
+/// KiB.
 const GROWTH_PERCENT: u64 = 20;
 const GROWTH_KIB: u64 = 2048;
 /// How long turns may still take when nothing breaks any more.
@@ -109,7 +111,8 @@ impl Yard {
         if is_done {
             return Reply::text(&format!("done {task}"));
         }
-        // A dice that the request itself is: the same falls the same way again, with another count of calls before.
+        // A dice that the request itself is: the same falls the same way again, with another count of calls
+        // before.
         let dice =
             body.bytes().fold(self.seconds() / 5, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
                 % 100;

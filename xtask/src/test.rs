@@ -63,7 +63,8 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What is seen without running Bailey, in each of the repository's workspaces: for whoever is about to commit.
+/// What is seen without running Bailey, in each of the repository's workspaces: for whoever is about to
+/// commit.
 pub(crate) fn check_all() -> Result<()> {
     let mut steps = Steps::default();
     look(&mut steps, false)?;

@@ -1,5 +1,6 @@
-//! The demo fails when it should, and for no other reason: another bug, no sandbox, another answer of a tool; and it
-//! passes with another locale, other colours, on a terminal, and with a compiler that words things differently.
+//! The demo fails when it should, and for no other reason: another bug, no sandbox, another answer of a tool;
+//! and it passes with another locale, other colours, on a terminal, and with a compiler that words things
+//! differently.
 
 #![expect(
     clippy::unwrap_used,
@@ -63,13 +64,15 @@ fn with_tool(tool: &str, script: &str, options: &[&str]) -> Option<(bool, String
     within(&["--mount"], &stand_in(tool, script)?, options)
 }
 
-/// Puts a script in the place of a tool of the toolchain, inside the walls too, whose real file the script finds as `REAL`.
+/// Puts a script in the place of a tool of the toolchain, inside the walls too, whose real file the script
+/// finds as `REAL`.
 fn stand_in(tool: &str, script: &str) -> Option<String> {
     if !ran(Command::new("rustup").args(["which", tool])).0 {
         println!("SKIPPED: no rustup, so `{tool}` is not where this test expects it");
         return None;
     }
-    // The walls show the listed files of a toolchain, so the real one takes the name of one that nobody needs here.
+    // The walls show the listed files of a toolchain, so the real one takes the name of one that nobody needs
+    // here.
     Some(format!(
         "bin=$(dirname $(rustup which {tool})); fake=$(mktemp -p $TMPDIR); real=$bin/rust-gdbgui
         sed \"s@REAL@$real@\" > $fake <<'END'\n#!/bin/bash\nset -o pipefail\n{script}\nEND
@@ -176,7 +179,8 @@ fn another_answer_of_a_tool_is_noticed() {
     assert!(text.contains("differs from the cassette") && text.contains("found"), "{text}");
 }
 
-/// Other words for warnings, errors, notes and helps, and other line art, in the text that cargo shows; and more of it.
+/// Other words for warnings, errors, notes and helps, and other line art, in the text that cargo shows; and
+/// more of it.
 const REWORD: &str = r#"{ REAL "$@" 2>&1 >&3 | sed '/"rendered":"/ {
     :a
     s/\("rendered":".*\)variable does not need to be mutable/\1hier \&ndert sich nichts/; ta

@@ -20,8 +20,8 @@ const SUMMARY: u64 = 12;
 
 /// How a model's window is divided. All of it in tokens, by our own estimate.
 ///
-/// The *fixed* part holds the instruction, the tools and what is reserved for the reply; the rest is the *room* of the
-/// conversation: guides, pinned messages, the summary, and what was said and seen recently.
+/// The *fixed* part holds the instruction, the tools and what is reserved for the reply; the rest is the
+/// *room* of the conversation: guides, pinned messages, the summary, and what was said and seen recently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// All of it.
@@ -71,8 +71,8 @@ impl Budget {
         results(context.segments().get(..old).unwrap_or_default(), bytes)
     }
 
-    /// The entries of what can be summed up: everything old but pinned messages, guides, and the last thing that the
-    /// person said, which is what the agent works at.
+    /// The entries of what can be summed up: everything old but pinned messages, guides, and the last thing
+    /// that the person said, which is what the agent works at.
     pub(crate) fn summable(&self, context: &Context) -> Vec<Seq> {
         let segments = context.segments();
         let task = segments.iter().rposition(is_said);
@@ -85,8 +85,8 @@ impl Budget {
         .collect()
     }
 
-    /// Where the recent part begins: before something that was said, so that no call is parted from its result, and not
-    /// after the last step.
+    /// Where the recent part begins: before something that was said, so that no call is parted from its
+    /// result, and not after the last step.
     fn old(&self, context: &Context) -> usize {
         let segments = context.segments();
         let keep = self.room() * RECENT / 100;
@@ -125,7 +125,8 @@ fn is_said(segment: &Segment) -> bool {
     matches!(segment, Segment::User(message) if !message.is_pinned())
 }
 
-/// The window that a model was seen to have at most, when its server said that a request was too long. Clones share it.
+/// The window that a model was seen to have at most, when its server said that a request was too long. Clones
+/// share it.
 #[derive(Debug, Clone)]
 pub struct Ceiling {
     tokens: Arc<AtomicU64>,

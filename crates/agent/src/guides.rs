@@ -1,5 +1,5 @@
-//! What a project says about itself to agents: `AGENTS.md` at its root, and in each directory that the agent touches; and what
-//! the agent's own file and the papers of the home say.
+//! What a project says about itself to agents: `AGENTS.md` at its root, and in each directory that the agent
+//! touches; and what the agent's own file and the papers of the home say.
 
 use crate::Hands;
 use bailey_kernel::{Context, Kernel, Paper, Refused, Scope, Segment, claims};
@@ -30,7 +30,8 @@ impl Own {
         Self { path, text: Arc::new(Mutex::new(text)), papers: Arc::default() }
     }
 
-    /// The same with the papers of the home, each with where it is and what it holds; none where it is not there.
+    /// The same with the papers of the home, each with where it is and what it holds; none where it is not
+    /// there.
     #[must_use]
     pub fn beside(self, papers: impl IntoIterator<Item = (Paper, WsPath, Option<String>)>) -> Self {
         Self { papers: papers.into_iter().collect(), ..self }
@@ -62,7 +63,8 @@ pub struct Guides {
 }
 
 impl Guides {
-    /// The same with the agent's own file and the papers beside it, which only its person's own session is shown.
+    /// The same with the agent's own file and the papers beside it, which only its person's own session is
+    /// shown.
     #[must_use]
     pub fn with(own: Option<Own>) -> Self {
         Self { own, ..Self::default() }
@@ -110,7 +112,8 @@ impl Guides {
         Ok(())
     }
 
-    /// The directories below the workspace on the way to these paths, from the root down, that nobody looked at yet.
+    /// The directories below the workspace on the way to these paths, from the root down, that nobody looked
+    /// at yet.
     fn new_directories(&self, workspace: &str, paths: impl Iterator<Item = WsPath>) -> Vec<String> {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = Vec::new();

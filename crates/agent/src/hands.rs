@@ -104,9 +104,10 @@ impl Hands {
         self.ask(ModelRole::Main, context, &self.tools.specs()).await
     }
 
-    /// Asks the model of this role: again where a failure may pass, and where it does not pass the models that may stand
-    /// in, in order. Each attempt is an effect of its own, which the gate decides for its own provider and reserves for
-    /// anew; a stand-in that the gate refuses is passed over. Who answered once is asked for the rest of the turn.
+    /// Asks the model of this role: again where a failure may pass, and where it does not pass the models
+    /// that may stand in, in order. Each attempt is an effect of its own, which the gate decides for its own
+    /// provider and reserves for anew; a stand-in that the gate refuses is passed over. Who answered once is
+    /// asked for the rest of the turn.
     ///
     /// # Errors
     /// What the last attempt ended with.
@@ -183,8 +184,8 @@ impl Hands {
         }
     }
 
-    /// Runs the first `most` calls of one reply, in parallel where they do not conflict, a few at a time. Every call
-    /// gets a result, in order; those past `most` are told that they were too many.
+    /// Runs the first `most` calls of one reply, in parallel where they do not conflict, a few at a time.
+    /// Every call gets a result, in order; those past `most` are told that they were too many.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -251,8 +252,8 @@ impl Hands {
         Ok(results.into_iter().flatten().collect())
     }
 
-    /// Runs a call; one that the kernel could not begin or end is answered with the reason. Only when even that cannot
-    /// be written does the turn fail.
+    /// Runs a call; one that the kernel could not begin or end is answered with the reason. Only when even
+    /// that cannot be written does the turn fail.
     async fn answered(
         &self,
         because: &Provenance,

@@ -1,7 +1,8 @@
 //! The turn: message in, model call, tool calls, results back, until the final answer.
 //!
-//! A [`Brain`] decides what to do next with nothing but [`Hands`]: it can ask the model, run the model's tool calls,
-//! and hear what the user says meanwhile. It holds no journal, no executor and no file. [`Loop`] is Bailey's own brain.
+//! A [`Brain`] decides what to do next with nothing but [`Hands`]: it can ask the model, run the model's tool
+//! calls, and hear what the user says meanwhile. It holds no journal, no executor and no file. [`Loop`] is
+//! Bailey's own brain.
 //!
 //! Read `turn.rs` first.
 

@@ -5,8 +5,8 @@ use bailey_kernel::Refused;
 use bailey_protocol::{Answer, Card};
 
 impl Hands {
-    /// Asks whether a turn goes on that has made `calls` tool calls; how it ends where it does not. What it did is kept
-    /// either way.
+    /// Asks whether a turn goes on that has made `calls` tool calls; how it ends where it does not. What it
+    /// did is kept either way.
     ///
     /// # Errors
     /// When the question cannot be written.

@@ -1,5 +1,5 @@
-//! Making room in a context: old results are shortened first, then what is old is summed up, and at the very last what
-//! is too long is cut down until it fits. Whatever fails on the way, the turn goes on.
+//! Making room in a context: old results are shortened first, then what is old is summed up, and at the very
+//! last what is too long is cut down until it fits. Whatever fails on the way, the turn goes on.
 
 use crate::{
     Hands, ModelRole,
@@ -26,11 +26,12 @@ const RECORD_SHARE: u64 = 8;
 const SUMMABLE_TOKENS_MIN: u64 = 256;
 
 impl Hands {
-    /// The model's next words, after room was made for the request. Where the server says that it is too long all the
-    /// same, more room is made, and it is sent again.
+    /// The model's next words, after room was made for the request. Where the server says that it is too long
+    /// all the same, more room is made, and it is sent again.
     ///
     /// # Errors
-    /// What the last attempt ended with; [`ModelErrorKind::Overflow`] when there is nothing left to leave out.
+    /// What the last attempt ended with; [`ModelErrorKind::Overflow`] when there is nothing left to leave
+    /// out.
     pub async fn next(&self, context: &mut Context) -> Result<Reply, Refused> {
         let mut overflows = 0;
         loop {
@@ -54,8 +55,9 @@ impl Hands {
         }
     }
 
-    /// Asks once more with a shorter request, because the server took a shorter one of this session: the refusal may mean that
-    /// this one is too long. Where it meant something else, its own words are the error, and no window is learned of it.
+    /// Asks once more with a shorter request, because the server took a shorter one of this session: the
+    /// refusal may mean that this one is too long. Where it meant something else, its own words are the
+    /// error, and no window is learned of it.
     async fn next_shorter(&self, context: &mut Context, error: ModelError) -> Result<Reply, Refused> {
         let Some(budget) = self.budget(context) else { return Err(error.into()) };
         let known = self.ceiling.get();
@@ -148,7 +150,8 @@ impl Hands {
         self.over(ModelRole::Summary, ask).await
     }
 
-    /// What of a record of so many tokens fits into the window of whoever sums it up; none where all of it does.
+    /// What of a record of so many tokens fits into the window of whoever sums it up; none where all of it
+    /// does.
     fn source_bytes(&self, context: &Context, provider: &dyn Provider, tokens: u64) -> Option<usize> {
         let room = Budget::of(provider, context, &[], &self.ceiling).room();
         (tokens + tokens / RECORD_SHARE > room).then(|| bytes(room))

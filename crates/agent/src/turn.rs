@@ -47,7 +47,8 @@ impl TurnEnd {
 
 /// Decides what to do next, until a turn is over.
 pub trait Brain: Send + Sync + 'static {
-    /// Runs one turn. The context ends with a person's message, or with the results of calls that were interrupted.
+    /// Runs one turn. The context ends with a person's message, or with the results of calls that were
+    /// interrupted.
     fn turn<'a>(
         &'a self,
         hands: &'a Hands,
@@ -87,8 +88,8 @@ impl Brain for Loop {
 }
 
 impl Loop {
-    /// The turn of a sub-agent, which is a part of the turn that began it: it has its own limit within what that one has left, and asks
-    /// nobody whether it goes on.
+    /// The turn of a sub-agent, which is a part of the turn that began it: it has its own limit within what
+    /// that one has left, and asks nobody whether it goes on.
     pub(crate) async fn part(&self, hands: &Hands, context: &mut Context) -> Result<TurnEnd, Refused> {
         self.steps(hands, context, true).await
     }
@@ -234,7 +235,8 @@ impl Lack {
     }
 }
 
-/// What a model is told of the call at which its reply was cut: it cannot see that itself, and would write the same again.
+/// What a model is told of the call at which its reply was cut: it cannot see that itself, and would write
+/// the same again.
 fn cut_call(answer: &Answer) -> String {
     let limit = match answer.usage.output_tokens {
         0 => String::new(),

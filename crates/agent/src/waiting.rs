@@ -1,5 +1,5 @@
-//! Calls that wait for a human. A call waits a little itself; then the model is told that it waits, works on, and is told the
-//! result when there is one.
+//! Calls that wait for a human. A call waits a little itself; then the model is told that it waits, works on,
+//! and is told the result when there is one.
 
 use crate::Hands;
 use bailey_kernel::{Context, Late, Observation, Provenance, Refused, Settlement, Step, Tool, Waits};
@@ -26,8 +26,8 @@ pub struct Patience {
 #[derive(Debug, Clone, Default)]
 pub struct Waiting {
     calls: Arc<Mutex<Vec<Waits>>>,
-    /// Every call that a human was asked about, by its question: what has run out may be asked once more. (Some servers number the calls
-    /// of each reply anew.)
+    /// Every call that a human was asked about, by its question: what has run out may be asked once more.
+    /// (Some servers number the calls of each reply anew.)
     asked: Arc<Mutex<HashMap<ApprovalId, ToolCall>>>,
     /// The questions among those that were asked once more: each is followed once.
     taken_up: Arc<Mutex<HashSet<ApprovalId>>>,
@@ -82,7 +82,8 @@ impl Waiting {
 }
 
 impl Hands {
-    /// Goes on with a call that a human is asked about, when they have answered, or without them when that takes too long.
+    /// Goes on with a call that a human is asked about, when they have answered, or without them when that
+    /// takes too long.
     pub(crate) async fn wait_for(
         &self,
         because: &Provenance,
@@ -167,7 +168,8 @@ impl Hands {
         for Waits { question, .. } in self.waiting.calls() {
             self.take_back(question).await?;
             let settlement = self.kernel.settlement(&self.scope, question).await?;
-            // What was let happen for longer, and was used by others since, stays so; this call does not go on by it.
+            // What was let happen for longer, and was used by others since, stays so; this call does not go
+            // on by it.
             if settlement.is_some_and(|settlement| settlement.answer.is_yes()) {
                 self.waiting.remove(question);
             }
@@ -215,8 +217,8 @@ impl Hands {
         }
     }
 
-    /// A yes to one call is good for none that comes later, also where this one was not done after all: a server may call it by the
-    /// same name.
+    /// A yes to one call is good for none that comes later, also where this one was not done after all: a
+    /// server may call it by the same name.
     async fn use_up(&self, id: ApprovalId, settlement: &Settlement) -> Result<(), Refused> {
         if settlement.answer != Answer::Yes {
             return Ok(());
@@ -236,7 +238,8 @@ impl Hands {
         let text = match settlement {
             Settlement { answer, .. } if answer.is_yes() => {
                 let step = match self.kernel.resume(&self.scope, because, id, tool, call).await {
-                    // Another process asked. The call is planned anew, and the yes is good for that very action only.
+                    // Another process asked. The call is planned anew, and the yes is good for that very
+                    // action only.
                     Err(Refused::NoQuestion(_)) => self.kernel.call(&self.scope, because, tool, call).await,
                     step => step,
                 };

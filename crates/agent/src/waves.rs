@@ -3,9 +3,10 @@
 use bailey_kernel::Claims;
 use bailey_protocol::WsPath;
 
-/// Groups of calls, by index and in order: the calls of a group run in parallel, one group after the other. Two calls
-/// conflict when one writes what the other reads or writes; a call that may write anything conflicts with every call
-/// that writes, and two such calls with each other. A call never overtakes one that it conflicts with.
+/// Groups of calls, by index and in order: the calls of a group run in parallel, one group after the other.
+/// Two calls conflict when one writes what the other reads or writes; a call that may write anything
+/// conflicts with every call that writes, and two such calls with each other. A call never overtakes one that
+/// it conflicts with.
 #[must_use]
 pub fn waves(claims: &[Claims], workspace: &str) -> Vec<Vec<usize>> {
     let claims: Vec<Claims> = claims.iter().map(|claim| absolute(claim, workspace)).collect();
@@ -45,8 +46,8 @@ fn absolute(claims: &Claims, workspace: &str) -> Claims {
     Claims { reads: clean(&claims.reads), writes: clean(&claims.writes), ..*claims }
 }
 
-/// Joins to the workspace and takes `.` and `..` out, by the letter: symlinks are resolved later, inside the walls,
-/// and of two names of one file the second change then finds that the file is not what it starts from.
+/// Joins to the workspace and takes `.` and `..` out, by the letter: symlinks are resolved later, inside the
+/// walls, and of two names of one file the second change then finds that the file is not what it starts from.
 pub(crate) fn clean(path: &WsPath, workspace: &str) -> WsPath {
     let joined = if path.0.starts_with('/') { path.0.clone() } else { format!("{workspace}/{}", path.0) };
     let mut parts: Vec<&str> = Vec::new();

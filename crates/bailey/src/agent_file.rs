@@ -1,8 +1,9 @@
-//! The agent's own file of the home, `agent.toml`: how it is to be towards its person. The person may write it like any other
-//! file; the agent asks to, by an effect of its own that is shown as a difference and compared again when it is done.
+//! The agent's own file of the home, `agent.toml`: how it is to be towards its person. The person may write
+//! it like any other file; the agent asks to, by an effect of its own that is shown as a difference and
+//! compared again when it is done.
 //!
-//! What stands in it is data: it has four keys, none of them a setting, and no rule hears it. A file that cannot be read is
-//! named, left out, and never written over.
+//! What stands in it is data: it has four keys, none of them a setting, and no rule hears it. A file that
+//! cannot be read is named, left out, and never written over.
 
 use crate::{
     config::{ConfigError, Document},
@@ -23,7 +24,8 @@ use std::{
 
 /// The most characters of a name and of a language.
 const NAME_CHARS_MAX: usize = 80;
-/// The most characters of a style and of one note, as the tool writes them: a card shows a line of that length whole.
+/// The most characters of a style and of one note, as the tool writes them: a card shows a line of that
+/// length whole.
 const TEXT_CHARS_MAX: usize = 400;
 /// The most notes.
 const NOTES_MAX: usize = 100;

@@ -1,5 +1,5 @@
-//! The home's named agents: each has a directory of its own under `agents/`, with what the owner says of it, its own personality, and
-//! what it notes of itself. Rules, keys and people are the home's, for all of them.
+//! The home's named agents: each has a directory of its own under `agents/`, with what the owner says of it,
+//! its own personality, and what it notes of itself. Rules, keys and people are the home's, for all of them.
 
 use crate::{
     home::{Home, make_private, write_private},
@@ -50,7 +50,8 @@ impl Limits {
     }
 }
 
-/// Whether an agent can be called so: what is a directory's name everywhere, and nothing that leads elsewhere.
+/// Whether an agent can be called so: what is a directory's name everywhere, and nothing that leads
+/// elsewhere.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     // What begins with a dash is an option wherever it is named.

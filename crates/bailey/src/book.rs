@@ -1,6 +1,7 @@
 //! Notes of a bound process: what it must not forget.
 //!
-//! Such a process makes no files, so there are two, which take turns: what is in the one stays whole while the other is written.
+//! Such a process makes no files, so there are two, which take turns: what is in the one stays whole while
+//! the other is written.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::Digest;
@@ -44,8 +45,8 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
     /// Goes on with what was noted.
     ///
     /// # Errors
-    /// When they cannot be opened, are too large, or are whole and say what this program does not know. What was torn is passed over for what
-    /// was written before it.
+    /// When they cannot be opened, are too large, or are whole and say what this program does not know. What
+    /// was torn is passed over for what was written before it.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let open = |path: PathBuf| {
             let file = OpenOptions::new()

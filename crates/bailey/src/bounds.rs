@@ -1,5 +1,5 @@
-//! The bounds of a session, drawn before anything is heard of the world: what the warden grants, and what this process
-//! keeps for itself.
+//! The bounds of a session, drawn before anything is heard of the world: what the warden grants, and what
+//! this process keeps for itself.
 
 use crate::{
     compose::{self, Session},
@@ -27,7 +27,8 @@ const OF_THE_WORLD: [u16; 2] = [80, 443];
 /// Variables that name certificates.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// What the warden is told, once: this session, its project, the extensions beside it, and what no sandbox may see.
+/// What the warden is told, once: this session, its project, the extensions beside it, and what no sandbox
+/// may see.
 pub(crate) fn of_warden(
     session: &Session<'_>,
     id: SessionId,
@@ -168,8 +169,8 @@ fn enforce(needs: &Confinement) -> Result<Vec<&'static str>> {
     Ok(needs.bind()?.absent)
 }
 
-/// The journal to write; the rules and certificates to read; the ports of the servers. The rest of Bailey's home is out
-/// of reach: its configuration, its keys, and what other sessions left.
+/// The journal to write; the rules and certificates to read; the ports of the servers. The rest of Bailey's
+/// home is out of reach: its configuration, its keys, and what other sessions left.
 fn of_client(home: &Home, config: &Settings, journal: &JournalFile) -> Result<Confinement> {
     // Rules that come later are read from it; a directory that comes later would not be.
     let policy = home.policy();
@@ -220,7 +221,8 @@ fn port(url: &str) -> Option<u16> {
     }
 }
 
-/// Bailey's own home, where sessions lie that a home cannot hold, and where protected places of the user's really lie.
+/// Bailey's own home, where sessions lie that a home cannot hold, and where protected places of the user's
+/// really lie.
 fn hidden(home: &Home, folder: &Path) -> Vec<PathBuf> {
     let user = home.user.display().to_string();
     let elsewhere = bailey_policy::protected_places(&user).filter_map(|place| {

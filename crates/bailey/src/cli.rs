@@ -36,8 +36,8 @@ Exit codes:
                                141  ended because nobody reads its output
                                143  ended because it was asked to (SIGTERM)";
 
-/// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing passes
-/// without a permit.
+/// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing
+/// passes without a permit.
 #[derive(Debug, Parser)]
 #[command(name = "bailey", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -53,8 +53,8 @@ pub(crate) struct Cli {
     /// One of the home's named agents, in place of the home's own
     #[arg(long, global = true, help_heading = GENERAL, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Private: the process that serves one session of a conversation, and the descriptors of what is left to the next one; of a task
-    /// beneath the daemon, its session and the name of what is said to it
+    /// Private: the process that serves one session of a conversation, and the descriptors of what is left to
+    /// the next one; of a task beneath the daemon, its session and the name of what is said to it
     #[arg(long, hide = true, value_name = "FD,FD")]
     pub(crate) seat: Option<String>,
     /// Private: the process that serves a session beneath the daemon
@@ -234,8 +234,8 @@ pub(crate) enum Command {
     },
     /// Show what agents run in the background, such as servers, or end one
     ///
-    /// Such a process ends with its session's process at the latest: of `bailey run` with the turn, of `bailey chat` with the
-    /// conversation.
+    /// Such a process ends with its session's process at the latest: of `bailey run` with the turn, of
+    /// `bailey chat` with the conversation.
     Ps {
         /// End this one, and wait until it has ended
         #[arg(long, value_name = "SESSION/NUMBER")]
@@ -249,7 +249,8 @@ pub(crate) enum Command {
     /// Show, check and explain the rules
     #[command(subcommand)]
     Policy(Policy),
-    /// Run a session again from its journal, without a model and without effects, and say where it parts from what was recorded
+    /// Run a session again from its journal, without a model and without effects, and say where it parts from
+    /// what was recorded
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
     /// Use the walls without an agent
@@ -334,7 +335,8 @@ pub(crate) struct Prove {
 pub(crate) struct Replay {
     /// The session, or its last digits
     pub(crate) session: String,
-    /// Only say what would have been decided otherwise with this rule file, or folder of them, laid over those of the home
+    /// Only say what would have been decided otherwise with this rule file, or folder of them, laid over
+    /// those of the home
     #[arg(long, value_name = "PATH")]
     pub(crate) policy: Vec<PathBuf>,
 }
@@ -343,14 +345,15 @@ pub(crate) struct Replay {
 pub(crate) enum Sandbox {
     /// Run a command inside the walls, over this directory; its changes are thrown away
     ///
-    /// Its output is printed as it comes, with the keys that Bailey knows taken out; of more than 1 MiB of a stream the last
-    /// 64 KiB come at the end, and what lies between is left out. It reads nothing from standard input. The exit code is the command's own, or 128 and its signal.
+    /// Its output is printed as it comes, with the keys that Bailey knows taken out; of more than 1 MiB of a
+    /// stream the last 64 KiB come at the end, and what lies between is left out. It reads nothing from
+    /// standard input. The exit code is the command's own, or 128 and its signal.
     Run {
         /// Work over this directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
-        /// The system calls that it may make: strict, standard, standard-net, or a profile of your own [default: that
-        /// of the configuration]
+        /// The system calls that it may make: strict, standard, standard-net, or a profile of your own
+        /// [default: that of the configuration]
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
         /// With a way to the network: the door lets pass what your rules allow (docs/network.md)
@@ -374,8 +377,8 @@ pub(crate) enum Sandbox {
 pub(crate) enum Pool {
     /// Run a command in new sessions, and keep each for a task to begin in
     ///
-    /// It runs inside the walls, like any command: what it writes stays in the session's private layer and home. A task takes one with
-    /// `bailey run --warm`, and goes on there.
+    /// It runs inside the walls, like any command: what it writes stays in the session's private layer and
+    /// home. A task takes one with `bailey run --warm`, and goes on there.
     Add(Ready),
     /// List what is ready, and what became stale because a manifest of the project changed
     List,

@@ -96,7 +96,8 @@ pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
-/// Ends a session's extensions, signs what it wrote, and tells the witness. That it cannot be done undoes nothing of it, and is said.
+/// Ends a session's extensions, signs what it wrote, and tells the witness. That it cannot be done undoes
+/// nothing of it, and is said.
 pub(crate) async fn sign(
     journal: &Journal,
     witness: Option<&Post>,
@@ -145,7 +146,8 @@ pub(crate) struct Session<'a> {
     pub(crate) revealed: Vec<WsPath>,
     /// Whether nothing of it is kept.
     pub(crate) is_scratch: bool,
-    /// Whether the person may turn to another model: the network door then leads to every provider whose key is there.
+    /// Whether the person may turn to another model: the network door then leads to every provider whose key
+    /// is there.
     pub(crate) any_model: bool,
     /// Whether there are no walls: what runs, runs on this machine itself.
     pub(crate) is_direct: bool,
@@ -249,8 +251,8 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     if runs {
         native.prepare(id)?;
     }
-    // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it has heard of
-    // the world.
+    // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it
+    // has heard of the world.
     let Place { folder, remark, shape, project, standpoint, .. } = place;
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
@@ -386,8 +388,9 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     Ok(Open { host, kernel, events, remarks, unenforced, witness, reveals, door: of_commands })
 }
 
-/// The configuration as it holds for a session: what that may use up is no more than `--tokens` said when it began, or said since; and
-/// what a person should know of that. Each opening is bound by it, whoever opens it: the page, a chat, a daemon after a kill.
+/// The configuration as it holds for a session: what that may use up is no more than `--tokens` said when it
+/// began, or said since; and what a person should know of that. Each opening is bound by it, whoever opens
+/// it: the page, a chat, a daemon after a kill.
 fn bounded(session: &Session<'_>, folder: &Path) -> Result<(Config, Option<String>)> {
     let mut config = session.config.clone();
     let Some(options) = session.options else { return Ok((config, None)) };
@@ -414,7 +417,8 @@ fn bounded(session: &Session<'_>, folder: &Path) -> Result<(Config, Option<Strin
     Ok((config, is_lower.then_some(remark)))
 }
 
-/// The papers of the home, with what is true of this session, and what a person should know of them. None where no turn will run.
+/// The papers of the home, with what is true of this session, and what a person should know of them. None
+/// where no turn will run.
 fn papers(
     session: &Session<'_>,
     id: SessionId,
@@ -456,7 +460,8 @@ fn choice(home: &Home, config: &Config, keys: &Keys, options: &TurnOptions) -> C
     })
 }
 
-/// The walls with the door of their commands, and what performs that one's requests; as they are where no command runs.
+/// The walls with the door of their commands, and what performs that one's requests; as they are where no
+/// command runs.
 fn with_door(
     walls: Walls,
     authority: Option<Authority>,

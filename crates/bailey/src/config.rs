@@ -1,5 +1,6 @@
-//! The configuration: defaults, then the human's `config.toml`, then the environment, then a closed list of names from a
-//! project that the human trusts, then flags. Only the human's own file and environment name endpoints.
+//! The configuration: defaults, then the human's `config.toml`, then the environment, then a closed list of
+//! names from a project that the human trusts, then flags. Only the human's own file and environment name
+//! endpoints.
 //!
 //! Each value knows where it came from (`origin.rs`), each mistake where it stands (`document.rs`).
 
@@ -52,8 +53,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 /// What a provider of the file must have.
 const PROVIDER_KEYS: [&str; 2] = ["wire", "base_url"];
 
-/// Hits of known secrets in the results of one session. Work meets a key in a handful of files and outputs, each of which counts
-/// once however often it is looked at; whoever guesses needs a hit for each secret and each way of asking.
+/// Hits of known secrets in the results of one session. Work meets a key in a handful of files and outputs,
+/// each of which counts once however often it is looked at; whoever guesses needs a hit for each secret and
+/// each way of asking.
 const SECRET_HITS: usize = 32;
 
 /// The configuration in force.
@@ -124,7 +126,8 @@ pub(crate) struct Network {
     pub(crate) idle_seconds: u64,
     /// Requests of one command.
     pub(crate) requests: u64,
-    /// Places at private addresses that commands with a way to the network may reach, as URLs, where the rules allow them.
+    /// Places at private addresses that commands with a way to the network may reach, as URLs, where the
+    /// rules allow them.
     pub(crate) private: Vec<String>,
     /// Keys that commands use and never hold, as they are written and as the door takes them.
     written_keys: Vec<keys::Key>,
@@ -330,7 +333,8 @@ impl Config {
     /// What the human's file says, where there is one, and then the environment.
     ///
     /// # Errors
-    /// At the first key that does not exist, value that does not fit, or variable that cannot be what it says.
+    /// At the first key that does not exist, value that does not fit, or variable that cannot be what it
+    /// says.
     pub(crate) fn load(home: &Home) -> Result<Self> {
         let document = Document::open(&home.config())?;
         let mut config = Self::default();

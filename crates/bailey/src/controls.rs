@@ -1,5 +1,6 @@
-//! Walls taken away and promises broken, for tests alone: an attack that the walls stop must succeed without them, a crash
-//! must lose what the journal did not hold, or the test has shown nothing. Only the program `bailey-controls` has this, and no release has that program.
+//! Walls taken away and promises broken, for tests alone: an attack that the walls stop must succeed without
+//! them, a crash must lose what the journal did not hold, or the test has shown nothing. Only the program
+//! `bailey-controls` has this, and no release has that program.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Breach, InUse, Mint, Shelf, Step};

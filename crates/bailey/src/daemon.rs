@@ -1,12 +1,14 @@
 //! The daemon of a home: it keeps the processes of sessions, so that they live on when a terminal is closed.
 //!
-//! It is not bound, and so hears nobody but its owner: lines of JSON over a socket in the home, from peers whose user the
-//! kernel names. It loads no key and parses nothing of the world; what needs either is done by processes of its own. Each session has a process of its own, which is that of
-//! `bailey chat` without a terminal (`commands/chat/desk.rs`): it binds itself, listens at a socket of its own name, and says
-//! here how it is. Front ends talk to that process, never through this one.
+//! It is not bound, and so hears nobody but its owner: lines of JSON over a socket in the home, from peers
+//! whose user the kernel names. It loads no key and parses nothing of the world; what needs either is done by
+//! processes of its own. Each session has a process of its own, which is that of `bailey chat` without a
+//! terminal (`commands/chat/desk.rs`): it binds itself, listens at a socket of its own name, and says here
+//! how it is. Front ends talk to that process, never through this one.
 //!
-//! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends where it stands. What
-//! it ran is begun again by the next daemon (`record.rs`), and the journal knows how far it came.
+//! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends
+//! where it stands. What it ran is begun again by the next daemon (`record.rs`), and the journal knows how
+//! far it came.
 
 pub(crate) mod alone;
 mod attached;
@@ -115,7 +117,8 @@ struct Daemon {
     /// Until when turns that run are waited for then, and what wakes whoever waits when that comes nearer.
     waits_until: Cell<Option<Instant>>,
     hurried: Notify,
-    /// How often it read its configuration again, and the names of keys since then; and what lets that be done by one at a time.
+    /// How often it read its configuration again, and the names of keys since then; and what lets that be
+    /// done by one at a time.
     reloads: Cell<u64>,
     named: RefCell<Named>,
     reloading: Semaphore,
@@ -128,11 +131,12 @@ struct Daemon {
     ended: Notify,
 }
 
-/// Runs the daemon of a home until it is told to end, or, where it is held, until its standard input ends; `say` tells whoever
-/// started it that it waits, and that it listens.
+/// Runs the daemon of a home until it is told to end, or, where it is held, until its standard input ends;
+/// `say` tells whoever started it that it waits, and that it listens.
 ///
 /// # Errors
-/// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before anything begins.
+/// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before
+/// anything begins.
 pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<()> {
     // Where this program lies it may not lie any more when sessions begin.
     program::files()?;
@@ -277,7 +281,8 @@ impl Daemon {
         }
     }
 
-    /// Whether the home still lies where it lay: what is at its path now may be another one, with a daemon of its own.
+    /// Whether the home still lies where it lay: what is at its path now may be another one, with a daemon of
+    /// its own.
     fn is_at_home(&self) -> bool {
         self.lock.is_in(&self.home.daemon())
     }
@@ -326,7 +331,8 @@ impl Daemon {
         });
     }
 
-    /// Notes who was refused: the first, and once a minute how many others there were, so that nobody fills the log.
+    /// Notes who was refused: the first, and once a minute how many others there were, so that nobody fills
+    /// the log.
     fn refused(&self, mut about: Value) {
         let (since, others) = self.refusals.get();
         if since.is_some_and(|since| since.elapsed() < REFUSALS_EACH) {
@@ -397,8 +403,8 @@ impl Daemon {
         self.sessions.borrow().values().filter(|held| held.shown.state.working).count()
     }
 
-    /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that nobody looks at end,
-    /// and begin with what was read when they are wanted again.
+    /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that
+    /// nobody looks at end, and begin with what was read when they are wanted again.
     async fn reload(self: &Rc<Self>) -> Result<Told> {
         let _one = self.reloading.acquire().await;
         self.stay()?;
@@ -458,8 +464,8 @@ impl Daemon {
         serde_json::from_slice(&ran.stdout).context("the keys cannot be read")
     }
 
-    /// Ends: no session begins, turns that run are waited for, and what is left then ends where it stands. Whoever says it once more makes
-    /// it come sooner, and never later.
+    /// Ends: no session begins, turns that run are waited for, and what is left then ends where it stands.
+    /// Whoever says it once more makes it come sooner, and never later.
     fn stop(self: &Rc<Self>, patience: Duration) {
         // One that no clock reaches is as good as none.
         let until = Instant::now().checked_add(patience);

@@ -50,11 +50,12 @@ pub(crate) const TERMINATED: u8 = 143;
 pub(crate) const NEXT: u8 = 10;
 /// Of the same: it was cut off from its session, and another one is to come back to it.
 pub(crate) const AGAIN: u8 = 11;
-/// Of the process of one task beneath the daemon: the provider refused to answer, and what changed is told all the same.
+/// Of the process of one task beneath the daemon: the provider refused to answer, and what changed is told
+/// all the same.
 pub(crate) const REFUSED: u8 = 12;
 
-/// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is left as it
-/// was found.
+/// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is
+/// left as it was found.
 pub(crate) fn now(code: u8) -> ! {
     crate::front::restore();
     std::process::exit(code.into())

@@ -1,5 +1,5 @@
-//! The policy's extensions, from what the human declared to what runs: their files are read for the policy's digest, each gets a
-//! place of its own inside the walls, and then somebody asks them.
+//! The policy's extensions, from what the human declared to what runs: their files are read for the policy's
+//! digest, each gets a place of its own inside the walls, and then somebody asks them.
 
 use crate::{
     compose::new_session,
@@ -23,7 +23,8 @@ use std::{
 /// A longer file, such as a whole interpreter, counts by its length alone.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What has a say beside the rule files, as it was when a process began: extensions, and how much a human looks at.
+/// What has a say beside the rule files, as it was when a process began: extensions, and how much a human
+/// looks at.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extensions {
     all: Vec<Found>,

@@ -1,8 +1,8 @@
-//! The terminal: draws events, asks questions, takes messages, and turns Ctrl-C into a cancellation. It knows a session
-//! by its Ops and Events alone.
+//! The terminal: draws events, asks questions, takes messages, and turns Ctrl-C into a cancellation. It knows
+//! a session by its Ops and Events alone.
 //!
-//! Read [`Front::during`] first. `screen.rs` is what may change at the end of what is printed; `chat.rs` is the message
-//! being written there.
+//! Read [`Front::during`] first. `screen.rs` is what may change at the end of what is printed; `chat.rs` is
+//! the message being written there.
 
 mod ask;
 mod card;
@@ -68,8 +68,8 @@ const HELD_MAX: usize = 4096;
 /// An answer on its way.
 type Answering<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
 
-/// One front end on a terminal, a pipe, or for a script. It owns what is read from the person: messages, answers and
-/// signals.
+/// One front end on a terminal, a pipe, or for a script. It owns what is read from the person: messages,
+/// answers and signals.
 pub(crate) struct Front<'a> {
     pub(crate) printer: &'a Printer,
     pub(crate) asker: Asker,
@@ -125,9 +125,9 @@ impl<'a> Front<'a> {
         self.ending.map(|(code, _)| code)
     }
 
-    /// Drives `work` to its end, drawing what happens meanwhile and asking what is asked, one question at a time. The
-    /// first Ctrl-C cancels the turn, also while a question is open; a second one ends the program, which takes
-    /// everything inside the walls with it.
+    /// Drives `work` to its end, drawing what happens meanwhile and asking what is asked, one question at a
+    /// time. The first Ctrl-C cancels the turn, also while a question is open; a second one ends the program,
+    /// which takes everything inside the walls with it.
     pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut tick = tokio::time::interval(TICK);
         self.is_cancelled = false;
@@ -154,8 +154,8 @@ impl<'a> Front<'a> {
                     op.into_iter().for_each(|op| self.send(op));
                 }
                 came = chat::came(&mut self.chat), if is_free => self.came(came),
-                // Always taken, so that the session never waits for this front end; what happens while a question stands
-                // on the screen is drawn after it.
+                // Always taken, so that the session never waits for this front end; what happens while a
+                // question stands on the screen is drawn after it.
                 Some(event) = self.events.recv() => {
                     if is_free {
                         self.take(event);
@@ -181,7 +181,8 @@ impl<'a> Front<'a> {
         done
     }
 
-    /// Asks a question and takes the line that is typed to it; none after a signal, or where the terminal is gone.
+    /// Asks a question and takes the line that is typed to it; none after a signal, or where the terminal is
+    /// gone.
     pub(crate) async fn ask_line(&mut self, question: &str) -> Option<String> {
         let asked = ask::line(self.printer, question);
         tokio::pin!(asked);

@@ -1,5 +1,6 @@
-//! Entries for the fuzz targets into what the program reads: its settings, a terminal's bytes, a model's markdown. Only the
-//! feature `fuzz` has them. Each does what the program does with such a text, and fails when a promise is broken.
+//! Entries for the fuzz targets into what the program reads: its settings, a terminal's bytes, a model's
+//! markdown. Only the feature `fuzz` has them. Each does what the program does with such a text, and fails
+//! when a promise is broken.
 
 pub use crate::front::fuzz::{card, keys, markdown};
 
@@ -80,7 +81,8 @@ pub fn daemon_line(bytes: &[u8]) {
     same::<wire::Told>(bytes);
 }
 
-/// What a process that hears the world says to the daemon, and what it is answered. Whoever it brings is nobody yet.
+/// What a process that hears the world says to the daemon, and what it is answered. Whoever it brings is
+/// nobody yet.
 pub fn packet(bytes: &[u8]) {
     same::<Packet<bailey_gateway::Ask>>(bytes);
     same::<Packet<bailey_gateway::Answer>>(bytes);
@@ -113,7 +115,8 @@ pub fn collector(bytes: &[u8]) {
     }
 }
 
-/// What a browser wants done. Whatever it says, that command is what the words are, and none of them is a flag of its own.
+/// What a browser wants done. Whatever it says, that command is what the words are, and none of them is a
+/// flag of its own.
 pub fn act(bytes: &[u8]) {
     let Ok(act) = serde_json::from_slice::<Act>(bytes) else { return };
     let wanted = page::name(&act);

@@ -1,10 +1,10 @@
 //! The herald: runs the owner's own programs when a question is taken further.
 //!
-//! A process that has bound itself can start nothing. So this one is started before: the same file executed again with a private
-//! first argument. It is told once which programs there are, and from then on learns of a question nothing but the number
-//! of a step, the question's first digits and a kind: six bytes. What it runs is the owner's, outside the walls, with these
-//! two words and a few variables; it ends with whoever started it: when the other end of their pipe is closed, what runs is ended and
-//! nothing more begins.
+//! A process that has bound itself can start nothing. So this one is started before: the same file executed
+//! again with a private first argument. It is told once which programs there are, and from then on learns of
+//! a question nothing but the number of a step, the question's first digits and a kind: six bytes. What it
+//! runs is the owner's, outside the walls, with these two words and a few variables; it ends with whoever
+//! started it: when the other end of their pipe is closed, what runs is ended and nothing more begins.
 
 use crate::{config::Step, program};
 use anyhow::{Context as _, Result};
@@ -153,8 +153,8 @@ fn run(program: &str, arguments: &[String], id: &str, kind: &str, asker: &impl A
     let mut command = Command::new(program);
     command.args(arguments).args([id, kind]).env_clear().envs(kept);
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // What it names is named from `/` on, and never what lies in the project of whoever asks. A group of its own, so that it ends with
-    // what it started.
+    // What it names is named from `/` on, and never what lies in the project of whoever asks. A group of its
+    // own, so that it ends with what it started.
     let Ok(mut child) = quiet.current_dir("/").process_group(0).spawn() else { return };
     let since = Instant::now();
     while let Ok(None) = child.try_wait() {

@@ -22,7 +22,8 @@ use std::{
 /// A database without a table is one page at most, in bytes.
 const EMPTY_JOURNAL: u64 = 4096;
 
-/// Any of these says that a directory is a home, or was made ready to be one; or that a disk of its own is mounted there.
+/// Any of these says that a directory is a home, or was made ready to be one; or that a disk of its own is
+/// mounted there.
 const OF_HOME: [&str; 17] = [
     "config.toml",
     ".env",
@@ -59,8 +60,8 @@ pub(crate) struct Home {
     pub(crate) agent: Option<String>,
 }
 
-/// What of a home is not there before a command makes it. It goes again when this does, unless the command came to its end: a home that is
-/// left where one is refused would be taken for one.
+/// What of a home is not there before a command makes it. It goes again when this does, unless the command
+/// came to its end: a home that is left where one is refused would be taken for one.
 #[derive(Debug)]
 pub(crate) struct Begun(Vec<PathBuf>);
 
@@ -85,9 +86,9 @@ impl Drop for Begun {
 }
 
 impl Home {
-    /// Where the home lies, or is to lie. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where that
-    /// exists already, `~/.bailey`. What is set to nothing is not set, and data lies nowhere relative to where one happens to be (XDG Base
-    /// Directory Specification): a repository would bring its own home.
+    /// Where the home lies, or is to lie. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where
+    /// that exists already, `~/.bailey`. What is set to nothing is not set, and data lies nowhere relative to
+    /// where one happens to be (XDG Base Directory Specification): a repository would bring its own home.
     pub(crate) fn place(flag: Option<PathBuf>) -> Result<PathBuf> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let xdg = set("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("bailey"));
@@ -211,8 +212,8 @@ impl Home {
         self.root.join("journal.db")
     }
 
-    /// What to say of a home with sessions and without the journal that knows them: without a word a new journal would begin,
-    /// and they would be gone.
+    /// What to say of a home with sessions and without the journal that knows them: without a word a new
+    /// journal would begin, and they would be gone.
     pub(crate) fn forgotten(&self) -> Option<String> {
         let bytes = |path: &Path| fs::metadata(path).map_or(0, |about| about.len());
         let log = self.root.join("journal.db-wal");
@@ -300,7 +301,8 @@ pub(crate) fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T>
     }
 }
 
-/// Changes a file of JSON, one process after the other: whoever does waits at `lock`, a file of its own, for the text is replaced.
+/// Changes a file of JSON, one process after the other: whoever does waits at `lock`, a file of its own, for
+/// the text is replaced.
 ///
 /// # Errors
 /// Those of `change`, after which nothing is changed; or the file cannot be read or written.
@@ -363,7 +365,8 @@ fn write(path: &Path, bytes: &[u8], harden: impl Fn(&File) -> io::Result<()>) ->
     written.with_context(cannot)
 }
 
-/// Looks, before anything is changed there, that a directory is one's own and no other thing's: as a home it is for its owner alone.
+/// Looks, before anything is changed there, that a directory is one's own and no other thing's: as a home it
+/// is for its owner alone.
 fn is_fit(root: &Path) -> Result<()> {
     let shown = root.display();
     let about = fs::metadata(root)?;

@@ -1,8 +1,8 @@
-//! The papers of the home, which say who the agent and its person are: `SOUL.md`, the personality, and `USER.md`, the person, both
-//! the owner's; and `IDENTITY.md`, which Bailey writes.
+//! The papers of the home, which say who the agent and its person are: `SOUL.md`, the personality, and
+//! `USER.md`, the person, both the owner's; and `IDENTITY.md`, which Bailey writes.
 //!
-//! No agent can write any of them, and no rule hears them. A `SOUL.md` speaks in every session, so it is told only as the
-//! owner accepted it, by its digest; whoever else changed it stops sessions and steers none.
+//! No agent can write any of them, and no rule hears them. A `SOUL.md` speaks in every session, so it is told
+//! only as the owner accepted it, by its digest; whoever else changed it stops sessions and steers none.
 
 mod soul;
 
@@ -20,7 +20,8 @@ use bailey_protocol::{Timestamp, WsPath};
 use bailey_sandbox::Shape;
 use std::{fs, path::PathBuf};
 
-/// The most that `USER.md` may come to, in tokens as Bailey estimates them: it is read in every turn of every session.
+/// The most that `USER.md` may come to, in tokens as Bailey estimates them: it is read in every turn of every
+/// session.
 pub(crate) const USER_TOKENS_MAX: u64 = 500;
 /// The most of `IDENTITY.md`, in bytes.
 const IDENTITY_BYTES_MAX: usize = 2048;
@@ -110,7 +111,8 @@ fn bound(bound: &Bound) -> String {
     if both.is_empty() { "no limit".into() } else { both.join(" and ") }
 }
 
-/// Writes `IDENTITY.md` where it says something else: whole, and in the place of whatever stands there, which is not followed.
+/// Writes `IDENTITY.md` where it says something else: whole, and in the place of whatever stands there, which
+/// is not followed.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -122,7 +124,8 @@ pub(crate) fn renew(home: &Home, text: &str) -> Result<()> {
     write_made(&path, text.as_bytes())
 }
 
-/// Has each `IDENTITY.md` of a home, its own and those of its named agents, say whether everything is stopped.
+/// Has each `IDENTITY.md` of a home, its own and those of its named agents, say whether everything is
+/// stopped.
 ///
 /// # Errors
 /// When one cannot be written; the others are.
@@ -177,7 +180,8 @@ impl Papers {
     /// What a model is told of them.
     ///
     /// # Errors
-    /// When one cannot be read or is too long, or `SOUL.md` is not what the owner accepted: no session begins with it.
+    /// When one cannot be read or is too long, or `SOUL.md` is not what the owner accepted: no session begins
+    /// with it.
     pub(crate) fn told(self) -> Result<Vec<(Paper, WsPath, Option<String>)>> {
         let accepted = self.accepted.transpose()?.flatten();
         let mut told = Vec::new();

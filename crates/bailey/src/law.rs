@@ -1,8 +1,8 @@
 //! The law of this home: how a rule file is changed, so that it is changed whole or not at all.
 //!
-//! A change is an effect of its own: decided, recorded with both texts before it begins, and performed here and nowhere else.
-//! One lock makes changes come one after the other. Whoever finds it free finds no change under way; so a change without an
-//! outcome was cut off, and what lies in the folder says how far it came.
+//! A change is an effect of its own: decided, recorded with both texts before it begins, and performed here
+//! and nowhere else. One lock makes changes come one after the other. Whoever finds it free finds no change
+//! under way; so a change without an outcome was cut off, and what lies in the folder says how far it came.
 
 use crate::home::{Home, make_private};
 use anyhow::{Context as _, Result, bail};
@@ -168,7 +168,8 @@ pub(crate) async fn lock(home: &Home, holder: &Holder) -> Result<SessionLock> {
     }
 }
 
-/// The lock, where the rules were ever changed by it and nobody changes them now. Before a process binds itself.
+/// The lock, where the rules were ever changed by it and nobody changes them now. Before a process binds
+/// itself.
 pub(crate) fn idle(home: &Home, now: Timestamp) -> Option<SessionLock> {
     let folder = folder(home);
     folder.join("lock").exists().then_some(())?;
@@ -224,7 +225,8 @@ pub(crate) async fn recover(home: &Home, mint: &Mint, lock: &SessionLock) -> Res
 /// Whether what a change wanted is there.
 ///
 /// # Errors
-/// When it names no rule file of the home: a journal that somebody wrote in may name anything, and nothing is read then.
+/// When it names no rule file of the home: a journal that somebody wrote in may name anything, and nothing is
+/// read then.
 fn is_done(folder: &Path, Amendment { path, new, .. }: &Amendment) -> Result<bool> {
     let path = Path::new(&path.0);
     name_in(folder, path)?;

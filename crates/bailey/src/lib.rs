@@ -1,4 +1,5 @@
-//! `bailey`: the command line, and the only place where concrete parts are chosen and the environment is read.
+//! `bailey`: the command line, and the only place where concrete parts are chosen and the environment is
+//! read.
 //!
 //! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
 
@@ -48,7 +49,8 @@ use std::process::ExitCode;
 /// The whole program, from its arguments to its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    // INVARIANT: before anything else, because a warden inherits nothing and has no runtime and no argument parser.
+    // INVARIANT: before anything else, because a warden inherits nothing and has no runtime and no argument
+    // parser.
     if let Some(code) = bailey_sandbox::warden_main(std::env::args_os()) {
         return code;
     }

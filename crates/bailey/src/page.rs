@@ -1,5 +1,5 @@
-//! Who is let in at the page: browsers that showed a one-time code of the owner's, and collectors of figures. Of what each shows for
-//! being one of them, its *bearer*, only the digest is kept.
+//! Who is let in at the page: browsers that showed a one-time code of the owner's, and collectors of figures.
+//! Of what each shows for being one of them, its *bearer*, only the digest is kept.
 
 use crate::home::{Home, change_json, make_private, read_json};
 use anyhow::{Context as _, Result, bail};
@@ -65,8 +65,8 @@ impl Logins {
         read_json(&path(home))
     }
 
-    /// Changes them, one process after the other: the owner's commands let in, too, and what one of two wrote last would undo that the
-    /// other let somebody in no more.
+    /// Changes them, one process after the other: the owner's commands let in, too, and what one of two wrote
+    /// last would undo that the other let somebody in no more.
     ///
     /// # Errors
     /// Those of `change`, after which nothing is changed; or they cannot be written.
@@ -213,7 +213,8 @@ mod tests {
     #[test]
     fn a_place_is_a_whole_address_and_was_a_port_once() {
         let at = |noted: &str| serde_json::from_str::<Logins>(noted).map(|logins| logins.at);
-        // Of one that an older version noted nobody knows at which address it was: where the port is the same, it has not moved.
+        // Of one that an older version noted nobody knows at which address it was: where the port is the
+        // same, it has not moved.
         let old = at(r#"{"next":0,"port":7411,"logins":[]}"#).unwrap().unwrap();
         assert!(old.is("192.0.2.1:7411".parse().unwrap()) && !old.is("127.0.0.1:7412".parse().unwrap()));
         assert_eq!(old.address(), "127.0.0.1:7411".parse().unwrap());

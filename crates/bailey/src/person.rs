@@ -1,5 +1,5 @@
-//! Who sits here, as the system knows them: what the journal keeps of whoever answers a question. Looked up before this
-//! process binds itself.
+//! Who sits here, as the system knows them: what the journal keeps of whoever answers a question. Looked up
+//! before this process binds itself.
 
 use bailey_journal::Person;
 use std::{env, fs::File, io::Read as _, path::Path};
@@ -34,8 +34,8 @@ fn name_of(users: &str, uid: u32) -> Option<String> {
     user.split(':').next().map(str::to_owned)
 }
 
-/// proc_pid_stat(5): the program's name in brackets, then state, parent, group, session and the number of the terminal,
-/// which is none where it is 0.
+/// proc_pid_stat(5): the program's name in brackets, then state, parent, group, session and the number of the
+/// terminal, which is none where it is 0.
 fn terminal_of(stat: &str) -> Option<String> {
     let (_, after) = stat.rsplit_once(") ")?;
     let number: u32 = after.split(' ').nth(4)?.parse().ok()?;

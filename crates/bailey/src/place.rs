@@ -1,5 +1,5 @@
-//! Where a session works: in its project, beneath a layer; or, where there can be no namespaces and the owner takes Landlock alone, in a
-//! private copy of it.
+//! Where a session works: in its project, beneath a layer; or, where there can be no namespaces and the owner
+//! takes Landlock alone, in a private copy of it.
 
 use crate::{
     compose::Session,

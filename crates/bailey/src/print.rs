@@ -1,5 +1,5 @@
-//! Everything that is printed passes here: without the keys that Bailey holds, neutralised for a terminal, coloured
-//! only there.
+//! Everything that is printed passes here: without the keys that Bailey holds, neutralised for a terminal,
+//! coloured only there.
 
 mod fold;
 mod out;
@@ -105,7 +105,8 @@ impl Printer {
         size(&io::stdout())
     }
 
-    /// The same for what must never be broken by the terminal itself; none where standard output is no terminal.
+    /// The same for what must never be broken by the terminal itself; none where standard output is no
+    /// terminal.
     pub(crate) fn sheet(&self) -> Option<(usize, usize)> {
         io::stdout().is_terminal().then(|| usual(self.size()))
     }
@@ -141,13 +142,14 @@ impl Printer {
         self.redactor.get().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text).text)
     }
 
-    /// Foreign text, made safe and styled for standard output. It stays on its line: a line feed in it is shown as
-    /// `\n`, so that nothing that was named by others can draw a line of its own.
+    /// Foreign text, made safe and styled for standard output. It stays on its line: a line feed in it is
+    /// shown as `\n`, so that nothing that was named by others can draw a line of its own.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         paint(self.out_color, style, &neutralise(&self.redact(text)).replace('\n', "\\n"))
     }
 
-    /// The same for text that may have several lines. Secrets are taken out of the whole: one may have several, too.
+    /// The same for text that may have several lines. Secrets are taken out of the whole: one may have
+    /// several, too.
     pub(crate) fn paint_lines(&self, style: Style, text: &str) -> Vec<String> {
         self.redact(text).split('\n').map(|line| self.paint(style, line)).collect()
     }
@@ -157,8 +159,8 @@ impl Printer {
         self.part(format_args!("{line}\n"));
     }
 
-    /// The same without an end of line. When nothing can be printed any more there is nothing left to do, but for who
-    /// watches for that and has work to end.
+    /// The same without an end of line. When nothing can be printed any more there is nothing left to do, but
+    /// for who watches for that and has work to end.
     pub(crate) fn part(&self, part: impl fmt::Display) {
         if self.closed().is_some() {
             return;
@@ -185,7 +187,8 @@ impl Printer {
         self.err.write(bytes).ok();
     }
 
-    /// Says why nothing can be printed, but for a reader that went away, as one that has seen enough does; the exit code.
+    /// Says why nothing can be printed, but for a reader that went away, as one that has seen enough does;
+    /// the exit code.
     pub(crate) fn unprinted(&self, error: io::Error) -> u8 {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return exit::UNREAD;
@@ -295,9 +298,9 @@ pub(crate) fn whole(error: &anyhow::Error) -> String {
     })
 }
 
-/// JSON with its deceptive characters as escapes: the same JSON for whoever parses it, and harmless where it is shown.
-/// JSON's own escapes cover U+0000 to U+001F only; C1 controls, bidirectional controls, invisible characters and tags
-/// remain.
+/// JSON with its deceptive characters as escapes: the same JSON for whoever parses it, and harmless where it
+/// is shown. JSON's own escapes cover U+0000 to U+001F only; C1 controls, bidirectional controls, invisible
+/// characters and tags remain.
 fn escaped(json: &str) -> Cow<'_, str> {
     let deceives = |c: char| {
         matches!(c,

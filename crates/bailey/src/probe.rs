@@ -1,9 +1,9 @@
-//! One attack in a process of its own, which says how it ended: what `bailey prove` runs inside the walls and, as the
-//! control, outside of them.
+//! One attack in a process of its own, which says how it ended: what `bailey prove` runs inside the walls
+//! and, as the control, outside of them.
 //!
-//! The same program does it in both places, so that nothing but the walls differs. It parses nothing but its own few
-//! words, and everything that it tries is harmless where it succeeds: what it reads, writes, kills and connects to was
-//! planted for it.
+//! The same program does it in both places, so that nothing but the walls differs. It parses nothing but its
+//! own few words, and everything that it tries is harmless where it succeeds: what it reads, writes, kills
+//! and connects to was planted for it.
 
 mod ask;
 

@@ -1,5 +1,6 @@
-//! This program's own files: how it begins itself once more, and what an apply never writes, as the built-in rule `binaries` has it: this
-//! program, and those of its owner's that it runs or asks outside of a session's walls.
+//! This program's own files: how it begins itself once more, and what an apply never writes, as the built-in
+//! rule `binaries` has it: this program, and those of its owner's that it runs or asks outside of a session's
+//! walls.
 
 use crate::config::{Config, Declared};
 use anyhow::{Context as _, Result};
@@ -23,16 +24,16 @@ const LINKS_MAX: usize = 41;
 /// What keeps the daemon up, and lies beside it.
 const BOOT: &str = "bailey-boot";
 
-/// This program once more. It hears as its first word where the first of them lay when it began: the file may be moved since, with another
-/// one in its place.
+/// This program once more. It hears as its first word where the first of them lay when it began: the file may
+/// be moved since, with another one in its place.
 pub(crate) fn again() -> Command {
     let mut command = Command::new(SELF);
     command.arg0(began());
     command
 }
 
-/// The paths of this program and of what keeps it up: where they lie, and where they lay, whether or not a newer one has taken their
-/// places meanwhile.
+/// The paths of this program and of what keeps it up: where they lie, and where they lay, whether or not a
+/// newer one has taken their places meanwhile.
 ///
 /// # Errors
 /// When the kernel does not say where this program lies.
@@ -41,8 +42,9 @@ pub(crate) fn files() -> Result<Vec<String>> {
     Ok(of(&now, began()))
 }
 
-/// Those, and what the configuration names of the owner's: extensions that judge, with their files, and programs that tell somebody of a
-/// question. They may lie in a project, and whoever writes one there would choose its own judge, or run outside of the walls.
+/// Those, and what the configuration names of the owner's: extensions that judge, with their files, and
+/// programs that tell somebody of a question. They may lie in a project, and whoever writes one there would
+/// choose its own judge, or run outside of the walls.
 ///
 /// # Errors
 /// As above.
@@ -59,7 +61,8 @@ pub(crate) fn kept(config: &Config) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// What lies on the way of a path: itself, each link, and where they lead in the end. Whoever changes one of them changes what the path is.
+/// What lies on the way of a path: itself, each link, and where they lead in the end. Whoever changes one of
+/// them changes what the path is.
 fn passed(path: &Path) -> Vec<PathBuf> {
     let mut all = vec![path.to_owned()];
     let mut at = PathBuf::from("/");

@@ -187,7 +187,8 @@ const PLACES: &[&str] = &[
 const HOMES: &str = "/home";
 const HOME_OF_ROOT: &str = "/root";
 
-/// Whose a directory is that is nobody's project: the system's, or a home of whomever, be it not the one that `HOME` names.
+/// Whose a directory is that is nobody's project: the system's, or a home of whomever, be it not the one that
+/// `HOME` names.
 fn of_others(root: &Path) -> Option<&'static str> {
     let is = |place: &&str| root == Path::new(place);
     if SYSTEM.iter().any(|place| root.starts_with(place)) || PLACES.iter().any(is) {
@@ -227,8 +228,8 @@ pub(crate) fn still_there(workspace: &WsPath) -> Result<()> {
     )
 }
 
-/// The text of a project's `.bailey/config.toml`; none when there is none. No link is followed on the way, so that it
-/// cannot name a file elsewhere, and nothing but a regular file is read.
+/// The text of a project's `.bailey/config.toml`; none when there is none. No link is followed on the way, so
+/// that it cannot name a file elsewhere, and nothing but a regular file is read.
 pub(crate) fn settings(root: &Path) -> Result<Option<String>> {
     let shown = root.join(SETTINGS);
     let cannot = || format!("cannot read `{}`", shown.display());

@@ -1,4 +1,5 @@
-//! What is typed on the controlling terminal before there is a session: a secret, without showing it; an answer.
+//! What is typed on the controlling terminal before there is a session: a secret, without showing it; an
+//! answer.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_secrets::Secret;
@@ -37,7 +38,8 @@ pub(crate) fn secret(question: &str, instead: &str) -> Result<Secret> {
 /// The most of an answer, in bytes: what a terminal gives as one line.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// Asks a question, answered with a line; none where the terminal was closed, or the human wants no more (Ctrl-D).
+/// Asks a question, answered with a line; none where the terminal was closed, or the human wants no more
+/// (Ctrl-D).
 ///
 /// # Errors
 /// When there is no terminal.

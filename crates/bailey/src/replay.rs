@@ -1,5 +1,6 @@
-//! A session run once more from its journal: the true turn loop, kernel, tools, screen and rules, over a throwaway journal, with
-//! an executor and models that answer what was recorded. No model is asked, nothing is performed, no process starts.
+//! A session run once more from its journal: the true turn loop, kernel, tools, screen and rules, over a
+//! throwaway journal, with an executor and models that answer what was recorded. No model is asked, nothing
+//! is performed, no process starts.
 
 mod compare;
 mod player;
@@ -282,7 +283,8 @@ fn nobody(config: &Config) -> Option<Endpoint> {
     Wire::ALL.into_iter().next().map(|wire| recorded(config, "-", "-", wire))
 }
 
-/// The model of a recording (`--model replay:FILE`), which no configuration names: its wire is told by its address.
+/// The model of a recording (`--model replay:FILE`), which no configuration names: its wire is told by its
+/// address.
 fn played(config: &Config, provider: &str, model: &str, url: &str) -> Option<Endpoint> {
     let mut all = Wire::ALL.into_iter().map(|wire| recorded(config, provider, model, wire));
     all.find(|endpoint| endpoint.url() == url)
@@ -334,7 +336,8 @@ impl Person {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A copy of the home's journal, found sound: whoever opens the journal itself may move what its log holds into it.
+    /// A copy of the home's journal, found sound: whoever opens the journal itself may move what its log
+    /// holds into it.
     ///
     /// # Errors
     /// When it cannot be copied, or the chain does not hold.

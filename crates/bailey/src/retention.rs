@@ -1,6 +1,8 @@
-//! Retention of the journal: when a run is due, what it does, and what a person should know of the room that is left.
+//! Retention of the journal: when a run is due, what it does, and what a person should know of the room that
+//! is left.
 //!
-//! It works in a process of its own: the one of a session is about to bind itself, and nobody waits for archives.
+//! It works in a process of its own: the one of a session is about to bind itself, and nobody waits for
+//! archives.
 
 use crate::{
     config::{Config, Retention},
@@ -83,7 +85,8 @@ pub(crate) fn begin(home: &Home, config: &Config) -> Vec<String> {
         let mut run = program::again();
         run.arg("--home").arg(&home.root).args(["audit", "archive", "--due"]).current_dir("/");
         let run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A group of its own, so that Ctrl-C on the terminal does not end it. One that is not started is due again.
+        // A group of its own, so that Ctrl-C on the terminal does not end it. One that is not started is due
+        // again.
         std::os::unix::process::CommandExt::process_group(run, 0).spawn().ok();
     }
     remarks
@@ -125,7 +128,8 @@ pub(crate) fn mib(bytes: u64) -> String {
     format!("{}.{} MiB", bytes >> 20, ((bytes & 0xF_FFFF) * 10) >> 20)
 }
 
-/// Archives what may leave, removes the oldest archives where there is no room, and ends what a crash left half done.
+/// Archives what may leave, removes the oldest archives where there is no room, and ends what a crash left
+/// half done.
 pub(crate) async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &Limits) -> Result<Done> {
     let mut done = Done::default();
     journal.sweep(shelf).await?;
@@ -153,8 +157,8 @@ pub(crate) async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &
     Ok(done)
 }
 
-/// What may leave, as the journal says it, without what has commits of its own, or changes that could not be compared: those are in its
-/// layer, and in no entry.
+/// What may leave, as the journal says it, without what has commits of its own, or changes that could not be
+/// compared: those are in its layer, and in no entry.
 pub(crate) async fn leaving(
     home: &Home,
     journal: &Journal,
@@ -248,8 +252,8 @@ fn lock(home: &Home, journal: &Journal, sessions: &[SessionId]) -> Result<Vec<Se
     Ok(locks)
 }
 
-/// Removes the folders of sessions that are in archives: their layers, backups and temporary files. One that cannot go now is
-/// tried again with the next run.
+/// Removes the folders of sessions that are in archives: their layers, backups and temporary files. One that
+/// cannot go now is tried again with the next run.
 async fn clear(home: &Home, journal: &Journal) -> Result<()> {
     for id in journal.archived_sessions().await? {
         let Ok(_locks) = lock(home, journal, &[id]) else { continue };

@@ -51,7 +51,8 @@ pub(crate) struct Schedule {
     /// What each time may do, as the owner wrote it; nothing said: what the rules allow.
     #[serde(default)]
     pub(crate) may: Vec<String>,
-    /// The moment that was done last, or when it was written down: what was due after it and until now is done once.
+    /// The moment that was done last, or when it was written down: what was due after it and until now is
+    /// done once.
     pub(crate) since: Timestamp,
     /// The session of the last time.
     pub(crate) session: Option<SessionId>,
@@ -93,8 +94,9 @@ impl Schedules {
         change_json(&home.root.join("schedules.lock"), &path(home), change)
     }
 
-    /// What came before now is over for all of a home that was brought back: the home that it takes the place of did it. Where the file is
-    /// damaged none of them is done, and the way back of all else does not wait for that.
+    /// What came before now is over for all of a home that was brought back: the home that it takes the place
+    /// of did it. Where the file is damaged none of them is done, and the way back of all else does not wait
+    /// for that.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -157,8 +159,9 @@ impl Schedule {
         (!self.may.is_empty()).then(of_it)
     }
 
-    /// The newest moment after `since` at which it was due in this zone, up to `now`; and how many there were before it. Where these are
-    /// more than are counted, it is the minute of `now`: none before that is due any more.
+    /// The newest moment after `since` at which it was due in this zone, up to `now`; and how many there were
+    /// before it. Where these are more than are counted, it is the minute of `now`: none before that is due
+    /// any more.
     pub(crate) fn due(&self, now: Timestamp, zone: &TimeZone) -> Option<(Timestamp, usize)> {
         let (mut last, mut missed) = (self.cron.after(self.since, zone)?, 0);
         if last > now {
@@ -176,7 +179,8 @@ impl Schedule {
     }
 }
 
-/// The time zone that schedules go by. Where this machine names none, it is one that is unknown and shows UTC, as date(1) does.
+/// The time zone that schedules go by. Where this machine names none, it is one that is unknown and shows
+/// UTC, as date(1) does.
 ///
 /// # Errors
 /// When it names one that cannot be found: by another one everything would be done at the wrong hour.

@@ -1,4 +1,5 @@
-//! Where Bailey itself keeps secrets: `.env` of its home, the sealed store beside it, and the kernel's keyring.
+//! Where Bailey itself keeps secrets: `.env` of its home, the sealed store beside it, and the kernel's
+//! keyring.
 
 use crate::{
     config::{Config, Store},
@@ -53,7 +54,8 @@ impl<'a> Stores<'a> {
         Ok(names)
     }
 
-    /// The secrets that are there for the asking: `.env`, the sealed store where a key file opens it, and the keyring.
+    /// The secrets that are there for the asking: `.env`, the sealed store where a key file opens it, and the
+    /// keyring.
     ///
     /// # Errors
     /// When a store cannot be read, others can read it, or the key file is not the one.
@@ -195,7 +197,8 @@ impl<'a> Stores<'a> {
         write_private(&self.home.sealed(), Sealed::seal(secrets, key, &random)?.as_bytes())
     }
 
-    /// The key that a store asks for; of a new store the one that the configuration says, which is made where it is missing.
+    /// The key that a store asks for; of a new store the one that the configuration says, which is made where
+    /// it is missing.
     fn key(self, needs: Option<Needs>) -> Result<Key> {
         let file = self.config.secrets.key_file.as_deref();
         match (needs, file) {

@@ -1,14 +1,15 @@
-//! What Bailey does, as others read it: spans and figures by the conventions of OpenTelemetry for generative AI, made from the journal,
-//! and figures of the daemon.
+//! What Bailey does, as others read it: spans and figures by the conventions of OpenTelemetry for generative
+//! AI, made from the journal, and figures of the daemon.
 //!
-//! Nothing is measured a second time. The journal has an entry for each thing that was done, with its time and what it belongs to, so
-//! a trace is a way to read it: of the same entries come the same spans under the same names, however often they are asked for.
+//! Nothing is measured a second time. The journal has an entry for each thing that was done, with its time
+//! and what it belongs to, so a trace is a way to read it: of the same entries come the same spans under the
+//! same names, however often they are asked for.
 //!
-//! Of what was said or done nothing is told: no message, no argument, no output, no path, no host that a command asked. A text in a
-//! span is a [`Word`], which this program or its owner chose.
+//! Of what was said or done nothing is told: no message, no argument, no output, no path, no host that a
+//! command asked. A text in a span is a [`Word`], which this program or its owner chose.
 //!
-//! Read [`trace`] first (from entries to spans) and [`totals`] (from spans to histograms), then [`otlp`] (how they are written) and
-//! [`answer`] (what a collector says to it).
+//! Read [`trace`] first (from entries to spans) and [`totals`] (from spans to histograms), then [`otlp`] (how
+//! they are written) and [`answer`] (what a collector says to it).
 
 mod answer;
 mod figure;
@@ -104,7 +105,8 @@ pub(crate) enum Value {
     Code(i32),
 }
 
-/// A word that is nobody's content: this program's own, or a name that its owner chose. What does not look like a name is none.
+/// A word that is nobody's content: this program's own, or a name that its owner chose. What does not look
+/// like a name is none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Word(String);

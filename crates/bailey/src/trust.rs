@@ -1,5 +1,5 @@
-//! Which projects' own settings are used: those whose very content the owner trusted, by digest, one small file for each
-//! project in `trust/` of the home, where no agent can write.
+//! Which projects' own settings are used: those whose very content the owner trusted, by digest, one small
+//! file for each project in `trust/` of the home, where no agent can write.
 
 use crate::home::{Home, make_private, write_private};
 use anyhow::{Context as _, Result};

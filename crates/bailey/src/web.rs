@@ -1,5 +1,5 @@
-//! The agent's own requests to the web: each is one effect, sent by the network door, and what comes back becomes text inside the
-//! walls. A page is written by whoever likes, and this process holds keys.
+//! The agent's own requests to the web: each is one effect, sent by the network door, and what comes back
+//! becomes text inside the walls. A page is written by whoever likes, and this process holds keys.
 
 use anyhow::Result;
 use bailey_egress::{Fetched, ForwardProxy, NotFetched};

@@ -1,8 +1,9 @@
-//! The witness that the configuration names: a file or a server that is told of each checkpoint, so that who later holds this
-//! machine cannot put an old copy of journal and key back unseen.
+//! The witness that the configuration names: a file or a server that is told of each checkpoint, so that who
+//! later holds this machine cannot put an old copy of journal and key back unseen.
 //!
-//! A file is opened before its process binds itself, and only ever grows. A server gets each checkpoint as a line of JSON by
-//! POST, and gives all of them back by GET at the same URL; it is reached through the network door, by effects like any other.
+//! A file is opened before its process binds itself, and only ever grows. A server gets each checkpoint as a
+//! line of JSON by POST, and gives all of them back by GET at the same URL; it is reached through the network
+//! door, by effects like any other.
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_journal::{
@@ -134,8 +135,8 @@ impl Post {
         Ok(())
     }
 
-    /// Looks that a file is the one that was told before, where any was: what it lies on may not be mounted, and another of its name stand
-    /// there, just made.
+    /// Looks that a file is the one that was told before, where any was: what it lies on may not be mounted,
+    /// and another of its name stand there, just made.
     fn is_there(&self, waiting: &[Checkpoint]) -> Result<()> {
         let Ok(Some(file)) = &self.file else { return Ok(()) };
         let begins_at = waiting.first().and_then(|first| first.statement().ok()).map_or(0, |says| says.epoch);

@@ -7,8 +7,8 @@ use std::{
     process::{self, Command, Stdio},
 };
 
-/// Takes the engine's own filters away, which forbid the stricter ones that Bailey makes for each command. As an ordinary user this is
-/// enough, and the container's processes have no capability.
+/// Takes the engine's own filters away, which forbid the stricter ones that Bailey makes for each command. As
+/// an ordinary user this is enough, and the container's processes have no capability.
 const OPTIONS: &str = "--security-opt seccomp=unconfined --security-opt apparmor=unconfined \
                        --security-opt systempaths=unconfined";
 /// What root needs besides.

@@ -1,7 +1,9 @@
-//! Starts the daemon of a home, looks that it answers, begins it again when it does not, and says why when that is of no use.
+//! Starts the daemon of a home, looks that it answers, begins it again when it does not, and says why when
+//! that is of no use.
 //!
-//! It is small on purpose, with nothing but the standard library: what looks after a program should not end by the same mistakes. It holds the daemon's standard input:
-//! when this process ends, by whatever, the daemon hears that, waits for the turns that run, and ends.
+//! It is small on purpose, with nothing but the standard library: what looks after a program should not end
+//! by the same mistakes. It holds the daemon's standard input: when this process ends, by whatever, the
+//! daemon hears that, waits for the turns that run, and ends.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,13 @@
 //! Chat channels: what people say there and what is said to them, as one platform's requests and answers.
 //!
-//! A channel is a codec, as a model's provider is: it does no I/O, keeps no state and knows no session. Whoever runs it asks what
-//! to send ([`Call`]), sends that through the network door, which puts the key in, and gives back what came ([`Reply`]). So the
-//! next platform is one file: see [`Telegram`], which is asked for news, and [`Webhook`], which brings them.
+//! A channel is a codec, as a model's provider is: it does no I/O, keeps no state and knows no session.
+//! Whoever runs it asks what to send ([`Call`]), sends that through the network door, which puts the key in,
+//! and gives back what came ([`Reply`]). So the next platform is one file: see [`Telegram`], which is asked
+//! for news, and [`Webhook`], which brings them.
 //!
-//! What comes from the platform is foreign. People are known by what the platform vouches for ([`Sender::id`]), never by what they
-//! call themselves; words that are somebody else's ([`Message::is_quoted`]) say so.
+//! What comes from the platform is foreign. People are known by what the platform vouches for
+//! ([`Sender::id`]), never by what they call themselves; words that are somebody else's
+//! ([`Message::is_quoted`]) say so.
 
 mod markup;
 mod telegram;
@@ -22,7 +24,8 @@ pub const KEY: &str = "{key}";
 
 /// A chat platform.
 pub trait Channel: Send + Sync {
-    /// Asks who the platform takes us for: the first call, by which a wrong key is found; none where it takes us for nobody.
+    /// Asks who the platform takes us for: the first call, by which a wrong key is found; none where it takes
+    /// us for nobody.
     fn hello(&self) -> Option<Call>;
 
     /// Who that is.
@@ -31,10 +34,12 @@ pub trait Channel: Send + Sync {
     /// What is wrong with the answer.
     fn greeted(&self, reply: &Reply) -> Result<Us, Failure>;
 
-    /// Asks for what is new after `cursor`, and waits for it on the other side; none where the platform comes by itself.
+    /// Asks for what is new after `cursor`, and waits for it on the other side; none where the platform comes
+    /// by itself.
     fn poll(&self, cursor: i64) -> Option<Call>;
 
-    /// What is new after `cursor`; what a server brings again from before is not. Where the platform comes by itself, what it brought.
+    /// What is new after `cursor`; what a server brings again from before is not. Where the platform comes by
+    /// itself, what it brought.
     ///
     /// # Errors
     /// What is wrong with the answer. Single things in it that cannot be read are passed over.
@@ -79,7 +84,8 @@ pub trait Channel: Send + Sync {
         None
     }
 
-    /// The call that fetches it. The path in it is the platform's own word: whoever makes the call looks at it first.
+    /// The call that fetches it. The path in it is the platform's own word: whoever makes the call looks at
+    /// it first.
     ///
     /// # Errors
     /// Why it cannot be fetched.
@@ -131,7 +137,8 @@ pub struct Us {
 }
 
 impl Us {
-    /// Whether a text names us as people do, with an `@` by itself or behind a command; a longer name is another's, and so is an address.
+    /// Whether a text names us as people do, with an `@` by itself or behind a command; a longer name is
+    /// another's, and so is an address.
     #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
         let (text, name) = (text.to_ascii_lowercase(), format!("@{}", self.name.to_ascii_lowercase()));
@@ -202,7 +209,8 @@ pub struct Message {
     pub left_out: Vec<String>,
 }
 
-/// A file that came with a message. What it is, how large and what it is called are what the sender and the platform say.
+/// A file that came with a message. What it is, how large and what it is called are what the sender and the
+/// platform say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// The platform's name for it.

@@ -31,7 +31,8 @@ pub(crate) struct Run {
     pub(crate) text: String,
 }
 
-/// The runs of a text. Pictures are named and never shown, since to show one is to ask its server for it; HTML is text.
+/// The runs of a text. Pictures are named and never shown, since to show one is to ask its server for it;
+/// HTML is text.
 pub(crate) fn runs(markdown: &str) -> Vec<Run> {
     let mut page = Page::default();
     let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -39,7 +40,8 @@ pub(crate) fn runs(markdown: &str) -> Vec<Run> {
     page.runs
 }
 
-/// The same Markdown without what loads something when it is shown: of pictures and HTML the source is shown. Code stays as it is.
+/// The same Markdown without what loads something when it is shown: of pictures and HTML the source is shown.
+/// Code stays as it is.
 pub(crate) fn tame(markdown: &str) -> String {
     let mut tamed = markdown.to_owned();
     for _ in 0..ROUNDS_MAX {
@@ -107,7 +109,8 @@ fn escaped_line(line: &str) -> String {
 struct Page {
     runs: Vec<Run>,
     styles: Vec<Style>,
-    /// Of each style that is open, whether it stands among them: one that is there already, or one too many, does not.
+    /// Of each style that is open, whether it stands among them: one that is there already, or one too many,
+    /// does not.
     open: Vec<bool>,
     /// The number of the next item of each list that is open; none where they have no numbers.
     lists: Vec<Option<u64>>,
@@ -295,7 +298,8 @@ mod tests {
         assert_eq!(shown("> one\n>\n> two"), "one\n\ntwo");
     }
 
-    /// Each answer is rendered anew while it grows: what is nested deep must not take the square of its length.
+    /// Each answer is rendered anew while it grows: what is nested deep must not take the square of its
+    /// length.
     #[test]
     fn what_is_nested_deep_takes_no_more_than_its_length() {
         let address = format!("https://x.example/{}", "a".repeat(8000));
@@ -330,7 +334,8 @@ mod tests {
         );
         assert_eq!(shown("a <b>bold</b> word"), "a <b>bold</b> word");
     }
-    /// A34: where Markdown goes out as Markdown, nothing in it makes its reader ask a server. Control: without that, each does.
+    /// A34: where Markdown goes out as Markdown, nothing in it makes its reader ask a server. Control:
+    /// without that, each does.
     #[test]
     fn a34_no_picture_and_no_html_is_left_in_markdown() {
         for hostile in [

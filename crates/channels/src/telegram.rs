@@ -79,7 +79,8 @@ struct To<'a> {
 struct Words<'a> {
     text: &'a str,
     parse_mode: &'a str,
-    /// None of a link: to make one, Telegram asks the link's server, which would tell it whatever the model put there.
+    /// None of a link: to make one, Telegram asks the link's server, which would tell it whatever the model
+    /// put there.
     link_preview_options: Preview,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_markup: Option<Value>,

@@ -1,5 +1,6 @@
-//! A server of the owner's own that passes messages on: JSON, signed both ways as Standard Webhooks has it. The server vouches for who
-//! speaks; the signature vouches for the server, and is looked at before anything here is.
+//! A server of the owner's own that passes messages on: JSON, signed both ways as Standard Webhooks has it.
+//! The server vouches for who speaks; the signature vouches for the server, and is looked at before anything
+//! here is.
 
 use crate::{
     Arrival, Call, Channel, Conversation, Failure, Message, News, Post, Reply, Sender, Tap, Us, markup,
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 /// How long a server may take to its answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest text of one message to it, in characters before pictures and HTML become text, and of a name that it says, in bytes.
+/// The longest text of one message to it, in characters before pictures and HTML become text, and of a name
+/// that it says, in bytes.
 const PAGE_CHARS_MAX: usize = 30_000;
 const NAME_BYTES_MAX: usize = 200;
 
@@ -206,7 +208,8 @@ mod tests {
         assert_eq!(Webhook.pages("*one* [two](https://x.example)"), ["*one* [two](https://x.example)"]);
     }
 
-    /// A50: what is too deep, no text or no UTF-8 is refused at once, and by itself. Control: the same, small.
+    /// A50: what is too deep, no text or no UTF-8 is refused at once, and by itself. Control: the same,
+    /// small.
     #[test]
     fn a50_a_bomb_is_refused() {
         let says =

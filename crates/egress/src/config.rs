@@ -49,8 +49,8 @@ pub struct Endpoint {
     pub url: String,
     /// The names of the secrets that may be sent there.
     pub secrets: Vec<String>,
-    /// The longest time to the first byte there, where it is another than [`Config::first_byte_timeout`]: a server that
-    /// loads a model first needs longer.
+    /// The longest time to the first byte there, where it is another than [`Config::first_byte_timeout`]: a
+    /// server that loads a model first needs longer.
     pub first_byte_timeout: Option<Duration>,
 }
 
@@ -79,8 +79,8 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// The origin of a URL that was parsed by the same code that later dials it. `None` for other schemes, for no
-    /// host, and for user names in it.
+    /// The origin of a URL that was parsed by the same code that later dials it. `None` for other schemes,
+    /// for no host, and for user names in it.
     pub(crate) fn of(url: &Uri) -> Option<Self> {
         let tls = match url.scheme_str()? {
             "https" => true,
@@ -94,7 +94,8 @@ impl Origin {
     }
 }
 
-/// A host in the one spelling that it is compared in: lower case, no dots at its end, an address of version 6 as RFC 5952 has it.
+/// A host in the one spelling that it is compared in: lower case, no dots at its end, an address of version 6
+/// as RFC 5952 has it.
 pub(crate) fn canonical(host: &str) -> String {
     let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     match inner.and_then(|inner| inner.parse::<std::net::Ipv6Addr>().ok()) {
@@ -103,7 +104,8 @@ pub(crate) fn canonical(host: &str) -> String {
     }
 }
 
-/// Whether two URLs name the same host and port, in whatever spelling. The scheme does not count: one port is one server.
+/// Whether two URLs name the same host and port, in whatever spelling. The scheme does not count: one port is
+/// one server.
 #[must_use]
 pub fn is_same_server(one: &str, other: &str) -> bool {
     let server = |url: &str| {

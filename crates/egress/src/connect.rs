@@ -46,7 +46,8 @@ impl<T> Dial for T where
 {
 }
 
-/// Who vouches for servers, and what is spoken with them. It is read from the system at the first `https` request, not at start-up.
+/// Who vouches for servers, and what is spoken with them. It is read from the system at the first `https`
+/// request, not at start-up.
 #[derive(Debug)]
 pub(crate) struct Trust {
     extra_authorities: Option<String>,
@@ -139,8 +140,9 @@ pub(crate) fn tcp(timeout: Duration) -> HttpConnector {
     tcp
 }
 
-/// The system's certificate authorities (OpenSSL's places, or `SSL_CERT_FILE` and `SSL_CERT_DIR`) and the extra
-/// ones. The system's are preferred to a built-in list, because whoever runs this box decides whom it trusts.
+/// The system's certificate authorities (OpenSSL's places, or `SSL_CERT_FILE` and `SSL_CERT_DIR`) and the
+/// extra ones. The system's are preferred to a built-in list, because whoever runs this box decides whom it
+/// trusts.
 fn authorities(extra: Option<&str>) -> Result<RootCertStore, Failure> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();

@@ -23,8 +23,9 @@ use tokio::{
 
 /// The network door: the executor of [`Route::Network`].
 ///
-/// What it reports tells how far an effect came: [`Report::Nothing`] when it was refused before anything was sent,
-/// so that trying again is of no use; [`Report::Http`] with status 0 when no answer came; else with what came.
+/// What it reports tells how far an effect came: [`Report::Nothing`] when it was refused before anything was
+/// sent, so that trying again is of no use; [`Report::Http`] with status 0 when no answer came; else with
+/// what came.
 #[derive(Debug)]
 pub struct Egress {
     config: Config,
@@ -66,8 +67,9 @@ impl Egress {
         self.body(body, &origin, out, &mut report.body.0).await
     }
 
-    /// Waits for the head of the answer: so long for a connection, then so long for the first byte. `sent` is set as soon
-    /// as there is a connection: whoever gives up after that leaves it so, and before it nothing has left.
+    /// Waits for the head of the answer: so long for a connection, then so long for the first byte. `sent` is
+    /// set as soon as there is a connection: whoever gives up after that leaves it so, and before it nothing
+    /// has left.
     async fn head(
         &self,
         mut request: Request<Full<Bytes>>,

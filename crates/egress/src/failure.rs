@@ -1,4 +1,5 @@
-//! Why nothing came back, told to people: what, why, and how to fix it. No text here ever holds a header's value.
+//! Why nothing came back, told to people: what, why, and how to fix it. No text here ever holds a header's
+//! value.
 
 use crate::{config::Origin, proxy::Unusable, request::Unsendable};
 use bailey_protocol::Timestamp;
@@ -118,7 +119,8 @@ impl Failure {
         }
     }
 
-    /// A certificate out of its time is another matter than one of somebody unknown: it may be this machine's clock.
+    /// A certificate out of its time is another matter than one of somebody unknown: it may be this machine's
+    /// clock.
     fn of_certificate(origin: Origin, why: &CertificateError) -> Self {
         match why {
             CertificateError::ExpiredContext { time, not_after } => {
@@ -132,8 +134,9 @@ impl Failure {
     }
 }
 
-/// What is wrong with a certificate, as words behind "the certificate of X is not trusted: ". What rustls has no words for it prints as
-/// it is in the program, which tells nobody that the commonest of all is one that somebody signed themselves.
+/// What is wrong with a certificate, as words behind "the certificate of X is not trusted: ". What rustls has
+/// no words for it prints as it is in the program, which tells nobody that the commonest of all is one that
+/// somebody signed themselves.
 pub(crate) fn flaw(why: &CertificateError) -> String {
     match why {
         CertificateError::ExpiredContext { time, not_after } => {
@@ -205,7 +208,8 @@ pub(crate) fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> 
     chain(error).filter_map(|error| error.downcast_ref()).last()
 }
 
-/// The text of the first cause, which is no longer than a line. Of HTTP/2 the reason alone: what a server says besides are words of its own.
+/// The text of the first cause, which is no longer than a line. Of HTTP/2 the reason alone: what a server
+/// says besides are words of its own.
 pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     if let Some(reason) = find::<h2::Error>(error).and_then(h2::Error::reason) {
         return format!("HTTP/2: {reason}");

@@ -1,12 +1,14 @@
-//! The door of commands inside the walls: a forward proxy that each of their requests passes as an effect of its own.
+//! The door of commands inside the walls: a forward proxy that each of their requests passes as an effect of
+//! its own.
 //!
-//! A command finds the door on its own loopback (`serve`) and shows the pass that it was started with. A request is asked for at
-//! the [`bailey_kernel::Door`] of the command, decided by the rules like any effect, and written down. Only then it leaves
-//! (`perform`), on a connection to an address that was looked at (`dial`). What is inside TLS is looked into, because rules
-//! speak of methods and not only of hosts: the door shows a certificate of its own (`authority`), which only commands trust.
+//! A command finds the door on its own loopback (`serve`) and shows the pass that it was started with. A
+//! request is asked for at the [`bailey_kernel::Door`] of the command, decided by the rules like any effect,
+//! and written down. Only then it leaves (`perform`), on a connection to an address that was looked at
+//! (`dial`). What is inside TLS is looked into, because rules speak of methods and not only of hosts: the
+//! door shows a certificate of its own (`authority`), which only commands trust.
 //!
-//! Headers and bodies pass by and are not kept. Of Bailey's keys those are in reach that the owner bound to a server for commands
-//! (`keys`): they are put in on the way out, and taken out on the way back.
+//! Headers and bodies pass by and are not kept. Of Bailey's keys those are in reach that the owner bound to a
+//! server for commands (`keys`): they are put in on the way out, and taken out on the way back.
 
 mod answers;
 mod authority;
@@ -152,7 +154,8 @@ impl Inner {
 }
 
 impl ForwardProxy {
-    /// A door that takes the permits of the journal with this seal and keys of this vault, and that commands trust by this authority.
+    /// A door that takes the permits of the journal with this seal and keys of this vault, and that commands
+    /// trust by this authority.
     ///
     /// # Errors
     /// When a private place is no URL, or a key is bound to none or to no header.
@@ -192,8 +195,9 @@ impl ForwardProxy {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Tells it which keys are still their owner's, by their [names](BoundKey::name) with this salt. A key that it holds and that is not
-    /// named, as it is and as it is bound, is put in no more, from the next request on.
+    /// Tells it which keys are still their owner's, by their [names](BoundKey::name) with this salt. A key
+    /// that it holds and that is not named, as it is and as it is bound, is put in no more, from the next
+    /// request on.
     pub fn keep_keys(&self, salt: &str, named: &BTreeSet<Digest>) {
         self.inner.keys.keep(salt, named);
     }
@@ -322,8 +326,8 @@ impl Inner {
         }
         let mask = self.keys.mask_of(&origin);
         if mask.is_some() {
-            // A cookie would be a login that stays inside; of a part of an answer, of one in rare letters, and of one that is packed nobody
-            // can tell what it shows.
+            // A cookie would be a login that stays inside; of a part of an answer, of one in rare letters,
+            // and of one that is packed nobody can tell what it shows.
             for name in [header::RANGE, header::IF_RANGE, header::ACCEPT_CHARSET] {
                 sent.headers_mut().remove(name);
             }
@@ -372,7 +376,8 @@ impl Inner {
             hide(mask, &mut headers, &passed.masked);
             COOKIES.iter().for_each(|name| drop(headers.remove(*name)));
         } else if is_head || head.status == StatusCode::NOT_MODIFIED {
-            // It tells how long the body would be. Of one that comes its own length counts, which this need not be (RFC 9112, 6.3).
+            // It tells how long the body would be. Of one that comes its own length counts, which this need
+            // not be (RFC 9112, 6.3).
             keep_told_length(&head.headers, &mut headers);
         }
         let look = mask.map(|mask| Look::Mask(Mask::new(&mask, &passed.masked)));

@@ -1,9 +1,10 @@
-//! A standing way to one server: a chat channel's, or a collector's. It is one effect from its opening to its closing, in which
-//! requests go out as they come; what is said in them stands in the journal where it was said, and the outcome says how much passed.
+//! A standing way to one server: a chat channel's, or a collector's. It is one effect from its opening to its
+//! closing, in which requests go out as they come; what is said in them stands in the journal where it was
+//! said, and the outcome says how much passed.
 //!
-//! It leads to the one server that its owner configured, with the one key that belongs there, and nowhere else. The key is the value of
-//! a header where the way names one, else it stands in the path; a request in whose path it has no place is signed with it, as Standard
-//! Webhooks has it.
+//! It leads to the one server that its owner configured, with the one key that belongs there, and nowhere
+//! else. The key is the value of a header where the way names one, else it stands in the path; a request in
+//! whose path it has no place is signed with it, as Standard Webhooks has it.
 
 use crate::{
     Config, ConfigError,
@@ -92,15 +93,17 @@ pub struct LineEnd {
 }
 
 impl LineEnd {
-    /// Whether somebody who has the key too signed this, as Standard Webhooks has it; `timestamp` in seconds since 1970.
+    /// Whether somebody who has the key too signed this, as Standard Webhooks has it; `timestamp` in seconds
+    /// since 1970.
     #[must_use]
     pub fn is_signed(&self, id: &str, timestamp: u64, body: &[u8], signatures: &str) -> bool {
         let Some(secret) = self.sender.vault.get(&self.sender.key) else { return false };
         signature::is_signed(secret.expose(), id, timestamp, body, signatures)
     }
 
-    /// Posts `body`, JSON, to `path` beneath the server's URL, with the key in the place of [`KEY`], and waits for the answer. What is posted
-    /// again under the same `name` is one thing to a receiver of signed bodies; what has another name is another, also where it says the same.
+    /// Posts `body`, JSON, to `path` beneath the server's URL, with the key in the place of [`KEY`], and
+    /// waits for the answer. What is posted again under the same `name` is one thing to a receiver of signed
+    /// bodies; what has another name is another, also where it says the same.
     ///
     /// # Errors
     /// When the line is closed, or no whole answer came within `patience`.
@@ -114,7 +117,8 @@ impl LineEnd {
         self.send(path, What::Post(body, name), patience).await
     }
 
-    /// Gets what is at `path` beneath the server's URL, with the key in the place of [`KEY`], up to `bytes_max` bytes of it.
+    /// Gets what is at `path` beneath the server's URL, with the key in the place of [`KEY`], up to
+    /// `bytes_max` bytes of it.
     ///
     /// # Errors
     /// When the line is closed, the answer is longer, or no whole one came within `patience`.
@@ -155,8 +159,8 @@ struct Sender {
 }
 
 impl Line {
-    /// A line to the server of `way`, that takes the permits of the journal with this seal, and where requests are given to it.
-    /// Of `config` it takes times, limits, proxies and authorities.
+    /// A line to the server of `way`, that takes the permits of the journal with this seal, and where
+    /// requests are given to it. Of `config` it takes times, limits, proxies and authorities.
     ///
     /// # Errors
     /// When the server's URL is none.

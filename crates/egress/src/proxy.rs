@@ -1,7 +1,7 @@
 //! The way to a server through a proxy, where the environment names one.
 //!
-//! Every request goes through a tunnel (`CONNECT`, RFC 9110, 9.3.6), so that a proxy sees whom an `https` endpoint is, and
-//! not a byte of what is said. This machine itself is never asked for through a proxy.
+//! Every request goes through a tunnel (`CONNECT`, RFC 9110, 9.3.6), so that a proxy sees whom an `https`
+//! endpoint is, and not a byte of what is said. This machine itself is never asked for through a proxy.
 
 use crate::connect::{BoxError, Connecting};
 use hyper::{Uri, http::uri::PathAndQuery};
@@ -55,8 +55,8 @@ pub(crate) struct Unusable {
 }
 
 impl Proxies {
-    /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in lower case, which goes first; `get`
-    /// gives a variable's value. A proxy without a scheme is one of HTTP.
+    /// Reads `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in lower case, which goes
+    /// first; `get` gives a variable's value. A proxy without a scheme is one of HTTP.
     pub fn of(get: impl Fn(&str) -> Option<String>) -> Self {
         let read = |name: &str| {
             let named = [name.to_lowercase(), name.to_owned()].into_iter();

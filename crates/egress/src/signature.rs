@@ -1,5 +1,5 @@
-//! Signed messages between servers, as Standard Webhooks has them (version 1.0.0): HMAC-SHA256 over `ID.TIMESTAMP.BODY` with a key that
-//! both sides know.
+//! Signed messages between servers, as Standard Webhooks has them (version 1.0.0): HMAC-SHA256 over
+//! `ID.TIMESTAMP.BODY` with a key that both sides know.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -18,7 +18,8 @@ pub(crate) fn sign(key: &str, id: &str, timestamp: u64, body: &[u8]) -> Option<S
     Some(format!("{VERSION}{}", BASE64_STANDARD.encode(mac)))
 }
 
-/// Whether one of the signatures, with spaces between, is the message's. How long that takes tells nothing of the key.
+/// Whether one of the signatures, with spaces between, is the message's. How long that takes tells nothing of
+/// the key.
 pub(crate) fn is_signed(key: &str, id: &str, timestamp: u64, body: &[u8], signatures: &str) -> bool {
     let of_version = signatures.split(' ').filter_map(|signature| signature.strip_prefix(VERSION));
     let mut given = of_version.filter_map(|signature| BASE64_STANDARD.decode(signature).ok());

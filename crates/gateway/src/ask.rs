@@ -55,9 +55,11 @@ pub enum Wish {
         #[serde(default)]
         model: Option<String>,
     },
-    /// To look on at a session, and to speak there: [`Answer::Opened`], and the descriptor is a socket with lines of events and ops.
+    /// To look on at a session, and to speak there: [`Answer::Opened`], and the descriptor is a socket with
+    /// lines of events and ops.
     Join(SessionId),
-    /// That a channel takes this: [`Answer::Done`] when it will not be lost. The signature stands for a bearer.
+    /// That a channel takes this: [`Answer::Done`] when it will not be lost. The signature stands for a
+    /// bearer.
     Deliver(Delivery),
     /// Whether the daemon answers: [`Answer::Done`]. No bearer is needed for it.
     Health,

@@ -1,4 +1,5 @@
-//! How a browser is called in a list that a person reads. All of them begin to call themselves alike, with what they are not.
+//! How a browser is called in a list that a person reads. All of them begin to call themselves alike, with
+//! what they are not.
 
 /// How much is told of one that is none of the known.
 const CHARS_MAX: usize = 80;

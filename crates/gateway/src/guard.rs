@@ -10,8 +10,8 @@ use std::net::{IpAddr, SocketAddr};
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The addresses that the page is known by. A browser that was led here under another name (DNS rebinding), or by another page, is
-/// refused.
+/// The addresses that the page is known by. A browser that was led here under another name (DNS rebinding),
+/// or by another page, is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origins {
     /// As `Host` gives them, in small letters.
@@ -21,7 +21,8 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Of a listener on this machine's loopback, and of the URL under which a proxy of the owner's shows it, where there is one.
+    /// Of a listener on this machine's loopback, and of the URL under which a proxy of the owner's shows it,
+    /// where there is one.
     #[must_use]
     pub fn new(at: SocketAddr, shown_as: Option<&str>) -> Self {
         let own = match at.ip() {
@@ -64,7 +65,8 @@ impl Origins {
         let [host] = values(headers, &HOST)[..] else {
             return Err((StatusCode::BAD_REQUEST, "a request names one host"));
         };
-        // Where the target is a whole address, that is whom it is for, whatever `Host` says (RFC 9112, 3.2.2).
+        // Where the target is a whole address, that is whom it is for, whatever `Host` says (RFC 9112,
+        // 3.2.2).
         let named = [Some(host), uri.authority().map(|it| it.as_str())];
         if !named.into_iter().flatten().all(|host| self.hosts.contains(&host.to_ascii_lowercase())) {
             return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the page of that host"));
@@ -73,8 +75,8 @@ impl Origins {
         {
             return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
         }
-        // `none` is an address that the person typed, or a link outside of any page. One that another page leads to is refused like all else:
-        // that page would choose what is seen here under the next click.
+        // `none` is an address that the person typed, or a link outside of any page. One that another page
+        // leads to is refused like all else: that page would choose what is seen here under the next click.
         let is_read = matches!(*method, Method::GET | Method::HEAD);
         let mut sites = values(headers, &SEC_FETCH_SITE).into_iter();
         if !sites.all(|site| site == "same-origin" || site == "none" && is_read) {
@@ -96,7 +98,8 @@ impl Origins {
     }
 }
 
-/// Whether that is JSON's type (RFC 9110, 8.3.1), whatever parameters it has. No form says so, nor what a page may send unasked.
+/// Whether that is JSON's type (RFC 9110, 8.3.1), whatever parameters it has. No form says so, nor what a
+/// page may send unasked.
 fn is_json(kind: &str) -> bool {
     let (kind, _) = kind.split_once(';').unwrap_or((kind, ""));
     kind.trim().eq_ignore_ascii_case("application/json")

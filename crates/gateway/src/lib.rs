@@ -1,15 +1,16 @@
 //! The page: what a browser may ask of a home, over HTTP/1.1.
 //!
-//! Here requests are understood and nothing is decided: each that is well formed becomes an [`Ask`] with the *bearer* that came
-//! with it, and whoever runs this looks at the bearer first. So the process that parses what any browser, page or program on the
-//! machine sends has no power of its own.
+//! Here requests are understood and nothing is decided: each that is well formed becomes an [`Ask`] with the
+//! *bearer* that came with it, and whoever runs this looks at the bearer first. So the process that parses
+//! what any browser, page or program on the machine sends has no power of its own.
 //!
-//! A bearer comes in the header `authorization` (RFC 6750) and never in a cookie: a browser sends cookies by itself, also for other
-//! pages, and to every port of a host. Requests for another host, or from another page, are refused besides ([`Origins`]).
+//! A bearer comes in the header `authorization` (RFC 6750) and never in a cookie: a browser sends cookies by
+//! itself, also for other pages, and to every port of a host. Requests for another host, or from another
+//! page, are refused besides ([`Origins`]).
 //!
-//! What comes is bounded: connections, headers, bodies and the time that each may take; and where all places are taken, whoever has
-//! asked for nothing for the longest time gives way. What goes out waits for its reader, and who
-//! takes nothing of it for long is cut off; a page that comes back says after which line.
+//! What comes is bounded: connections, headers, bodies and the time that each may take; and where all places
+//! are taken, whoever has asked for nothing for the longest time gives way. What goes out waits for its
+//! reader, and who takes nothing of it for long is cut off; a page that comes back says after which line.
 
 mod answer;
 mod ask;

@@ -1,5 +1,5 @@
-//! Places for connections. Where all are taken, whoever has kept theirs longest without asking for anything gives way: a request that
-//! comes a letter at a time holds nobody up.
+//! Places for connections. Where all are taken, whoever has kept theirs longest without asking for anything
+//! gives way: a request that comes a letter at a time holds nobody up.
 
 use std::{
     sync::{

@@ -153,7 +153,8 @@ async fn tell(read: OwnedReadHalf, first: String, lines: mpsc::Sender<Bytes>, af
     }
 }
 
-/// The next line, with its end; meanwhile the browser hears that it is waited for. None when there is no more, or nobody listens.
+/// The next line, with its end; meanwhile the browser hears that it is waited for. None when there is no
+/// more, or nobody listens.
 async fn next(
     read: &mut BufReader<OwnedReadHalf>,
     beat: &mut Interval,

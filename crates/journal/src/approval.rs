@@ -1,4 +1,5 @@
-//! Questions to a human and what they grant: each is an entry, single use, bound to the bytes that were shown, and runs out.
+//! Questions to a human and what they grant: each is an entry, single use, bound to the bytes that were
+//! shown, and runs out.
 
 use crate::{
     Answerer, Grant, JournalError, Mint, NoAnswer, Terms, Wider,
@@ -57,8 +58,8 @@ impl Given {
 }
 
 impl Mint {
-    /// Writes a question about an effect, which runs out after `lasts`. The effect stands beside the card, so that other rules
-    /// can be tried on it also where nothing comes of it.
+    /// Writes a question about an effect, which runs out after `lasts`. The effect stands beside the card, so
+    /// that other rules can be tried on it also where nothing comes of it.
     ///
     /// # Errors
     /// [`JournalError::NoRoom`] where the session has as many open questions as it may; others when the
@@ -90,8 +91,8 @@ impl Mint {
         self.write_question(asking, lasts, move |entry| entry.about(id)).await
     }
 
-    /// Writes a question about no effect, such as whether a turn goes on. Its answer grants nothing: no effect has a
-    /// card's digest.
+    /// Writes a question about no effect, such as whether a turn goes on. Its answer grants nothing: no
+    /// effect has a card's digest.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -109,13 +110,14 @@ impl Mint {
         self.write_question(asking, lasts, |entry| entry).await
     }
 
-    /// Asks once more what has run out: the same effect, as a new question, on terms that are no wider than today's rules
-    /// would have them, which `compliance` says, and with the card of those terms. No yes is for a pattern then. Where it was
-    /// asked once more before, and that waits for an answer, the question is that one: what is asked about runs once.
+    /// Asks once more what has run out: the same effect, as a new question, on terms that are no wider than
+    /// today's rules would have them, which `compliance` says, and with the card of those terms. No yes is
+    /// for a pattern then. Where it was asked once more before, and that waits for an answer, the question is
+    /// that one: what is asked about runs once.
     ///
     /// # Errors
-    /// [`JournalError::NotRunOut`] when it did not run out, or is of an older journal; [`JournalError::AskedAgain`] when it was
-    /// asked once more before and answered.
+    /// [`JournalError::NotRunOut`] when it did not run out, or is of an older journal;
+    /// [`JournalError::AskedAgain`] when it was asked once more before and answered.
     pub async fn ask_again(
         &self,
         id: ApprovalId,
@@ -235,12 +237,13 @@ impl Mint {
             .await?
     }
 
-    /// Settles a question of a session. The first answer counts; a later one is refused, and so is one to a question that
-    /// ran out, which is settled with no, and one that the question's terms do not know, which leaves it open.
+    /// Settles a question of a session. The first answer counts; a later one is refused, and so is one to a
+    /// question that ran out, which is settled with no, and one that the question's terms do not know, which
+    /// leaves it open.
     ///
     /// # Errors
-    /// [`JournalError::Settled`] when it is not open any more, or is another session's; [`JournalError::RanOut`];
-    /// [`JournalError::NoAnswer`].
+    /// [`JournalError::Settled`] when it is not open any more, or is another session's;
+    /// [`JournalError::RanOut`]; [`JournalError::NoAnswer`].
     pub async fn answer(
         &self,
         session: SessionId,
@@ -370,9 +373,10 @@ impl Mint {
         Ok(Grant { approval: id, named: terms.named, wider: None })
     }
 
-    /// A grant that a human gave for this exact action before: for the rest of its session, or once for the tool call that
-    /// asked for it in a process that has ended since; while the terms of asking are what they were: the same files, asker
-    /// and system calls. Where `lasting` is not wanted, one for the session is none.
+    /// A grant that a human gave for this exact action before: for the rest of its session, or once for the
+    /// tool call that asked for it in a process that has ended since; while the terms of asking are what they
+    /// were: the same files, asker and system calls. Where `lasting` is not wanted, one for the session is
+    /// none.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -405,8 +409,9 @@ impl Mint {
         Ok(found.map(|approval| Grant { approval, named: now.named, wider: None }))
     }
 
-    /// A grant that a human gave for a pattern which covers this action, in this session or, where it is of the home, in any; `wider`
-    /// says what the action is, and the asker and the system calls are those of then.
+    /// A grant that a human gave for a pattern which covers this action, in this session or, where it is of
+    /// the home, in any; `wider` says what the action is, and the asker and the system calls are those of
+    /// then.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -468,8 +473,9 @@ fn open_questions(tx: &Tx<'_>, session: SessionId, now: Timestamp) -> Result<usi
     Ok(open.iter().filter(|until| !is_over(until.as_deref(), now)).count())
 }
 
-/// The question that waits for an answer in the place of one that ran out; none where each that was asked in its place ran out
-/// as well, or is void. One that was answered is an error: what was asked about would be done a second time.
+/// The question that waits for an answer in the place of one that ran out; none where each that was asked in
+/// its place ran out as well, or is void. One that was answered is an error: what was asked about would be
+/// done a second time.
 fn waits_already(
     tx: &Tx<'_>,
     session: SessionId,
@@ -489,8 +495,8 @@ fn waits_already(
     Ok(Ok(waits))
 }
 
-/// A question, and all that were asked once more in its place or that it was asked in the place of, wherever in their row it
-/// stands; without those that are void and were not used before.
+/// A question, and all that were asked once more in its place or that it was asked in the place of, wherever
+/// in their row it stands; without those that are void and were not used before.
 fn in_its_place(tx: &Tx<'_>, session: SessionId, id: ApprovalId) -> Result<Vec<ApprovalId>, StoreError> {
     let sql = "WITH RECURSIVE
                link (id, again) AS MATERIALIZED (

@@ -1,8 +1,10 @@
-//! The file of an archive: entries that left the database, each as its chain has it, under the checkpoint that was the newest
-//! when they left. Whoever has a public key of the line checks it without a database; `docs/audit_check.py` does too.
+//! The file of an archive: entries that left the database, each as its chain has it, under the checkpoint
+//! that was the newest when they left. Whoever has a public key of the line checks it without a database;
+//! `docs/audit_check.py` does too.
 //!
-//! It is lines of JSON. The first says what it is, with the hashes that lead to the signed root, and the checkpoints; each
-//! other one is an entry, in order. Whoever reads it has it from a stranger: a line is bounded, and it is read line by line.
+//! It is lines of JSON. The first says what it is, with the hashes that lead to the signed root, and the
+//! checkpoints; each other one is an entry, in order. Whoever reads it has it from a stranger: a line is
+//! bounded, and it is read line by line.
 
 use crate::{
     checkpoint::{Checkpoint, Forged, PublicKey, Statement, follow},

@@ -1,5 +1,5 @@
-//! Processes in the background, as the journal knows them: commands that began and have no outcome yet, and who wants one to
-//! end. Whoever runs it looks here, so it does not matter which process asks.
+//! Processes in the background, as the journal knows them: commands that began and have no outcome yet, and
+//! who wants one to end. Whoever runs it looks here, so it does not matter which process asks.
 
 use crate::{Entry, Fact, Journal, JournalError, Person, chain, fact::Stored};
 use bailey_protocol::{EffectId, SessionId, Timestamp, number::Seq};
@@ -23,7 +23,8 @@ pub struct Background {
 }
 
 impl Journal {
-    /// The number of the process in the background that this intent is: how many of its session began until then.
+    /// The number of the process in the background that this intent is: how many of its session began until
+    /// then.
     ///
     /// # Errors
     /// When the journal cannot be read.

@@ -1,5 +1,5 @@
-//! How an effect begins, inside the one transaction: policy in force, grant burnt, token used, cost reserved, intent
-//! written.
+//! How an effect begins, inside the one transaction: policy in force, grant burnt, token used, cost reserved,
+//! intent written.
 
 use crate::{
     Asker, BeginError, Budgets, Grant, JournalError, Sent, budget, chain,
@@ -47,7 +47,8 @@ pub(crate) struct Intent {
     /// Whose accounts it is on.
     payer: SessionId,
     effect: EffectId,
-    /// What a grant must have been given for: this effect; or this action, for the rest of the session or for this call.
+    /// What a grant must have been given for: this effect; or this action, for the rest of the session or for
+    /// this call.
     digests: [String; 2],
     asker: Asker,
     /// What a grant for a pattern must cover.
@@ -113,8 +114,8 @@ impl Intent {
     }
 }
 
-/// The effect as the journal keeps it. A model call's body is the session so far, which the journal holds already:
-/// only its digest is kept.
+/// The effect as the journal keeps it. A model call's body is the session so far, which the journal holds
+/// already: only its digest is kept.
 pub(crate) fn effect_json(effect: &Effect) -> Result<serde_json::Value, JournalError> {
     let mut effect = effect.clone();
     if let Action::Model { request, .. } = &mut effect.action {

@@ -1,5 +1,5 @@
-//! Promises of the journal broken, for tests alone: a crash test that does not notice has shown nothing. Only the
-//! program `bailey-controls` has this, and no release has that program.
+//! Promises of the journal broken, for tests alone: a crash test that does not notice has shown nothing. Only
+//! the program `bailey-controls` has this, and no release has that program.
 
 use crate::{JournalError, Mint};
 use bailey_protocol::{Action, Sealed};

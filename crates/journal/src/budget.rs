@@ -1,9 +1,10 @@
-//! Budgets: what may be used up in one call, in a turn, in a session and its sub-agents, by one of these, in a day. Reserved in the transaction
-//! of the intent on every account that pays, settled in that of the outcome.
+//! Budgets: what may be used up in one call, in a turn, in a session and its sub-agents, by one of these, in
+//! a day. Reserved in the transaction of the intent on every account that pays, settled in that of the
+//! outcome.
 //!
-//! An *account* is a row for each unit, tokens or a currency: `session:ID`, `turn:ID` (the present turn of a session) and
-//! `day:DATE` (UTC, all sessions of the home). A session that another one opened pays from its own part, and from all accounts of
-//! the one above.
+//! An *account* is a row for each unit, tokens or a currency: `session:ID`, `turn:ID` (the present turn of a
+//! session) and `day:DATE` (UTC, all sessions of the home). A session that another one opened pays from its
+//! own part, and from all accounts of the one above.
 
 use crate::{BeginError, Journal, JournalError, totals};
 use bailey_protocol::{Cost, EffectId, Money, SessionId, Timestamp};
@@ -46,7 +47,8 @@ pub struct Budgets {
     pub task: Bound,
     /// By all sessions of the home, between two midnights (UTC).
     pub day: Bound,
-    /// Hits of known secrets in the results of one session, with those that it opened, until results with a hit are withheld.
+    /// Hits of known secrets in the results of one session, with those that it opened, until results with a
+    /// hit are withheld.
     pub secret_hits: Option<usize>,
 }
 
@@ -356,7 +358,8 @@ fn sorted(mut gauges: Vec<Gauge>) -> Vec<Gauge> {
     gauges
 }
 
-/// Who pays for what a session does: it, its turn, those above it with theirs, and the day. None where a session is not there.
+/// Who pays for what a session does: it, its turn, those above it with theirs, and the day. None where a
+/// session is not there.
 fn accounts(
     db: &Tx<'_>,
     session: SessionId,

@@ -1,8 +1,8 @@
 //! The hash chain: how an entry is appended and how the chain is verified.
 //!
-//! `hash(n) = SHA-256 over ("bailey.journal.1", hash(n-1), body(n))`, each part preceded by its length; the hash
-//! before the first entry is 32 zero bytes. A body is the JSON of [`Stored`] as it lies in the table: it is never
-//! serialised again to be hashed.
+//! `hash(n) = SHA-256 over ("bailey.journal.1", hash(n-1), body(n))`, each part preceded by its length; the
+//! hash before the first entry is 32 zero bytes. A body is the JSON of [`Stored`] as it lies in the table: it
+//! is never serialised again to be hashed.
 
 use crate::{
     archive::List,
@@ -134,8 +134,8 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], StoreError> {
     Ok(bytes)
 }
 
-/// The stored JSON, with every string past the redactor: before serialisation, because a secret with a quote in it
-/// looks different inside JSON.
+/// The stored JSON, with every string past the redactor: before serialisation, because a secret with a quote
+/// in it looks different inside JSON.
 fn body_of(stored: &Stored, redactor: &Redactor) -> Result<Vec<u8>, StoreError> {
     let value = serde_json::to_value(stored).map_err(not_json)?;
     clean(&value, redactor)
@@ -267,7 +267,8 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         let what = format!("it is missing, though an effect still names entry {later}");
         return Ok(Err(Broken { seq: walk.expected, what }));
     }
-    // The entry of an archive comes after what left for it, so it is among these, too; its list may go further back.
+    // The entry of an archive comes after what left for it, so it is among these, too; its list may go
+    // further back.
     if let Some((archive, list)) = walk.left.iter().find(|(archive, _)| !walk.archives.contains(archive)) {
         let what = format!("it is said to be in an archive that entry {archive} names, which names none");
         return Ok(Err(Broken { seq: list.last, what }));
@@ -298,8 +299,8 @@ pub(crate) fn hash_of(tx: &Tx<'_>, seq: u64) -> Result<Digest, StoreError> {
     Ok(hash.map_or(Digest([0; 32]), Digest))
 }
 
-/// The newest entry that anything beside the chain names: an end that was cut off shows there. Where only the newest
-/// entries are looked at, the effects, which have no order of entries, are left out.
+/// The newest entry that anything beside the chain names: an end that was cut off shows there. Where only the
+/// newest entries are looked at, the effects, which have no order of entries, are left out.
 fn pointed_at(tx: &Tx<'_>, from: u64) -> Result<Option<u64>, StoreError> {
     let payload = tx.query_row("SELECT max(seq) FROM payload", params![], |row| row.get(0))?;
     let sql = "SELECT max(max(intent), max(coalesce(outcome, 0))) FROM effect";
@@ -375,7 +376,8 @@ pub(crate) struct Walk {
     pub(crate) previous: Digest,
     payloads: u64,
     erased: u64,
-    /// By session the entries whose payloads are gone, until an entry says that the session was removed, or that they were lost.
+    /// By session the entries whose payloads are gone, until an entry says that the session was removed, or
+    /// that they were lost.
     pub(crate) missing: BTreeMap<Option<SessionId>, BTreeSet<u64>>,
     /// Sessions that were removed, with the entry that says so.
     pub(crate) removed: BTreeMap<SessionId, u64>,
@@ -404,7 +406,8 @@ impl Walk {
         }
     }
 
-    /// Of an entry in an archive only the hash is here: the next entry, the tree and the list of its archive hold it.
+    /// Of an entry in an archive only the hash is here: the next entry, the tree and the list of its archive
+    /// hold it.
     pub(crate) fn pass(&mut self, at: &Link, archive: u64) -> Result<(), Broken> {
         let is_empty = at.body.is_empty() && at.payload.is_none() && at.columns == Columns::default();
         let hash = <[u8; 32]>::try_from(at.hash.as_slice()).ok().filter(|_| is_empty && archive > at.seq);
@@ -467,8 +470,8 @@ impl Walk {
         Ok(stored.fact)
     }
 
-    /// What was removed with a session may be gone: its own payloads, and those of all sub-agents below it. So may what a salvage
-    /// could not bring along, each by its number.
+    /// What was removed with a session may be gone: its own payloads, and those of all sub-agents below it.
+    /// So may what a salvage could not bring along, each by its number.
     fn account(&mut self, seq: u64, session: Option<SessionId>, fact: &Fact) {
         match (fact, session) {
             (Fact::Delegated { parent, .. }, Some(child)) => drop(self.parents.insert(child, parent.session)),

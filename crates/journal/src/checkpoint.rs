@@ -1,9 +1,10 @@
 //! A checkpoint: a signed statement of how many entries a journal has and what the root over them is.
 //!
-//! Each is signed by a key of its own, which names the public key of the next one and is then overwritten: who takes the
-//! machine over later can sign what comes, and nothing that came before. So a *line* of checkpoints leads from its first
-//! public key, which its owner keeps elsewhere, to the newest. What is signed is a note of eight lines of text; it is
-//! read only if it is written again the same, so that nobody can say one thing in two ways.
+//! Each is signed by a key of its own, which names the public key of the next one and is then overwritten:
+//! who takes the machine over later can sign what comes, and nothing that came before. So a *line* of
+//! checkpoints leads from its first public key, which its owner keeps elsewhere, to the newest. What is
+//! signed is a note of eight lines of text; it is read only if it is written again the same, so that nobody
+//! can say one thing in two ways.
 
 use bailey_protocol::{Digest, Timestamp};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
@@ -179,7 +180,8 @@ impl Checkpoint {
     }
 }
 
-/// What a line of checkpoints states, from the one on that `key` signed: the key of the first of them, or the next of any.
+/// What a line of checkpoints states, from the one on that `key` signed: the key of the first of them, or the
+/// next of any.
 ///
 /// # Errors
 /// The first that is not signed by the key that the one before names, or says less than that one.

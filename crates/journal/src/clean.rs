@@ -1,5 +1,5 @@
-//! JSON as it is stored: with every string past the redactor, one by one, because a secret with a quote in it looks different
-//! inside JSON.
+//! JSON as it is stored: with every string past the redactor, one by one, because a secret with a quote in it
+//! looks different inside JSON.
 
 use bailey_protocol::Blob;
 use bailey_secrets::Redactor;

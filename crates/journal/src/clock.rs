@@ -26,7 +26,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that tests move while a program runs. Only the program `bailey-controls` has this, and no release has that program.
+/// A clock that tests move while a program runs. Only the program `bailey-controls` has this, and no release
+/// has that program.
 #[cfg(feature = "controls")]
 pub mod double {
     use bailey_protocol::Timestamp;
@@ -37,8 +38,8 @@ pub mod double {
 
     static MOVED_BY: OnceLock<File> = OnceLock::new();
 
-    /// From now on this process's clock is ahead by as many seconds as stand in a file: open, because a process that binds itself opens
-    /// none. It is read each time.
+    /// From now on this process's clock is ahead by as many seconds as stand in a file: open, because a
+    /// process that binds itself opens none. It is read each time.
     pub fn move_by(seconds: File) {
         MOVED_BY.set(seconds).ok();
     }

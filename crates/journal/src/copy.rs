@@ -15,21 +15,22 @@ const WAS_STOPPED: &str = "a copy was brought back in the place of a journal tha
 const EMPTY: &str = "look.db";
 
 impl Journal {
-    /// Writes a copy of the journal as it is at one moment, while others go on, and verifies what was written, from its first
-    /// entry to its last: one that nobody could bring back would push out those that somebody can. The keys beside the
-    /// journal are not copied.
+    /// Writes a copy of the journal as it is at one moment, while others go on, and verifies what was
+    /// written, from its first entry to its last: one that nobody could bring back would push out those that
+    /// somebody can. The keys beside the journal are not copied.
     ///
     /// # Errors
-    /// [`JournalError::Broken`] names the first entry of the copy that does not fit; others when the journal cannot be read, or
-    /// the copy cannot be written. A part of it, or all, may be there then.
+    /// [`JournalError::Broken`] names the first entry of the copy that does not fit; others when the journal
+    /// cannot be read, or the copy cannot be written. A part of it, or all, may be there then.
     pub async fn copy_to(&self, copy: &Path) -> Result<Verified, JournalError> {
         self.store().copy_to(copy).await?;
         verify(self.store().path(), copy.to_path_buf()).await
     }
 
-    /// Notes that this journal was brought back from a copy, which `from` names: what the home had after it is not here. A yes
-    /// that stands in the copy may have been used since, so no question, no yes and no token of before counts any more; and
-    /// where the journal that it takes the place of is stopped (`is_stopped`, as [`crate::is_stopped`] says), so is this one.
+    /// Notes that this journal was brought back from a copy, which `from` names: what the home had after it
+    /// is not here. A yes that stands in the copy may have been used since, so no question, no yes and no
+    /// token of before counts any more; and where the journal that it takes the place of is stopped
+    /// (`is_stopped`, as [`crate::is_stopped`] says), so is this one.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -50,8 +51,9 @@ impl Journal {
 }
 
 impl JournalFile {
-    /// Stops the journal at `path` where the one whose place it took is stopped, as [`is_stopped`] says of `old`, where that lies
-    /// now: a stop may have been written there up to the last moment. Where nothing is left of `old`'s home, nobody can tell.
+    /// Stops the journal at `path` where the one whose place it took is stopped, as [`is_stopped`] says of
+    /// `old`, where that lies now: a stop may have been written there up to the last moment. Where nothing is
+    /// left of `old`'s home, nobody can tell.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -64,9 +66,9 @@ impl JournalFile {
     }
 }
 
-/// Verifies a copy of the journal at `journal`, to which nothing is written: opened by itself it would get a log, which not
-/// every disk for copies can have, and its header would change. So it is read as a part of an empty database, which stays
-/// beside the journal: several may look at once.
+/// Verifies a copy of the journal at `journal`, to which nothing is written: opened by itself it would get a
+/// log, which not every disk for copies can have, and its header would change. So it is read as a part of an
+/// empty database, which stays beside the journal: several may look at once.
 async fn verify(journal: &Path, copy: PathBuf) -> Result<Verified, JournalError> {
     let store = Store::start(Database::open(&journal.with_extension(EMPTY), &[])?)?;
     let name = copy.display().to_string();

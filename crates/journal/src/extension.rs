@@ -1,5 +1,5 @@
-//! The health of the policy's extensions: what became of asking them, and whether they may be asked, for every process of
-//! this home and after every restart.
+//! The health of the policy's extensions: what became of asking them, and whether they may be asked, for
+//! every process of this home and after every restart.
 
 use crate::{Entry, Fact, Journal, JournalError, Mint, Payload, begin::state, chain, fact::Failure, project};
 use bailey_policy::Health;
@@ -7,8 +7,8 @@ use bailey_protocol::SessionId;
 use bailey_store::Grade;
 
 impl Mint {
-    /// Records that an extension gave no answer that counts in a session, with what it last wrote to its standard error.
-    /// After a second crash too soon it is disabled.
+    /// Records that an extension gave no answer that counts in a session, with what it last wrote to its
+    /// standard error. After a second crash too soon it is disabled.
     ///
     /// # Errors
     /// When it cannot be written.

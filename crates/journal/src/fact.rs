@@ -69,7 +69,8 @@ impl Failure {
     }
 }
 
-/// What a session is bound to for good, by the owner's word when it began: whatever its agent does, it does by a token of this scope.
+/// What a session is bound to for good, by the owner's word when it began: whatever its agent does, it does
+/// by a token of this scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confined {
     /// Who acts in it, for people.
@@ -121,7 +122,8 @@ pub struct Loss {
     pub known: Seq,
     /// Entries whose payloads are lost, each with the last of its row.
     pub payloads: Vec<(Seq, Seq)>,
-    /// The newest checkpoint that is about more entries than were brought over: so many were there when it was signed.
+    /// The newest checkpoint that is about more entries than were brought over: so many were there when it
+    /// was signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Checkpoint>,
     /// How many checkpoints of this journal were found and not brought over.
@@ -201,7 +203,8 @@ pub enum Fact {
         /// The model it goes on with.
         model: String,
     },
-    /// Less than namespaces stands between the session's effects and the host, from here to where it is opened again.
+    /// Less than namespaces stands between the session's effects and the host, from here to where it is
+    /// opened again.
     Walls {
         /// What the outcomes say: `landlock`, or `none`.
         backend: String,
@@ -222,11 +225,11 @@ pub enum Fact {
     Stopped,
     /// The owner lets things begin again.
     Released,
-    /// What came before was brought back from a copy: what the home had after it is not here, and no yes of before counts.
-    /// Payload: which.
+    /// What came before was brought back from a copy: what the home had after it is not here, and no yes of
+    /// before counts. Payload: which.
     Restored,
-    /// What came before was read from a torn database, entry by entry: what was lost of it. No yes of before counts.
-    /// Payload: where the torn one is kept.
+    /// What came before was read from a torn database, entry by entry: what was lost of it. No yes of before
+    /// counts. Payload: where the torn one is kept.
     Salvaged(Box<Loss>),
     /// A capability token was minted. Payload: what it is for.
     TokenMinted {
@@ -242,7 +245,8 @@ pub enum Fact {
         /// Who gets it, for people.
         holder: String,
     },
-    /// A capability token was narrowed for somebody, which takes nothing from whoever had it. Payload: by what.
+    /// A capability token was narrowed for somebody, which takes nothing from whoever had it. Payload: by
+    /// what.
     TokenNarrowed {
         /// Its name in the ledger, which it shares with what it was narrowed from.
         token: TokenId,
@@ -256,7 +260,8 @@ pub enum Fact {
         /// Its name in the ledger.
         token: TokenId,
     },
-    /// An extension of the policy gave no answer that counts. Payload: what it last wrote to its standard error.
+    /// An extension of the policy gave no answer that counts. Payload: what it last wrote to its standard
+    /// error.
     ExtensionFailed {
         /// Its name.
         extension: String,
@@ -349,8 +354,8 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         under: Option<Under>,
     },
-    /// Another program asked whether it may use a tool of its own, which this journal will see no more of than it reports.
-    /// Payload: the effect.
+    /// Another program asked whether it may use a tool of its own, which this journal will see no more of
+    /// than it reports. Payload: the effect.
     Judged {
         /// The tool.
         tool: String,
@@ -372,7 +377,8 @@ pub enum Fact {
     Reported {
         /// The tool.
         tool: String,
-        /// What it was told when it asked: after a question it was approved there, and not here. None where it did not ask.
+        /// What it was told when it asked: after a question it was approved there, and not here. None where
+        /// it did not ask.
         after: Option<Verdict>,
         /// The digest of what the tool brought, past the screen.
         output: Digest,
@@ -486,7 +492,8 @@ pub enum Fact {
         /// Its entry.
         entry: Seq,
     },
-    /// What the project says about itself in this file, or a file of Bailey's home, as the model sees it. Payload: the text.
+    /// What the project says about itself in this file, or a file of Bailey's home, as the model sees it.
+    /// Payload: the text.
     Guide {
         /// The file.
         path: WsPath,
@@ -527,8 +534,8 @@ pub enum Fact {
         /// The line's first.
         key: PublicKey,
     },
-    /// Sessions that nobody needs here any more are in a file beside the journal. Of their entries the hashes stay.
-    /// Payload: the sessions, as a list.
+    /// Sessions that nobody needs here any more are in a file beside the journal. Of their entries the hashes
+    /// stay. Payload: the sessions, as a list.
     Archived {
         /// The file.
         #[serde(flatten)]

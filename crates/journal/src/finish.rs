@@ -1,4 +1,5 @@
-//! How an effect ends, inside one transaction: its outcome, its reservation settled, what a session's layer now holds.
+//! How an effect ends, inside one transaction: its outcome, its reservation settled, what a session's layer
+//! now holds.
 
 use crate::{
     JournalError, budget,
@@ -108,8 +109,8 @@ fn rebase(
     Ok(())
 }
 
-/// The first base that a session saw of a path is the one that counts. A path whose name holds a secret is kept without
-/// it: no merge carries such a file, so nothing asks for its base.
+/// The first base that a session saw of a path is the one that counts. A path whose name holds a secret is
+/// kept without it: no merge carries such a file, so nothing asks for its base.
 fn remember(
     tx: &mut Tx<'_>,
     redactor: &Redactor,

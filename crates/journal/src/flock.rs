@@ -1,4 +1,5 @@
-//! Who holds locks of files, as the kernel tells it: what a file says of its holder is the word of whoever can write there.
+//! Who holds locks of files, as the kernel tells it: what a file says of its holder is the word of whoever
+//! can write there.
 
 use std::{
     collections::HashMap,
@@ -7,7 +8,8 @@ use std::{
     os::{fd::AsRawFd as _, unix::fs::MetadataExt as _},
 };
 
-/// The kernel gives its list in parts of a page, each of one moment. What is this short was one, and had room for more.
+/// The kernel gives its list in parts of a page, each of one moment. What is this short was one, and had room
+/// for more.
 const PART_BYTES: usize = 2048;
 
 /// How a lock is held.
@@ -20,8 +22,8 @@ pub(crate) enum Mode {
 /// A file as the kernel's list names it: the numbers of its file system, and its own.
 type Name = (u32, u32, u64);
 
-/// The locks on whole files (flock(2)) that are held at one moment. Of processes in another pid namespace than that of `/proc`
-/// the kernel tells nothing.
+/// The locks on whole files (flock(2)) that are held at one moment. Of processes in another pid namespace
+/// than that of `/proc` the kernel tells nothing.
 #[derive(Debug, Default)]
 pub struct FileLocks {
     held: Vec<(Name, Mode, u32)>,
@@ -68,8 +70,8 @@ impl FileLocks {
     }
 }
 
-/// The kernel's list, and whether it is all of one moment. Between two parts of it the kernel remembers only how many it told, and
-/// where others let go meanwhile it passes over one that is held all along.
+/// The kernel's list, and whether it is all of one moment. Between two parts of it the kernel remembers only
+/// how many it told, and where others let go meanwhile it passes over one that is held all along.
 fn list() -> io::Result<(String, bool)> {
     let mut file = File::open("/proc/locks")?;
     // What is asked for in smaller pieces comes in smaller parts.
@@ -83,8 +85,8 @@ fn list() -> io::Result<(String, bool)> {
     Ok((String::from_utf8_lossy(&list).into_owned(), is_whole))
 }
 
-/// The locks as each process's open files tell them, which misses none that is held all along; of processes that this one may
-/// look at.
+/// The locks as each process's open files tell them, which misses none that is held all along; of processes
+/// that this one may look at.
 fn of_open_files() -> Vec<(Name, Mode, u32)> {
     let mut locks = Vec::new();
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {

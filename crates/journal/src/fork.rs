@@ -8,9 +8,10 @@ use bailey_store::Grade;
 use std::collections::BTreeMap;
 
 impl Journal {
-    /// Begins the session `id` as `from` stood after its entry `at` (its newest where none is named): its messages, the
-    /// model's replies and the results of calls are copied, so that neither session needs the other. Tokens that the other
-    /// session used do not count here. Gives the entry that the fork was made at.
+    /// Begins the session `id` as `from` stood after its entry `at` (its newest where none is named): its
+    /// messages, the model's replies and the results of calls are copied, so that neither session needs the
+    /// other. Tokens that the other session used do not count here. Gives the entry that the fork was made
+    /// at.
     ///
     /// # Errors
     /// [`JournalError::NoEntry`] when `at` is no entry of `from`; others when it cannot be read or written.
@@ -53,7 +54,8 @@ impl Journal {
     }
 }
 
-/// Whose the session is and what that one may stand behind its beginning, and are no words of the conversation.
+/// Whose the session is and what that one may stand behind its beginning, and are no words of the
+/// conversation.
 fn is_for_good(fact: &Fact) -> bool {
     matches!(fact, Fact::Agent { .. } | Fact::Confined(_))
 }

@@ -1,6 +1,6 @@
-//! What another program was told when it asked whether it may use a tool of its own. Nothing is begun by it, so there is no
-//! permit; but as where something begins, one transaction looks whether the verdict is of today, counts the use of a token,
-//! and writes it down: what is not on disk was not said.
+//! What another program was told when it asked whether it may use a tool of its own. Nothing is begun by it,
+//! so there is no permit; but as where something begins, one transaction looks whether the verdict is of
+//! today, counts the use of a token, and writes it down: what is not on disk was not said.
 
 use crate::{
     BeginError, JournalError, Mint,
@@ -18,8 +18,8 @@ impl Mint {
     /// Writes down what the rules say about another program's use of a tool, and gives what that is.
     ///
     /// # Errors
-    /// [`BeginError::Stale`] and [`BeginError::Spent`] mean: decide again. While everything is stopped, only a denial is
-    /// written.
+    /// [`BeginError::Stale`] and [`BeginError::Spent`] mean: decide again. While everything is stopped, only
+    /// a denial is written.
     pub async fn judge(
         &self,
         effect: &Sealed,

@@ -1,9 +1,11 @@
-//! The file `journal.key` beside the journal: the secret that signs the next checkpoint, and the newest checkpoint.
+//! The file `journal.key` beside the journal: the secret that signs the next checkpoint, and the newest
+//! checkpoint.
 //!
-//! It has two slots of one size. A step writes the other slot, waits for the disk, and overwrites the slot it came from with
-//! zeros: whenever the power goes, one slot is whole, and no secret outlives its checkpoint. The newest checkpoint lies
-//! here too, so that a journal whose end was cut off is found without anybody's help. Behind the slots stands the secret of
-//! capability tokens. The file is made and opened before its process binds itself, and is never replaced.
+//! It has two slots of one size. A step writes the other slot, waits for the disk, and overwrites the slot it
+//! came from with zeros: whenever the power goes, one slot is whole, and no secret outlives its checkpoint.
+//! The newest checkpoint lies here too, so that a journal whose end was cut off is found without anybody's
+//! help. Behind the slots stands the secret of capability tokens. The file is made and opened before its
+//! process binds itself, and is never replaced.
 
 use crate::{
     JournalError,
@@ -167,8 +169,8 @@ impl KeyFile {
         erased.map_err(|error| self.io(error))
     }
 
-    /// The secret of capability tokens, which stays; made when it is not there. One that is not whole any more is made anew,
-    /// and no older token holds.
+    /// The secret of capability tokens, which stays; made when it is not there. One that is not whole any
+    /// more is made anew, and no older token holds.
     pub(crate) fn tokens(&self, _: &Held<'_>) -> Result<Secret, JournalError> {
         let mut bytes = Zeroizing::new([0; TOKENS_SIZE]);
         match self.file.read_exact_at(&mut *bytes, SIZE) {
@@ -210,8 +212,9 @@ fn is_kept() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "another process does not let go of it")
 }
 
-/// Gives it all the room it will ever need, so that a full disk stops no step. Of two processes that make it at once one
-/// does so, and the other finds what the first has written meanwhile; it does not wait for one that was stopped there.
+/// Gives it all the room it will ever need, so that a full disk stops no step. Of two processes that make it
+/// at once one does so, and the other finds what the first has written meanwhile; it does not wait for one
+/// that was stopped there.
 fn lengthen(file: &File) -> io::Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {

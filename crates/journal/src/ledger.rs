@@ -1,5 +1,6 @@
-//! The ledger of capability tokens: which were minted here, which are over, and how often each was used. Its rows are
-//! written in the transaction of the entry that they follow from: a use in that of the effect's intent or refusal.
+//! The ledger of capability tokens: which were minted here, which are over, and how often each was used. Its
+//! rows are written in the transaction of the entry that they follow from: a use in that of the effect's
+//! intent or refusal.
 
 use crate::{
     Journal, JournalError, Mint,
@@ -96,12 +97,12 @@ impl Uses {
 }
 
 impl Mint {
-    /// Mints a token of this caveat, which has a scope, an end and a number of operations. Whether the rules of `policy`
-    /// allow all of it is for whoever asks to have found out; it is over when they change.
+    /// Mints a token of this caveat, which has a scope, an end and a number of operations. Whether the rules
+    /// of `policy` allow all of it is for whoever asks to have found out; it is over when they change.
     ///
     /// # Errors
-    /// [`JournalError::Token`] when the caveat lacks one of these or is too long, or `policy` is not in force any more;
-    /// others when it cannot be written.
+    /// [`JournalError::Token`] when the caveat lacks one of these or is too long, or `policy` is not in force
+    /// any more; others when it cannot be written.
     pub async fn mint_token(
         &self,
         session: SessionId,
@@ -132,8 +133,9 @@ impl Mint {
         if written.await? { Ok(token) } else { Err(BadToken::Over.into()) }
     }
 
-    /// The token that was minted last in a session for this holder, made again by its entry: whoever acts by it goes on with it in
-    /// another process. None where there was none; whether it still holds is for [`Mint::present`] to say.
+    /// The token that was minted last in a session for this holder, made again by its entry: whoever acts by
+    /// it goes on with it in another process. None where there was none; whether it still holds is for
+    /// [`Mint::present`] to say.
     ///
     /// # Errors
     /// When the journal or its key cannot be read.
@@ -159,12 +161,12 @@ impl Mint {
         Ok(Some(Macaroon::mint(self.journal().token_secret().await?, token, policy, &caveat)?))
     }
 
-    /// Narrows a token for somebody, and says so in an entry. Whoever has one can do so without; this is for whom the record
-    /// is to tell what was given.
+    /// Narrows a token for somebody, and says so in an entry. Whoever has one can do so without; this is for
+    /// whom the record is to tell what was given.
     ///
     /// # Errors
-    /// [`JournalError::Token`] when it has been narrowed as often as a token can be, or the caveat is too long; others when it
-    /// cannot be written.
+    /// [`JournalError::Token`] when it has been narrowed as often as a token can be, or the caveat is too
+    /// long; others when it cannot be written.
     pub async fn narrow_token(
         &self,
         session: SessionId,

@@ -1,8 +1,9 @@
 //! The journal: the append-only, hash-chained record of everything that Bailey did or refused.
 //!
-//! It is the truth: sessions, approvals and budgets are projections of it, written in the transaction of their
-//! entry. [`Mint`] is the only source of [`Permit`]s, so that no executor can be reached with an effect whose intent
-//! is not on disk. What a stranger wrote into it is redacted first; what the chain covers is the bytes as stored.
+//! It is the truth: sessions, approvals and budgets are projections of it, written in the transaction of
+//! their entry. [`Mint`] is the only source of [`Permit`]s, so that no executor can be reached with an effect
+//! whose intent is not on disk. What a stranger wrote into it is redacted first; what the chain covers is the
+//! bytes as stored.
 //!
 //! It decides nothing (that is `policy`), performs nothing (executors) and prints nothing.
 //!
@@ -111,7 +112,8 @@ use tokio::sync::{Mutex, OnceCell};
 /// How many of the newest entries are verified before a process writes its first; `audit verify` checks all.
 const VERIFIED_AT_START: u64 = 256;
 
-/// The journal's file, open and up to date, before any thread works on it, and the file of the key that signs it.
+/// The journal's file, open and up to date, before any thread works on it, and the file of the key that signs
+/// it.
 #[derive(Debug)]
 pub struct JournalFile {
     database: Database,
@@ -119,8 +121,8 @@ pub struct JournalFile {
 }
 
 impl JournalFile {
-    /// Opens the file at `path`, and makes it when it is not there. Beside it lies the key, by the same name and the ending
-    /// `.key`.
+    /// Opens the file at `path`, and makes it when it is not there. Beside it lies the key, by the same name
+    /// and the ending `.key`.
     ///
     /// # Errors
     /// When it cannot be opened or written, or is newer than this program.
@@ -131,8 +133,8 @@ impl JournalFile {
         Ok(Self { database, keys })
     }
 
-    /// All files that the database consists of; they exist as long as it is open. The key's is not among them: nobody opens
-    /// that again.
+    /// All files that the database consists of; they exist as long as it is open. The key's is not among
+    /// them: nobody opens that again.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         self.database.files()
@@ -168,9 +170,9 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or makes it when it is not there; one that begins beside a key which signed another one begins
-    /// stopped, as [`is_stopped`] says of the one that is gone. Nothing is written to it before its newest entries
-    /// were found sound: see [`Journal::sound`].
+    /// Opens the journal at `path`, or makes it when it is not there; one that begins beside a key which
+    /// signed another one begins stopped, as [`is_stopped`] says of the one that is gone. Nothing is written
+    /// to it before its newest entries were found sound: see [`Journal::sound`].
     ///
     /// # Errors
     /// When it cannot be opened or written, or is newer than this program.
@@ -250,8 +252,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes the projections of an older program's journal anew. One that is damaged stays as it is, to be read,
-    /// and to be named by [`Journal::verify`].
+    /// Makes the projections of an older program's journal anew. One that is damaged stays as it is, to be
+    /// read, and to be named by [`Journal::verify`].
     async fn renew(&self) -> Result<(), JournalError> {
         match self.rebuild().await {
             Err(JournalError::Broken(_) | JournalError::Store(StoreError::Corrupt { .. })) => Ok(()),
@@ -259,8 +261,8 @@ impl Journal {
         }
     }
 
-    /// Verifies the newest entries, and that what was signed last is still there, once for each journal that was opened.
-    /// Every write waits for it; whoever has other things to do first begins it early.
+    /// Verifies the newest entries, and that what was signed last is still there, once for each journal that
+    /// was opened. Every write waits for it; whoever has other things to do first begins it early.
     ///
     /// # Errors
     /// [`JournalError::Broken`] when they do not fit together; then nothing can be written.
@@ -272,7 +274,8 @@ impl Journal {
         self.inner.sound.get_or_try_init(verify).await.copied()
     }
 
-    /// The position of the newest entry that this process has written or seen; another process may have written more.
+    /// The position of the newest entry that this process has written or seen; another process may have
+    /// written more.
     #[must_use]
     pub fn newest(&self) -> u64 {
         self.inner.newest.load(Ordering::Relaxed)
@@ -282,7 +285,8 @@ impl Journal {
         self.inner.newest.fetch_max(seq, Ordering::Relaxed);
     }
 
-    /// Writes in one transaction, once the newest entries were found sound; signs where many were written since.
+    /// Writes in one transaction, once the newest entries were found sound; signs where many were written
+    /// since.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         grade: Grade,

@@ -1,5 +1,5 @@
-//! The lock of one session: whoever holds it runs the session, recovers it, and nobody else does. And what those hold who use a
-//! session's authority without running it, so that they are found.
+//! The lock of one session: whoever holds it runs the session, recovers it, and nobody else does. And what
+//! those hold who use a session's authority without running it, so that they are found.
 
 use crate::{
     JournalError,
@@ -51,7 +51,8 @@ impl fmt::Display for Holder {
 /// A folder of a session that is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InUse {
-    /// The processes that use it, as the kernel names them; none where it tells nothing of them, such as from another pid namespace.
+    /// The processes that use it, as the kernel names them; none where it tells nothing of them, such as from
+    /// another pid namespace.
     pub processes: Vec<u32>,
     /// What the one that runs it says of itself: its own word.
     pub says: Option<Holder>,
@@ -76,7 +77,8 @@ impl InUse {
     }
 }
 
-/// Who holds the lock of a file in this way; nobody it knows where it is held all the same, and none where it is free.
+/// Who holds the lock of a file in this way; nobody it knows where it is held all the same, and none where it
+/// is free.
 fn users(path: &Path, mode: Mode, locks: &FileLocks) -> Result<Option<Vec<u32>>, JournalError> {
     let io = |source| JournalError::Io { path: path.into(), source };
     let file = match File::open(path) {
@@ -116,10 +118,12 @@ pub struct SessionLock {
 }
 
 impl SessionLock {
-    /// Takes the lock of a session, which is the file `lock` in the session's own folder, and writes into it who has it.
+    /// Takes the lock of a session, which is the file `lock` in the session's own folder, and writes into it
+    /// who has it.
     ///
     /// # Errors
-    /// [`JournalError::Held`] names the process that holds it; [`JournalError::Io`] when the file cannot be made.
+    /// [`JournalError::Held`] names the process that holds it; [`JournalError::Io`] when the file cannot be
+    /// made.
     pub fn take(session: SessionId, folder: &Path, holder: &Holder) -> Result<Self, JournalError> {
         let path = folder.join(LOCK);
         let io = |source| JournalError::Io { path: path.clone(), source };
@@ -145,7 +149,8 @@ impl SessionLock {
         self.session
     }
 
-    /// Whether this is still what lies in the folder, which may have been moved, removed or replaced meanwhile.
+    /// Whether this is still what lies in the folder, which may have been moved, removed or replaced
+    /// meanwhile.
     #[must_use]
     pub fn is_in(&self, folder: &Path) -> bool {
         let of = |about: Metadata| (about.dev(), about.ino());
@@ -154,8 +159,8 @@ impl SessionLock {
     }
 }
 
-/// A process's presence in a session that it does not run, beside any number of others: by this it is found. Given up when
-/// dropped, also by kill -9.
+/// A process's presence in a session that it does not run, beside any number of others: by this it is found.
+/// Given up when dropped, also by kill -9.
 #[derive(Debug)]
 pub struct GuestLock {
     _file: File,

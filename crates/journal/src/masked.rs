@@ -1,5 +1,5 @@
-//! What the screen took out of results: which known secrets, and of the result of what. Whoever guesses a secret learns by it
-//! that the guess was right, so a session's hits are counted here, from its entries.
+//! What the screen took out of results: which known secrets, and of the result of what. Whoever guesses a
+//! secret learns by it that the guess was right, so a session's hits are counted here, from its entries.
 
 use crate::{Fact, Journal, JournalError, Recorded, project::FAMILY};
 use bailey_protocol::{Digest, SessionId};
@@ -19,8 +19,9 @@ pub struct Masked {
     pub withheld: bool,
 }
 
-/// How many hits these are: the same secret in the result of the same call again is the same hit, because nothing new is
-/// learnt by it. What was asked for with a secret in it is one each time: whoever can write a secret need not look for it.
+/// How many hits these are: the same secret in the result of the same call again is the same hit, because
+/// nothing new is learnt by it. What was asked for with a secret in it is one each time: whoever can write a
+/// secret need not look for it.
 pub fn hits<'a>(masked: impl IntoIterator<Item = &'a Masked>) -> usize {
     let (mut known, mut written) = (BTreeSet::new(), 0);
     for masked in masked {

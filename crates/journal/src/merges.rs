@@ -26,7 +26,8 @@ pub struct Applied {
 }
 
 impl Journal {
-    /// The session's applies of which something is still to be taken back, as [`Journal::last_apply`] tells of the newest, the oldest first.
+    /// The session's applies of which something is still to be taken back, as [`Journal::last_apply`] tells
+    /// of the newest, the oldest first.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -34,8 +35,8 @@ impl Journal {
         Ok(standing(&self.merges(session).await?))
     }
 
-    /// The session's newest apply that no undo has taken back whole, with what it moved and what is still to be
-    /// taken back. An apply that failed touched nothing; one without an outcome may have, and so counts.
+    /// The session's newest apply that no undo has taken back whole, with what it moved and what is still to
+    /// be taken back. An apply that failed touched nothing; one without an outcome may have, and so counts.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -43,8 +44,8 @@ impl Journal {
         Ok(self.applies(session).await?.pop())
     }
 
-    /// The apply of [`Journal::last_apply`] when its end was not seen and nothing has finished it since: another apply
-    /// *of* it, or a discard, which leaves nothing to go on with.
+    /// The apply of [`Journal::last_apply`] when its end was not seen and nothing has finished it since:
+    /// another apply *of* it, or a discard, which leaves nothing to go on with.
     ///
     /// # Errors
     /// When the journal cannot be read.

@@ -1,9 +1,9 @@
-//! The hash tree of RFC 6962, section 2.1: what proves that an entry is in a journal, and that one journal goes on from
-//! another, without the rest of it.
+//! The hash tree of RFC 6962, section 2.1: what proves that an entry is in a journal, and that one journal
+//! goes on from another, without the rest of it.
 //!
-//! A leaf is over the hash that an entry has in the chain, so the tree needs no byte of the entries themselves. Leaves and
-//! nodes are hashed with different first bytes (0 and 1), so that neither can be taken for the other. This module is pure:
-//! `tree.rs` knows where the hashes lie.
+//! A leaf is over the hash that an entry has in the chain, so the tree needs no byte of the entries
+//! themselves. Leaves and nodes are hashed with different first bytes (0 and 1), so that neither can be taken
+//! for the other. This module is pure: `tree.rs` knows where the hashes lie.
 
 use bailey_protocol::Digest;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,8 @@ impl Inclusion {
     }
 }
 
-/// That several leaves have places in a tree: the hash of each largest subtree that holds none of them, from the left.
+/// That several leaves have places in a tree: the hash of each largest subtree that holds none of them, from
+/// the left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Several(pub Vec<Digest>);
@@ -120,7 +121,8 @@ impl Several {
     }
 }
 
-/// The hash over `size` places from `from` on, of which these leaves are known; it goes down where there are some.
+/// The hash over `size` places from `from` on, of which these leaves are known; it goes down where there are
+/// some.
 fn climb(
     leaves: &[(u64, Digest)],
     rest: &mut std::slice::Iter<'_, Digest>,

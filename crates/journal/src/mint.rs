@@ -1,5 +1,6 @@
-//! The mint: the only source of permits. The kernel holds the one of its process; a process that performs nothing may hold one to
-//! answer questions or to stop a home, since without executors a permit opens nothing.
+//! The mint: the only source of permits. The kernel holds the one of its process; a process that performs
+//! nothing may hold one to answer questions or to stop a home, since without executors a permit opens
+//! nothing.
 
 use crate::{
     BeginError, Budgets, Clock, Journal, JournalError, Warrant,
@@ -88,9 +89,9 @@ impl Mint {
         Ok(())
     }
 
-    /// Begins an effect, in one transaction: the verdict is for this effect and for the policy in force, the grant is
-    /// burnt, the cost reserved within `budgets`, the intent written. An approved effect's
-    /// intent survives power loss, any other kill -9.
+    /// Begins an effect, in one transaction: the verdict is for this effect and for the policy in force, the
+    /// grant is burnt, the cost reserved within `budgets`, the intent written. An approved effect's intent
+    /// survives power loss, any other kill -9.
     ///
     /// # Errors
     /// [`BeginError::Stale`] means: decide again.
@@ -166,8 +167,8 @@ impl Mint {
         Ok(seq)
     }
 
-    /// The intents of a session that have no outcome. Only whoever holds the session's lock may look: anybody else
-    /// would take an effect that is running for one that was lost.
+    /// The intents of a session that have no outcome. Only whoever holds the session's lock may look: anybody
+    /// else would take an effect that is running for one that was lost.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -206,7 +207,8 @@ impl Mint {
             .await?)
     }
 
-    /// Writes `unknown` as the outcome of an effect that nobody saw the end of. What was reserved counts as used.
+    /// Writes `unknown` as the outcome of an effect that nobody saw the end of. What was reserved counts as
+    /// used.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -216,7 +218,8 @@ impl Mint {
         self.settle(lock, lost, &outcome).await
     }
 
-    /// Writes what is known now of the end of an effect whose process did not see it. What was reserved counts as used.
+    /// Writes what is known now of the end of an effect whose process did not see it. What was reserved
+    /// counts as used.
     ///
     /// # Errors
     /// When it cannot be written.

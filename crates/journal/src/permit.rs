@@ -26,7 +26,8 @@ pub struct Redeemed {
     pub effect: Effect,
     /// The walls that must stand.
     pub isolation: Isolation,
-    /// What the files must be that the action names: those that a human said yes to. None where nobody was asked.
+    /// What the files must be that the action names: those that a human said yes to. None where nobody was
+    /// asked.
     pub named: Option<Digest>,
     /// The entry of its intent.
     pub seq: Seq,

@@ -1,5 +1,5 @@
-//! The projections: what each kind of entry changes in the tables beside the chain. Written in the transaction of their
-//! entry, and the same functions again when they are rebuilt from the chain.
+//! The projections: what each kind of entry changes in the tables beside the chain. Written in the
+//! transaction of their entry, and the same functions again when they are rebuilt from the chain.
 
 use crate::{
     Terms, budget,
@@ -28,7 +28,8 @@ pub(crate) const TABLES: &[&str] = &[
     "reserved",
 ];
 
-/// A session, `?1`, and the conversations of all sub-agents below it: what a statement begins with that is about `family`.
+/// A session, `?1`, and the conversations of all sub-agents below it: what a statement begins with that is
+/// about `family`.
 pub(crate) const FAMILY: &str = "WITH RECURSIVE family (id) AS (
     SELECT ?1 UNION SELECT session.id FROM session JOIN family ON session.parent = family.id
 )";
@@ -41,8 +42,8 @@ pub(crate) fn adopted(tx: &mut Tx<'_>, policy: &str) -> Result<(), StoreError> {
     void(tx)
 }
 
-/// No question, no yes and no token of before counts any more: other rules are in force, or entries are missing by which one
-/// of them may have been used up.
+/// No question, no yes and no token of before counts any more: other rules are in force, or entries are
+/// missing by which one of them may have been used up.
 pub(crate) fn void(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE approval SET state = 'void' WHERE state IN ('open', 'yes', 'session', 'pattern')",
@@ -117,7 +118,8 @@ pub(crate) fn of_extension(name: &str) -> String {
     format!("extension:{name}")
 }
 
-/// The state of an extension that is not asked any more; of one that was started again it is the time of its crash.
+/// The state of an extension that is not asked any more; of one that was started again it is the time of its
+/// crash.
 pub(crate) const DISABLED: &str = "disabled";
 
 pub(crate) fn extension_crashed(tx: &mut Tx<'_>, name: &str, now: Timestamp) -> Result<(), StoreError> {
@@ -142,7 +144,8 @@ pub(crate) fn extension_enabled(tx: &mut Tx<'_>, name: &str) -> Result<(), Store
     Ok(())
 }
 
-/// Sessions that are in an archive are in no table. The days up to then count no more: their sums would miss what left.
+/// Sessions that are in an archive are in no table. The days up to then count no more: their sums would miss
+/// what left.
 pub(crate) fn archived(
     tx: &mut Tx<'_>,
     sessions: &[SessionId],

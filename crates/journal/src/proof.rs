@@ -1,7 +1,9 @@
-//! A proof in a file: that an entry is in a journal, or that the journal goes on from an earlier state of it, for somebody
-//! who has one public key and nothing else. `docs/audit_check.py` checks the same files, in sixty lines.
+//! A proof in a file: that an entry is in a journal, or that the journal goes on from an earlier state of it,
+//! for somebody who has one public key and nothing else. `docs/audit_check.py` checks the same files, in
+//! sixty lines.
 //!
-//! Whoever reads such a file has it from a stranger: it is bounded, and nothing in it is believed before `check`.
+//! Whoever reads such a file has it from a stranger: it is bounded, and nothing in it is believed before
+//! `check`.
 
 use crate::{
     chain,

@@ -11,12 +11,13 @@ use bailey_protocol::{Digest, number::Seq};
 use bailey_store::{OptionalExtension as _, StoreError, Tx, params};
 
 impl Journal {
-    /// Signs what is not signed yet, and proves that an entry is in what was signed; with its payload where that is wanted
-    /// and still there. Whoever checks it needs a key of the line: its first, or where the proof shall be shorter, `from`.
+    /// Signs what is not signed yet, and proves that an entry is in what was signed; with its payload where
+    /// that is wanted and still there. Whoever checks it needs a key of the line: its first, or where the
+    /// proof shall be shorter, `from`.
     ///
     /// # Errors
-    /// [`JournalError::Absent`] when there is no such entry, [`JournalError::OtherLine`] for a foreign key; others when it
-    /// cannot be signed or read.
+    /// [`JournalError::Absent`] when there is no such entry, [`JournalError::OtherLine`] for a foreign key;
+    /// others when it cannot be signed or read.
     pub async fn prove(
         &self,
         entry: Seq,
@@ -36,7 +37,8 @@ impl Journal {
     /// Signs what is not signed yet, and proves that the journal goes on from its checkpoint of this epoch.
     ///
     /// # Errors
-    /// [`JournalError::NoCheckpoint`] when there is none, or the newest is the one; others as [`Journal::prove`].
+    /// [`JournalError::NoCheckpoint`] when there is none, or the newest is the one; others as
+    /// [`Journal::prove`].
     pub async fn prove_growth(&self, since: u64, from: Option<PublicKey>) -> Result<Proof, JournalError> {
         let (line, entries) = self.signed_line(from).await?;
         let mut stated = line.checkpoints.iter().filter_map(|checkpoint| checkpoint.statement().ok());

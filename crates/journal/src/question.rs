@@ -154,8 +154,9 @@ impl Journal {
     /// The one question whose name begins so; where several do, the one of this session.
     ///
     /// # Errors
-    /// [`JournalError::ShortQuestion`] when fewer digits are given than people are shown: an answer grants something, and a
-    /// slip of a key must not name another question. [`JournalError::NoSuchQuestion`]; [`JournalError::SeveralQuestions`].
+    /// [`JournalError::ShortQuestion`] when fewer digits are given than people are shown: an answer grants
+    /// something, and a slip of a key must not name another question. [`JournalError::NoSuchQuestion`];
+    /// [`JournalError::SeveralQuestions`].
     pub async fn question(&self, name: &str, session: Option<SessionId>) -> Result<Question, JournalError> {
         if name.len() < SHORT_CHARS {
             return Err(JournalError::ShortQuestion(name.to_owned()));

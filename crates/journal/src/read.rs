@@ -44,8 +44,8 @@ pub struct Query {
     pub first: Option<u32>,
 }
 
-/// The columns of a [`SessionInfo`]. Where no message gave a title, the session is called after its first command: such are
-/// those of commands without an agent.
+/// The columns of a [`SessionInfo`]. Where no message gave a title, the session is called after its first
+/// command: such are those of commands without an agent.
 const SESSION: &str = "
     SELECT id, workspace, principal, model, opened, updated,
     CASE title WHEN '' THEN ifnull(
@@ -76,8 +76,8 @@ impl Journal {
             .await?)
     }
 
-    /// Entries in order, each with its payload. Beware of long journals: this reads them into memory; page with
-    /// `after` and `last`.
+    /// Entries in order, each with its payload. Beware of long journals: this reads them into memory; page
+    /// with `after` and `last`.
     ///
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
@@ -109,8 +109,9 @@ impl Journal {
         })
     }
 
-    /// What came into a session as text, and into the conversations of its sub-agents, with the intents that brought it, in the
-    /// journal's order: the newest of it, up to so many bytes; and whether that is all. Of intents the payload is left out.
+    /// What came into a session as text, and into the conversations of its sub-agents, with the intents that
+    /// brought it, in the journal's order: the newest of it, up to so many bytes; and whether that is all. Of
+    /// intents the payload is left out.
     ///
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
@@ -149,8 +150,8 @@ impl Journal {
             .await?)
     }
 
-    /// What happened, without what was said: the first `first` entries after `after`, of which replies alone have their payload, for
-    /// the counts in it. It does not grow with what tools bring.
+    /// What happened, without what was said: the first `first` entries after `after`, of which replies alone
+    /// have their payload, for the counts in it. It does not grow with what tools bring.
     ///
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
@@ -168,8 +169,8 @@ impl Journal {
             .await?)
     }
 
-    /// The last `last` effects that were decided, of one session or of all: each by the entries that say so (a question, a
-    /// denial, an intent), and before them what was revealed to its session.
+    /// The last `last` effects that were decided, of one session or of all: each by the entries that say so
+    /// (a question, a denial, an intent), and before them what was revealed to its session.
     ///
     /// # Errors
     /// When the journal cannot be read, or an entry is of an unknown version.
@@ -224,15 +225,16 @@ impl Journal {
     /// Checks every link of the chain, every payload, and every archive.
     ///
     /// # Errors
-    /// [`JournalError::Broken`] names the first entry that does not fit, [`JournalError::Archives`] each archive that is not
-    /// as it was written, once the chain itself holds.
+    /// [`JournalError::Broken`] names the first entry that does not fit, [`JournalError::Archives`] each
+    /// archive that is not as it was written, once the chain itself holds.
     pub async fn verify(&self) -> Result<Verified, JournalError> {
         let verified = self.verify_chain().await?;
         self.verify_archives(&verified.archives).await?;
         Ok(verified)
     }
 
-    /// The same without a look into the archives: the hashes of what they hold are here. A copy of the journal alone holds by it.
+    /// The same without a look into the archives: the hashes of what they hold are here. A copy of the
+    /// journal alone holds by it.
     ///
     /// # Errors
     /// [`JournalError::Broken`] names the first entry that does not fit.
@@ -252,8 +254,8 @@ impl Journal {
         Ok(found?)
     }
 
-    /// Checks each page of the file, and that every index and every table beside the chain has what belongs into it: the walk
-    /// over the chain goes from entry to entry, and comes by none of these.
+    /// Checks each page of the file, and that every index and every table beside the chain has what belongs
+    /// into it: the walk over the chain goes from entry to entry, and comes by none of these.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] says what is damaged; others when the journal cannot be read.
@@ -346,7 +348,8 @@ impl Journal {
         }))
     }
 
-    /// Whether the journal was brought back from a copy since this entry: what had begun by then may have ended where the copy was made.
+    /// Whether the journal was brought back from a copy since this entry: what had begun by then may have
+    /// ended where the copy was made.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -418,7 +421,8 @@ impl Journal {
     /// One session, by its whole name or a unique ending of it.
     ///
     /// # Errors
-    /// [`JournalError::NoSuchSession`] when none or several fit, [`JournalError::Archived`] when it is in an archive.
+    /// [`JournalError::NoSuchSession`] when none or several fit, [`JournalError::Archived`] when it is in an
+    /// archive.
     pub async fn session(&self, name: &str) -> Result<SessionInfo, JournalError> {
         self.named(name, true).await
     }

@@ -23,13 +23,14 @@ pub struct Rebuilt {
     pub entries: u64,
     /// Rows of each projection now.
     pub rows: BTreeMap<String, u64>,
-    /// Rows of each projection that were missing, too many, or other than the chain says; none where all was well.
+    /// Rows of each projection that were missing, too many, or other than the chain says; none where all was
+    /// well.
     pub repaired: BTreeMap<String, u64>,
 }
 
 impl Journal {
-    /// Verifies the whole chain, then makes every projection anew from it, in one transaction. Other processes wait
-    /// meanwhile.
+    /// Verifies the whole chain, then makes every projection anew from it, in one transaction. Other
+    /// processes wait meanwhile.
     ///
     /// # Errors
     /// [`JournalError::Broken`] when the chain does not hold; then nothing is changed.

@@ -13,8 +13,9 @@ pub struct Removed {
 }
 
 impl Journal {
-    /// Erases a session's payloads and its rows in every projection, and says so in an entry. The entries stay, because
-    /// the chain is over them: kinds, targets, reasons and times, never messages or outputs. Erased bytes are overwritten.
+    /// Erases a session's payloads and its rows in every projection, and says so in an entry. The entries
+    /// stay, because the chain is over them: kinds, targets, reasons and times, never messages or outputs.
+    /// Erased bytes are overwritten.
     ///
     /// # Errors
     /// When it cannot be written; then nothing is erased.
@@ -41,7 +42,8 @@ impl Journal {
                 Ok(Removed { entries, payloads })
             })
             .await?;
-        // What was erased still stands in the write-ahead log; another process that reads it will move it later.
+        // What was erased still stands in the write-ahead log; another process that reads it will move it
+        // later.
         self.store().checkpoint().await.ok();
         Ok(removed)
     }

@@ -1,8 +1,9 @@
 //! Retention: which sessions nobody needs here any more, and how they leave for an archive.
 //!
-//! A session leaves whole, with those that it opened or that opened it. Of each of its entries the number and the hash stay, so
-//! chain, tree and proofs go on as before; what concerns the home and no session stays in any case. The file is on disk and was
-//! read back before the transaction that names it and empties its rows: a crash leaves the rows, or the archive and its entry.
+//! A session leaves whole, with those that it opened or that opened it. Of each of its entries the number and
+//! the hash stay, so chain, tree and proofs go on as before; what concerns the home and no session stays in
+//! any case. The file is on disk and was read back before the transaction that names it and empties its rows:
+//! a crash leaves the rows, or the archive and its entry.
 
 use crate::{
     Entry, Fact, Journal, JournalError, Recorded, SessionLock,
@@ -77,8 +78,8 @@ pub struct Leaving {
 }
 
 impl Journal {
-    /// What may leave: sessions that were last used before the day `before` (`2026-01-02`, UTC), and not today; those with
-    /// changes to apply or to take back only if that was before the day `changes_before`.
+    /// What may leave: sessions that were last used before the day `before` (`2026-01-02`, UTC), and not
+    /// today; those with changes to apply or to take back only if that was before the day `changes_before`.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -102,8 +103,9 @@ impl Journal {
         Ok(self.store().read(move |tx| Ok(tx.query_row(&sql, params![today], |row| row.get(0))?)).await?)
     }
 
-    /// Moves sessions of one day into an archive on the shelf; none when one of them came to be needed meanwhile, and then all
-    /// of them stay. The caller holds the lock of each that is in the list of sessions.
+    /// Moves sessions of one day into an archive on the shelf; none when one of them came to be needed
+    /// meanwhile, and then all of them stay. The caller holds the lock of each that is in the list of
+    /// sessions.
     ///
     /// # Errors
     /// When the file or the journal cannot be written; then nothing has left.
@@ -182,8 +184,8 @@ impl Journal {
         Ok(named.into_iter().map(|(archive, _)| archive).collect())
     }
 
-    /// All sessions that are in archives, and of which nothing is left here: an entry that somebody else wrote may name one that
-    /// never left.
+    /// All sessions that are in archives, and of which nothing is left here: an entry that somebody else
+    /// wrote may name one that never left.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -395,8 +397,8 @@ fn top(parents: &BTreeMap<String, String>, id: &str) -> String {
     at.to_owned()
 }
 
-/// Whether a session has a yes that nothing was begun on yet. When its question would have run out says nothing of it. One to a
-/// question about no effect, which has no action, is used up by being given.
+/// Whether a session has a yes that nothing was begun on yet. When its question would have run out says
+/// nothing of it. One to a question about no effect, which has no action, is used up by being given.
 const UNUSED: &str = "SELECT EXISTS (
     SELECT 1 FROM approval WHERE session = ?1 AND action_digest <> '' AND (
         state = 'yes' OR state IN ('session', 'pattern') AND NOT EXISTS (

@@ -1,11 +1,12 @@
 //! What can still be read of a torn database, brought into a new one that takes its place.
 //!
-//! Entries are read from the pages themselves (`source.rs`), and the chain says which of them are one: the longest row of
-//! entries from genesis on in which each hash fits (`way.rs`). Where a page is gone, a copy of the home may have what stood
-//! on it: whoever links is taken, wherever it lies. What follows from entries is made anew; what was signed is kept as far as
-//! it follows from its first key. An entry behind all of them says what was lost, by numbers, and shows the newest
-//! checkpoint that is about more than what is there: so tearing a database hides no entry that was signed. Where nobody can
-//! tell that the torn journal was not stopped, the new one is: the entry that says so may be among what was lost.
+//! Entries are read from the pages themselves (`source.rs`), and the chain says which of them are one: the
+//! longest row of entries from genesis on in which each hash fits (`way.rs`). Where a page is gone, a copy of
+//! the home may have what stood on it: whoever links is taken, wherever it lies. What follows from entries is
+//! made anew; what was signed is kept as far as it follows from its first key. An entry behind all of them
+//! says what was lost, by numbers, and shows the newest checkpoint that is about more than what is there: so
+//! tearing a database hides no entry that was signed. Where nobody can tell that the torn journal was not
+//! stopped, the new one is: the entry that says so may be among what was lost.
 //!
 //! The torn file is read, and renamed at the end; nothing writes to it. The exchange is `swap.rs`.
 
@@ -67,12 +68,12 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Reads what there is of the journal at `path`, and of copies of it, the newest first, which are asked only where it
-    /// lacks something. Nobody may use the journal meanwhile.
+    /// Reads what there is of the journal at `path`, and of copies of it, the newest first, which are asked
+    /// only where it lacks something. Nobody may use the journal meanwhile.
     ///
     /// # Errors
-    /// [`JournalError::Whole`] where nothing is torn, [`JournalError::NothingLeft`] where nothing can be read; others when
-    /// the new one cannot be written. Nothing was changed then.
+    /// [`JournalError::Whole`] where nothing is torn, [`JournalError::NothingLeft`] where nothing can be
+    /// read; others when the new one cannot be written. Nothing was changed then.
     pub fn prepare(
         path: &Path,
         copies: &[PathBuf],
@@ -162,11 +163,12 @@ impl Salvage {
         self.is_stopped
     }
 
-    /// Puts the new journal in the place of the torn one; where that is kept now. Once begun, whoever opens the journal next
-    /// ends it.
+    /// Puts the new journal in the place of the torn one; where that is kept now. Once begun, whoever opens
+    /// the journal next ends it.
     ///
     /// # Errors
-    /// When somebody wrote into the torn one since it was read, and nothing was changed then; or a file cannot be renamed.
+    /// When somebody wrote into the torn one since it was read, and nothing was changed then; or a file
+    /// cannot be renamed.
     pub fn finish(self) -> Result<PathBuf, JournalError> {
         let io = |source| JournalError::Io { path: self.journal.clone(), source };
         swap::harden(&self.folder.path, &self.aside, self.keeps_key).map_err(io)?;
@@ -177,9 +179,10 @@ impl Salvage {
     }
 }
 
-/// Whether the journal at `path` is stopped, as its pages and the key beside it say: so it can be asked of a damaged one, too, and
-/// nothing is written to it, but that an exchange which a salvage began is ended. One of which nobody can tell that it is not
-/// stopped, is; so is one that is gone from beside a key which signed it. Where there never was a journal, nothing is stopped.
+/// Whether the journal at `path` is stopped, as its pages and the key beside it say: so it can be asked of a
+/// damaged one, too, and nothing is written to it, but that an exchange which a salvage began is ended. One
+/// of which nobody can tell that it is not stopped, is; so is one that is gone from beside a key which signed
+/// it. Where there never was a journal, nothing is stopped.
 #[must_use]
 pub fn is_stopped(path: &Path) -> bool {
     let look = || -> Result<bool, JournalError> {
@@ -196,9 +199,9 @@ pub fn is_stopped(path: &Path) -> bool {
     look().unwrap_or(true)
 }
 
-/// Up to where it is known that nothing is stopped, as the states of a journal say. These follow from the newest entry, and
-/// know its time alone; a clock that was ahead for a while makes that of an older one the newest. So what is missing is told by
-/// numbers.
+/// Up to where it is known that nothing is stopped, as the states of a journal say. These follow from the
+/// newest entry, and know its time alone; a clock that was ahead for a while makes that of an older one the
+/// newest. So what is missing is told by numbers.
 struct Going {
     /// The newest entry that can be read.
     newest: u64,
@@ -209,8 +212,8 @@ struct Going {
 }
 
 impl Going {
-    /// None where something is stopped, and where nobody can tell: the states cannot be read, or are older than what anything
-    /// names, or more was signed than there is, as where a log is gone.
+    /// None where something is stopped, and where nobody can tell: the states cannot be read, or are older
+    /// than what anything names, or more was signed than there is, as where a log is gone.
     fn of(torn: &Source, key: Option<&State>) -> Option<Self> {
         let (newest, written) = torn.newest()?;
         let journal = torn.journal();
@@ -225,8 +228,8 @@ impl Going {
         Some(Self { newest, until, is_exact: until == written })
     }
 
-    /// Whether it says anything of what a way leaves out: what is on it is known by itself. A time that is not the newest
-    /// entry's may be of before what is left out.
+    /// Whether it says anything of what a way leaves out: what is on it is known by itself. A time that is
+    /// not the newest entry's may be of before what is left out.
     fn reaches(&self, way: &Way) -> bool {
         way.entries() == self.newest || way.entries() < self.newest && self.is_exact
     }
@@ -275,8 +278,8 @@ impl Drop for Folder {
     }
 }
 
-/// Whether nothing is the matter: SQLite finds no mistake in it, the chain holds, and no more than it has is known. SQLite
-/// brings a log over as it opens a file, so it looks at a copy.
+/// Whether nothing is the matter: SQLite finds no mistake in it, the chain holds, and no more than it has is
+/// known. SQLite brings a log over as it opens a file, so it looks at a copy.
 fn is_whole(path: &Path, folder: &Path, known: u64) -> Result<bool, JournalError> {
     let copy = folder.join("look.db");
     let io = |source| JournalError::Io { path: path.into(), source };
@@ -339,8 +342,9 @@ fn build(
     Ok(store)
 }
 
-/// Makes what follows from the entries, writes the one that says what was lost, and one that stops everything unless nothing was
-/// stopped up to the newest that was kept (`going`), and looks whether all of it holds. Whether the new journal is stopped.
+/// Makes what follows from the entries, writes the one that says what was lost, and one that stops everything
+/// unless nothing was stopped up to the newest that was kept (`going`), and looks whether all of it holds.
+/// Whether the new journal is stopped.
 fn close(
     store: &Store,
     aside: &Path,

@@ -1,5 +1,5 @@
-//! The tables: the chain, the payloads beside it, and projections that are written in the transaction of their
-//! entry and can be rebuilt from it.
+//! The tables: the chain, the payloads beside it, and projections that are written in the transaction of
+//! their entry and can be rebuilt from it.
 
 use bailey_store::Migration;
 
@@ -12,8 +12,8 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { version: SCHEMA_VERSION, sql: THIRD },
 ];
 
-/// Each effect that begins asks for the entries that stop, release, or make void what was said before, and one
-/// that was asked about for the newest answer, however long its session is (`given.rs`).
+/// Each effect that begins asks for the entries that stop, release, or make void what was said before, and
+/// one that was asked about for the newest answer, however long its session is (`given.rs`).
 ///
 /// Older programs counted what was sent in another way. The state `stale` says that all projections are to be
 /// made anew; an empty journal has none.
@@ -24,8 +24,8 @@ CREATE INDEX entry_of_answers ON entry (session, seq) WHERE type = 'answered';
 INSERT INTO state (name, value) SELECT 'stale', 'schema 3' WHERE EXISTS (SELECT 1 FROM entry);
 ";
 
-/// The tree over the entries: the hash of each 256 of the level below, which are entries on the lowest. What an older
-/// journal lacks of it is computed where it is needed.
+/// The tree over the entries: the hash of each 256 of the level below, which are entries on the lowest. What
+/// an older journal lacks of it is computed where it is needed.
 ///
 /// What is used up is a row of an account and a unit; turns and days of before are not counted.
 ///
@@ -34,10 +34,11 @@ INSERT INTO state (name, value) SELECT 'stale', 'schema 3' WHERE EXISTS (SELECT 
 ///
 /// A token is live or over; its uses are counted by the name of each count.
 ///
-/// Of an entry that is in an archive the number and the hash stay, and the number of the entry that names the archive.
+/// Of an entry that is in an archive the number and the hash stay, and the number of the entry that names the
+/// archive.
 ///
-/// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them. A witness was told of
-/// a line up to a checkpoint.
+/// Checkpoints are by the first key of their line; they follow from nothing, so no rebuild makes them. A
+/// witness was told of a line up to a checkpoint.
 const SECOND: &str = "
 CREATE TABLE tile (
     level INTEGER NOT NULL,

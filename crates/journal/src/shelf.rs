@@ -71,7 +71,8 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Takes the folder of archives beside a journal, which is made where it is not there; none while another process has it.
+    /// Takes the folder of archives beside a journal, which is made where it is not there; none while another
+    /// process has it.
     ///
     /// # Errors
     /// When it cannot be made, or is no folder of its own.
@@ -191,7 +192,8 @@ fn folder(journal: &Path) -> PathBuf {
     journal.with_file_name("archive")
 }
 
-/// A name that can be one of an archive. It stands in the journal, and whoever can write there could name any file of the disk.
+/// A name that can be one of an archive. It stands in the journal, and whoever can write there could name any
+/// file of the disk.
 pub(crate) fn plain(name: &str) -> Result<&str, JournalError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
     let is_name = name.starts_with("journal-") && name.bytes().all(is_plain) && !name.contains("..");
@@ -217,7 +219,8 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Writes the entries of these sessions to a file, under a checkpoint over so many, and waits for the disk.
+    /// Writes the entries of these sessions to a file, under a checkpoint over so many, and waits for the
+    /// disk.
     pub(crate) fn write(
         tx: &Tx<'_>,
         to: BufWriter<File>,
@@ -272,8 +275,9 @@ impl fmt::Display for Damage {
 }
 
 impl Journal {
-    /// Removes what a crash left on the way in or out: half a file, an archive whose entries are all still here, and one that
-    /// the journal says is gone. Any other file stays, though the journal names it not: it may be of a journal that was lost.
+    /// Removes what a crash left on the way in or out: half a file, an archive whose entries are all still
+    /// here, and one that the journal says is gone. Any other file stays, though the journal names it not: it
+    /// may be of a journal that was lost.
     ///
     /// # Errors
     /// When the folder or the journal cannot be read, or a file not be removed.

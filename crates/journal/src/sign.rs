@@ -1,9 +1,9 @@
 //! Signing the journal: when a checkpoint is made, and what a verification makes of those there are.
 //!
-//! INVARIANT: a secret is overwritten only after the checkpoint that it signed is on disk. Where a crash came between, the
-//! same secret signs that checkpoint once more; the one before it was handed to nobody, because everybody reads
-//! those of the key's past only. Beside the key of another journal the first secret is in memory alone until then: where a crash
-//! came between, another line of keys begins.
+//! INVARIANT: a secret is overwritten only after the checkpoint that it signed is on disk. Where a crash came
+//! between, the same secret signs that checkpoint once more; the one before it was handed to nobody, because
+//! everybody reads those of the key's past only. Beside the key of another journal the first secret is in
+//! memory alone until then: where a crash came between, another line of keys begins.
 
 use crate::{
     Entry, Fact, Journal, JournalError,
@@ -30,15 +30,16 @@ pub struct Line {
 }
 
 impl Journal {
-    /// Signs what the journal holds and steps to the next key; where nothing came since the newest checkpoint, that one is
-    /// given again. The first call makes the line's first key, and says so in an entry.
+    /// Signs what the journal holds and steps to the next key; where nothing came since the newest
+    /// checkpoint, that one is given again. The first call makes the line's first key, and says so in an
+    /// entry.
     ///
     /// # Errors
     /// When the key or the journal cannot be written, or the key is older than the journal.
     pub async fn checkpoint(&self) -> Result<Checkpoint, JournalError> {
         let journal = self.clone();
-        // A task of its own: were it dropped between the journal and the key, another process would step meanwhile, and
-        // the late write would take the place of a checkpoint that somebody has.
+        // A task of its own: were it dropped between the journal and the key, another process would step
+        // meanwhile, and the late write would take the place of a checkpoint that somebody has.
         let step = tokio::spawn(async move { journal.step().await });
         step.await.unwrap_or_else(|error| Err(JournalError::Unsigned(error.to_string())))
     }
@@ -59,8 +60,8 @@ impl Journal {
         }
     }
 
-    /// Every process counts the same entries, and one of them signs. Whoever finds the key in use leaves it to who has it, and looks again
-    /// at its next entry.
+    /// Every process counts the same entries, and one of them signs. Whoever finds the key in use leaves it
+    /// to who has it, and looks again at its next entry.
     async fn step_if_due(&self) -> Result<(), JournalError> {
         self.sound().await?;
         let keys = self.inner.keys.lock().await;

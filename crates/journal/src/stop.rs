@@ -1,5 +1,5 @@
-//! The emergency stop: while it holds, no effect of this home begins, in whatever process and after whatever restart. The
-//! transaction in which an effect begins looks.
+//! The emergency stop: while it holds, no effect of this home begins, in whatever process and after whatever
+//! restart. The transaction in which an effect begins looks.
 
 use crate::{
     Clock, Entry, Fact, Journal, JournalError, JournalFile, Mint, Payload, begin::state, chain, given,
@@ -15,11 +15,12 @@ pub(crate) const AFTER_ANOTHER: &str =
     "the journal before this one is gone, and was stopped, or nobody can tell that it was not";
 
 impl Mint {
-    /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it stays so; and whatever was said yes to
-    /// before is asked anew afterwards.
+    /// Stops everything. What has begun is ended by whoever calls this; nothing else begins. Once stopped, it
+    /// stays so; and whatever was said yes to before is asked anew afterwards.
     ///
     /// # Errors
-    /// When it cannot be written; then nothing begins either while the disk is full, but a later process might.
+    /// When it cannot be written; then nothing begins either while the disk is full, but a later process
+    /// might.
     pub async fn stop(&self, why: &str) -> Result<(), JournalError> {
         let (redactor, now) = self.journal().pen();
         let why = why.to_owned();
@@ -77,7 +78,8 @@ pub(crate) fn stopped(db: &Tx<'_>) -> Result<Option<String>, StoreError> {
 }
 
 impl JournalFile {
-    /// Writes that everything is stopped, unless it is, and closes the file: for whoever cannot wait as a task does.
+    /// Writes that everything is stopped, unless it is, and closes the file: for whoever cannot wait as a
+    /// task does.
     pub(crate) fn stop(self, redactor: Redactor, clock: &dyn Clock, why: String) -> Result<(), JournalError> {
         let (path, now) = (self.files().into_iter().next().unwrap_or_default(), clock.now());
         let write = move || {
@@ -91,8 +93,8 @@ impl JournalFile {
         Ok(written.map_err(|source| JournalError::Io { path, source })??)
     }
 
-    /// Since when everything is stopped, if it is, and how many sessions the journal knows but this one: for whoever tells of both before any
-    /// thread begins.
+    /// Since when everything is stopped, if it is, and how many sessions the journal knows but this one: for
+    /// whoever tells of both before any thread begins.
     ///
     /// # Errors
     /// When the journal cannot be read.

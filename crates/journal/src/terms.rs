@@ -1,5 +1,5 @@
-//! What an answer to a question can be and covers: written with the question, and held to in the transaction of the answer
-//! and of each beginning on it, whoever answers and begins.
+//! What an answer to a question can be and covers: written with the question, and held to in the transaction
+//! of the answer and of each beginning on it, whoever answers and begins.
 
 use bailey_policy::Pattern;
 use bailey_protocol::{Action, Answer, Digest, Role, SessionId, TokenId};
@@ -17,7 +17,8 @@ pub struct Terms {
     /// Who asks; older journals lack it, and then a yes stands in for nobody's other effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asker: Option<Asker>,
-    /// The system calls that the walls leave it: the name of a profile, or the digest of a list; older journals lack it, too.
+    /// The system calls that the walls leave it: the name of a profile, or the digest of a list; older
+    /// journals lack it, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<String>,
     /// Whether a yes counts once only.
@@ -42,7 +43,8 @@ impl Terms {
     }
 }
 
-/// Who asks within a session: what a person said yes to is theirs, and not another's who happens to want the same.
+/// Who asks within a session: what a person said yes to is theirs, and not another's who happens to want the
+/// same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asker {
     /// As what.
@@ -55,7 +57,8 @@ pub struct Asker {
     pub token: Option<TokenId>,
 }
 
-/// What one yes may cover: of a pattern, by this very program where it is a command, asked about by no other rule.
+/// What one yes may cover: of a pattern, by this very program where it is a command, asked about by no other
+/// rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wider {
     /// The actions.
@@ -93,8 +96,8 @@ impl Terms {
         }
     }
 
-    /// Whether a yes on these terms may stand in for what is asked now, on those: the same files, asked for by the same, within
-    /// the same walls.
+    /// Whether a yes on these terms may stand in for what is asked now, on those: the same files, asked for
+    /// by the same, within the same walls.
     pub(crate) fn stand_for(&self, now: &Self) -> bool {
         let Self { named, asker: _, calls, once: _, reasoned: _, pattern: _ } = self;
         *named == now.named && self.is_of(now.asker) && calls.is_some() && *calls == now.calls

@@ -1,11 +1,12 @@
 //! Capability tokens: who has one may do what it says, and nobody asks the file rules again.
 //!
-//! A token is a *macaroon* (Birgisson and others, 2014): a name, the digest of the policy that it was minted under, and
-//! caveats, held together by a chain of HMAC-SHA-256 (RFC 2104). Each link is keyed by the one before it, and only the
-//! last is in the token: so whoever has one can add a caveat, and nobody can take one away. The first link is keyed by a
-//! secret of the home.
+//! A token is a *macaroon* (Birgisson and others, 2014): a name, the digest of the policy that it was minted
+//! under, and caveats, held together by a chain of HMAC-SHA-256 (RFC 2104). Each link is keyed by the one
+//! before it, and only the last is in the token: so whoever has one can add a caveat, and nobody can take one
+//! away. The first link is keyed by a secret of the home.
 //!
-//! What is not here: whether it holds for an action (that is `policy`), and how often it was used (`ledger.rs`).
+//! What is not here: whether it holds for an action (that is `policy`), and how often it was used
+//! (`ledger.rs`).
 
 use crate::checkpoint::Secret;
 use bailey_policy::{CAVEATS_MAX, Caveat};
@@ -31,7 +32,8 @@ const NARROWED: &[u8] = b"bailey capability token 1: narrowed";
 /// What the name of a count is about.
 const COUNTED: &[u8] = b"bailey capability token 1: counted";
 
-/// A token as its holder has it. Whoever has it can use it: it is shown by [`Macaroon::text`] and nothing else.
+/// A token as its holder has it. Whoever has it can use it: it is shown by [`Macaroon::text`] and nothing
+/// else.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Macaroon {
     id: TokenId,
@@ -96,7 +98,8 @@ impl Macaroon {
         Ok(self)
     }
 
-    /// Who has it, for people, as the last narrowing that names anybody says; the minting names somebody first.
+    /// Who has it, for people, as the last narrowing that names anybody says; the minting names somebody
+    /// first.
     #[must_use]
     pub fn holder(&self) -> Option<String> {
         self.read_caveats().ok()?.into_iter().rev().find_map(|caveat| caveat.holder)
@@ -168,7 +171,8 @@ impl Macaroon {
         link(&tag, &[NARROWED, last]).is_some_and(|mac| mac.verify_slice(self.tag.as_slice()).is_ok())
     }
 
-    /// The names of its counts, of the token as minted first: each is of the caveats so far, and tells no link.
+    /// The names of its counts, of the token as minted first: each is of the caveats so far, and tells no
+    /// link.
     pub(crate) fn counts(&self) -> Vec<Digest> {
         let begin = Digest::of_parts(&[COUNTED, &self.id.bytes()]);
         let next = |count: &mut Digest, caveat: &Vec<u8>| {

@@ -1,5 +1,5 @@
-//! What a session came to so far: what it sent to each host, and what it changed. One small step after another is judged by
-//! itself; a human who is asked about the next one sees the sum.
+//! What a session came to so far: what it sent to each host, and what it changed. One small step after
+//! another is judged by itself; a human who is asked about the next one sees the sum.
 
 use crate::{Journal, JournalError};
 use bailey_protocol::{Action, Relay, SessionId, number::decimal};
@@ -55,8 +55,8 @@ pub struct Totals {
 }
 
 impl Journal {
-    /// What a session came to so far, as far as its effects were begun. Entries of before this was counted are left out of what
-    /// was sent.
+    /// What a session came to so far, as far as its effects were begun. Entries of before this was counted
+    /// are left out of what was sent.
     ///
     /// # Errors
     /// When the journal cannot be read.

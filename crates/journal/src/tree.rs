@@ -1,8 +1,9 @@
-//! Where the tree over the entries lies: a *tile* for each whole 256 hashes of the level below, the lowest level being the
-//! entries' own. What is between two tiles is hashed when it is asked for, from at most 255 hashes a level, so that an
-//! entry costs the tree one row in 256 and a proof some hundred hashes.
+//! Where the tree over the entries lies: a *tile* for each whole 256 hashes of the level below, the lowest
+//! level being the entries' own. What is between two tiles is hashed when it is asked for, from at most 255
+//! hashes a level, so that an entry costs the tree one row in 256 and a proof some hundred hashes.
 //!
-//! Tiles follow from the entries: one that is missing is computed, and a verification of the whole chain compares each.
+//! Tiles follow from the entries: one that is missing is computed, and a verification of the whole chain
+//! compares each.
 
 use crate::{
     chain::Broken,
@@ -18,7 +19,8 @@ const TILE: u64 = 1 << TILE_BITS;
 /// Of 2^64 entries.
 const LEVELS_MAX: u32 = 64 / TILE_BITS;
 
-/// After the entry `size` was written: makes the tiles that it completed, and those that an older program left out.
+/// After the entry `size` was written: makes the tiles that it completed, and those that an older program
+/// left out.
 pub(crate) fn grow(tx: &mut Tx<'_>, size: u64) -> Result<(), StoreError> {
     if !size.is_multiple_of(TILE) {
         return Ok(());
@@ -147,7 +149,8 @@ fn tiles(tx: &Tx<'_>, level: u32, place: u64, count: u64) -> Result<Vec<Digest>,
 /// The tree made anew, entry by entry, to compare it with what is stored.
 #[derive(Debug, Default)]
 pub(crate) struct Forest {
-    /// The whole subtrees so far, each with how many entries it is over, as a power of two; the largest first.
+    /// The whole subtrees so far, each with how many entries it is over, as a power of two; the largest
+    /// first.
     peaks: Vec<(u32, Digest)>,
     size: u64,
 }

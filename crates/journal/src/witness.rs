@@ -1,5 +1,5 @@
-//! A witness: a place outside of this machine's reach that was told of each checkpoint. What it tells back shows whether
-//! journal and key were put back together, which nothing on the machine itself can show.
+//! A witness: a place outside of this machine's reach that was told of each checkpoint. What it tells back
+//! shows whether journal and key were put back together, which nothing on the machine itself can show.
 
 use crate::{
     Journal, JournalError,
@@ -26,7 +26,8 @@ pub struct Told {
 }
 
 impl Told {
-    /// Reads JSON lines; `None` of more than [`WITNESS_BYTES_MAX`], because what is left unread could be what matters.
+    /// Reads JSON lines; `None` of more than [`WITNESS_BYTES_MAX`], because what is left unread could be what
+    /// matters.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut told = Self::default();
@@ -96,8 +97,8 @@ impl Journal {
     /// Compares what a witness told with what is here.
     ///
     /// # Errors
-    /// [`JournalError::Broken`] when it knows entries that are not here, others than those here, or a checkpoint of this
-    /// journal that no key of it signed.
+    /// [`JournalError::Broken`] when it knows entries that are not here, others than those here, or a
+    /// checkpoint of this journal that no key of it signed.
     pub async fn compare(&self, told: Told) -> Result<Testimony, JournalError> {
         #[cfg(bailey_break)]
         let told = if bailey_protocol::broken::broken("witness") { Told::default() } else { told };

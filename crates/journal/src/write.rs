@@ -33,15 +33,16 @@ impl Journal {
     /// Begins a session.
     ///
     /// # Errors
-    /// [`JournalError::SecretInPath`] when the project's path holds a secret: the journal must hold the path as it is, to
-    /// find the project again. Others when it cannot be written.
+    /// [`JournalError::SecretInPath`] when the project's path holds a secret: the journal must hold the path
+    /// as it is, to find the project again. Others when it cannot be written.
     pub async fn open_session(&self, id: SessionId, new: NewSession) -> Result<Seq, JournalError> {
         let (redactor, now) = self.pen();
         let new = without_secret(&redactor, new)?;
         self.write(Grade::Normal, move |tx| opened(tx, &redactor, now, id, &new)).await
     }
 
-    /// Begins a session, unless it is there: one that several processes share may begin in each of them at the same moment.
+    /// Begins a session, unless it is there: one that several processes share may begin in each of them at
+    /// the same moment.
     ///
     /// # Errors
     /// As [`Journal::open_session`].
@@ -59,8 +60,8 @@ impl Journal {
         .await
     }
 
-    /// Notes what stands between a session's effects and the host from here to where it is opened again, by the name that outcomes give
-    /// it. Without such an entry they are namespaces.
+    /// Notes what stands between a session's effects and the host from here to where it is opened again, by
+    /// the name that outcomes give it. Without such an entry they are namespaces.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -68,8 +69,8 @@ impl Journal {
         self.append(Entry::of(id, Fact::Walls { backend })).await
     }
 
-    /// Begins the conversation of a sub-agent, whose task is `task` and who acts by `token`; what it does is done in the
-    /// session of its parent, and what it uses up is a part of what that one may.
+    /// Begins the conversation of a sub-agent, whose task is `task` and who acts by `token`; what it does is
+    /// done in the session of its parent, and what it uses up is a part of what that one may.
     ///
     /// # Errors
     /// When there is no such session, or it cannot be written.

@@ -23,8 +23,8 @@ pub enum Acted {
 }
 
 impl Kernel {
-    /// Performs one action outside any tool call, on the scope's own authority. `seen` is what was read for it, for
-    /// the card where a human is asked.
+    /// Performs one action outside any tool call, on the scope's own authority. `seen` is what was read for
+    /// it, for the card where a human is asked.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -42,8 +42,9 @@ impl Kernel {
         self.act_before(scope, action, labels, &[], Audience::Nobody).await
     }
 
-    /// The same, where what a command prints goes to `out` while it runs, without secrets and within its limit of output. The
-    /// command waits for whoever takes it; a closed channel is no error. What waits for a human prints to nobody.
+    /// The same, where what a command prints goes to `out` while it runs, without secrets and within its
+    /// limit of output. The command waits for whoever takes it; a closed channel is no error. What waits for
+    /// a human prints to nobody.
     ///
     /// # Errors
     /// When the journal cannot be written.

@@ -155,7 +155,8 @@ impl Kernel {
                 let circumstances = Circumstances { purpose, payer, reasons, uses };
                 self.begin(sealed, Warrant::Allowed(allowed), circumstances).await
             }
-            // Nobody waits for an answer inside an effect, and a question that nobody waits for would stand open.
+            // Nobody waits for an answer inside an effect, and a question that nobody waits for would stand
+            // open.
             Verdict::Review(_) if sealed.effect().parent.is_some() => {
                 self.deny(scope, &sealed, [reasons, vec![NOBODY_TO_ASK.into()]].concat(), uses).await
             }
@@ -177,8 +178,8 @@ impl Kernel {
         }
     }
 
-    /// How the gate would decide about an action now, why, and about which paths it would ask; nothing is begun, asked or
-    /// recorded.
+    /// How the gate would decide about an action now, why, and about which paths it would ask; nothing is
+    /// begun, asked or recorded.
     ///
     /// # Errors
     /// When the action's paths lead nowhere, or the journal cannot be read.
@@ -250,7 +251,8 @@ impl Kernel {
         self.sealed(scope, Asked { action, ..asked }).map(Ok)
     }
 
-    /// What is decided about the paths of whoever acts by a token as they are named; none of anybody else's, or where there are none.
+    /// What is decided about the paths of whoever acts by a token as they are named; none of anybody else's,
+    /// or where there are none.
     async fn as_named(&self, scope: &Scope, asked: &Asked) -> Result<Option<(Sealed, Ruling)>, Refused> {
         let is_confined = scope.bearer.as_ref().is_some_and(|bearer| bearer.is_confined);
         if !is_confined || asked.action.paths().is_empty() {
@@ -297,8 +299,8 @@ impl Kernel {
         }
     }
 
-    /// What a yes may cover beyond this very command; none where only the command itself can be granted. No pattern stands
-    /// in for an extension, which judges each command anew.
+    /// What a yes may cover beyond this very command; none where only the command itself can be granted. No
+    /// pattern stands in for an extension, which judges each command anew.
     async fn wider(
         &self,
         sealed: &Sealed,
@@ -521,8 +523,8 @@ impl Kernel {
     }
 }
 
-/// Why whoever acts by a token is denied what they name, before anybody looks at the path: whether something is there that their scope does
-/// not cover is not for them to know, either.
+/// Why whoever acts by a token is denied what they name, before anybody looks at the path: whether something
+/// is there that their scope does not cover is not for them to know, either.
 fn beyond(named: &Sealed, decided: &Decided) -> Option<Vec<String>> {
     let mut paths = named.effect().action.paths().into_iter();
     if paths.any(|path| path.0.split('/').any(|part| part == "..")) {
@@ -548,7 +550,8 @@ fn too_many(red: usize) -> String {
     )
 }
 
-/// The reasons that the verdict follows from, one line each: those of the strongest answer, which stand first.
+/// The reasons that the verdict follows from, one line each: those of the strongest answer, which stand
+/// first.
 pub(crate) fn deciding(reasons: &[Reason]) -> Vec<String> {
     let strongest = reasons.first().map(|reason| reason.answer);
     reasons.iter().take_while(|reason| Some(reason.answer) == strongest).map(ToString::to_string).collect()

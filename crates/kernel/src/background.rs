@@ -1,8 +1,9 @@
 //! Processes in the background: commands that go on after the call that began them.
 //!
-//! Such a command is an effect as any other: decided, begun and ended by the same rules, its intent written before it starts
-//! and its outcome when it has ended. Only whoever asked is answered earlier, as soon as it runs. To look at what it printed
-//! and to end it are no effects of their own: what it may do was decided when it began.
+//! Such a command is an effect as any other: decided, begun and ended by the same rules, its intent written
+//! before it starts and its outcome when it has ended. Only whoever asked is answered earlier, as soon as it
+//! runs. To look at what it printed and to end it are no effects of their own: what it may do was decided
+//! when it began.
 
 use crate::{
     Chunk, Kernel, Observation, Output, Refused, Scope, Tool,
@@ -150,7 +151,8 @@ impl Process {
 }
 
 impl Kernel {
-    /// Begins a process in the background. The answer comes as soon as it runs, or when it did not come to that.
+    /// Begins a process in the background. The answer comes as soon as it runs, or when it did not come to
+    /// that.
     pub(crate) async fn launch_background(
         &self,
         scope: &Scope,
@@ -320,7 +322,8 @@ impl Kernel {
         self.observe(scope, call, conclusion, labels, How { ends, ..How::default() }).await
     }
 
-    /// A call that began a process is answered: its end is told from now on. The effect, where the answer tells that already.
+    /// A call that began a process is answered: its end is told from now on. The effect, where the answer
+    /// tells that already.
     pub(crate) fn began(&self, scope: &Scope, call: &ToolCall, output: &Output) -> Option<EffectId> {
         let Report::Process(report) = output.report() else { return None };
         let processes = self.inner.processes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
 //! Capability tokens: minted here for a task, and presented with each effect of whoever acts by one.
 //!
-//! Minting takes from the rules what they allow without a question at that moment; a scope of which they allow only a part
-//! is refused. From then on the token stands in for the file rules, and for them alone: binding rules are heard at each use.
+//! Minting takes from the rules what they allow without a question at that moment; a scope of which they
+//! allow only a part is refused. From then on the token stands in for the file rules, and for them alone:
+//! binding rules are heard at each use.
 
 use crate::{Kernel, Refused, Scope};
 use bailey_journal::{BadToken, JournalError, Macaroon, Presented, Uses};
@@ -19,7 +20,8 @@ const SINGLE_CALL: Duration = Duration::from_secs(30);
 pub(crate) struct Bearer {
     pub(crate) token: Macaroon,
     pub(crate) sandbox: Option<SandboxId>,
-    /// Whether nothing else is its: without a token that holds it does nothing. Else the rules are heard then.
+    /// Whether nothing else is its: without a token that holds it does nothing. Else the rules are heard
+    /// then.
     pub(crate) is_confined: bool,
     /// The walls of what it starts, where those are not the rules' to choose.
     pub(crate) walls: Option<Isolation>,
@@ -32,8 +34,8 @@ pub(crate) struct Ruling {
 }
 
 impl Scope {
-    /// The authority of somebody who acts by a token alone, from the walls of that name, for as long as this turn lasts:
-    /// no token, no effect.
+    /// The authority of somebody who acts by a token alone, from the walls of that name, for as long as this
+    /// turn lasts: no token, no effect.
     #[must_use]
     pub fn confined(&self, token: Macaroon, sandbox: Option<SandboxId>) -> Self {
         let cancel = self.cancel.child_token();
@@ -85,12 +87,13 @@ impl Scope {
 }
 
 impl Kernel {
-    /// Mints a token for a task of this scope: what its caveat covers, for whoever has the scope's role, while the rules stay
-    /// as they are. One that says neither how often nor until when is for a single call within 30 seconds.
+    /// Mints a token for a task of this scope: what its caveat covers, for whoever has the scope's role,
+    /// while the rules stay as they are. One that says neither how often nor until when is for a single call
+    /// within 30 seconds.
     ///
     /// # Errors
-    /// [`Refused::Denied`] when the rules do not allow all of it, or whoever asks acts by a token: that is narrowed instead.
-    /// Others when the caveat is not one to mint, or the journal cannot be written.
+    /// [`Refused::Denied`] when the rules do not allow all of it, or whoever asks acts by a token: that is
+    /// narrowed instead. Others when the caveat is not one to mint, or the journal cannot be written.
     pub async fn mint_token(&self, scope: &Scope, caveat: Caveat) -> Result<Macaroon, Refused> {
         if scope.bearer.is_some() {
             return Err(Refused::Denied(vec!["who acts by a token mints none, but can narrow it".into()]));

@@ -63,7 +63,8 @@ pub(crate) enum Came {
 }
 
 impl Kernel {
-    /// Runs a tool call: plan, admit, perform, conclude, screen, record. `because` is the context that led to it.
+    /// Runs a tool call: plan, admit, perform, conclude, screen, record. `because` is the context that led to
+    /// it.
     ///
     /// # Errors
     /// When the journal cannot be written; then nothing more happens.
@@ -77,7 +78,8 @@ impl Kernel {
         self.plan(scope, because, tool, call, Vec::new(), VecDeque::new()).await
     }
 
-    /// Goes on with a call whose question was answered with yes: the bytes that were shown are decided again, and run.
+    /// Goes on with a call whose question was answered with yes: the bytes that were shown are decided again,
+    /// and run.
     ///
     /// # Errors
     /// When the question is unknown or not granted, or the journal cannot be written.
@@ -110,7 +112,8 @@ impl Kernel {
         }
     }
 
-    /// Answers a call without an effect: refused arguments, a rejection, a notice. The text passes the screen.
+    /// Answers a call without an effect: refused arguments, a rejection, a notice. The text passes the
+    /// screen.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -220,7 +223,8 @@ impl Kernel {
         }
     }
 
-    /// Keeps what a conversation was shown of a file, or made of it. A file that its command changed, it has not seen.
+    /// Keeps what a conversation was shown of a file, or made of it. A file that its command changed, it has
+    /// not seen.
     fn learn(&self, scope: &Scope, action: &Action, output: &Output) {
         let mut shown = self.inner.last_seen.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.len() > SHOWN_FILES_MAX {
@@ -339,8 +343,8 @@ impl Kernel {
         Ok(observation)
     }
 
-    /// Screens and writes a call's result. Nobody is told, but of one that was withheld. `waits` says that it is one for now only,
-    /// `ends` which process in the background it tells the end of.
+    /// Screens and writes a call's result. Nobody is told, but of one that was withheld. `waits` says that it
+    /// is one for now only, `ends` which process in the background it tells the end of.
     pub(crate) async fn record(
         &self,
         scope: &Scope,

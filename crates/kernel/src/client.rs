@@ -1,9 +1,9 @@
 //! Tasks of other programs: they run tools of their own, and ask here whether they may.
 //!
-//! What such a program declares when a task begins is all that it can ask about. For those of its tools that the rules wholly
-//! allow it gets tokens, so that asking about them costs the same under any number of rules; about the others, and once a token
-//! holds no more (the rules changed), the rules are heard each time. Nothing begins here: a verdict is written down, with
-//! its reasons, before it is told.
+//! What such a program declares when a task begins is all that it can ask about. For those of its tools that
+//! the rules wholly allow it gets tokens, so that asking about them costs the same under any number of rules;
+//! about the others, and once a token holds no more (the rules changed), the rules are heard each time.
+//! Nothing begins here: a verdict is written down, with its reasons, before it is told.
 
 use crate::{
     Connection, Kernel, Refused, Scope,
@@ -73,7 +73,8 @@ pub struct Judgement {
 }
 
 impl Kernel {
-    /// Opens a session for a task and mints the tokens of its tools. `title` says what it is for, in that program's words.
+    /// Opens a session for a task and mints the tokens of its tools. `title` says what it is for, in that
+    /// program's words.
     ///
     /// # Errors
     /// When two tools have one name, there are too many, or the journal cannot be written.
@@ -131,7 +132,8 @@ impl Kernel {
         Ok(judgement)
     }
 
-    /// Writes down that a tool was used. What it brought passes the screen, and is known by its digest and size from then on.
+    /// Writes down that a tool was used. What it brought passes the screen, and is known by its digest and
+    /// size from then on.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -211,7 +213,8 @@ impl Kernel {
         Ok(policy.vouch(&caveat, &self.places(scope.workspace())).is_ok())
     }
 
-    /// Mints a token for these tools. Where the rules changed meanwhile there is none, and they are heard instead.
+    /// Mints a token for these tools. Where the rules changed meanwhile there is none, and they are heard
+    /// instead.
     async fn cover(&self, task: &mut Task, effect: ToolEffect, names: Vec<String>) -> Result<(), Refused> {
         let Some(caveat) = self.caveat(&task.scope, effect, &names) else { return Ok(()) };
         let token = match self.mint_token(&task.scope, caveat).await {

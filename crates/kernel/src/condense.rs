@@ -1,5 +1,6 @@
-//! The verbs that make room in a context: `shorten`, `summarise`, `leave_out`; and those that keep something in it,
-//! `pin` and `unpin`. Each is an entry of the journal before it is done, so that a restored context is the same.
+//! The verbs that make room in a context: `shorten`, `summarise`, `leave_out`; and those that keep something
+//! in it, `pin` and `unpin`. Each is an entry of the journal before it is done, so that a restored context is
+//! the same.
 
 use crate::{
     Connection, Context, Instruction, Kernel, Provider, Refused, Scope,
@@ -36,7 +37,8 @@ pub struct SummaryRoom {
     pub note_bytes: usize,
 }
 
-/// A note that takes the place of segments. It is in the journal already, so it must be put into the context, too.
+/// A note that takes the place of segments. It is in the journal already, so it must be put into the context,
+/// too.
 #[derive(Debug)]
 #[must_use = "the journal says that it is in the context"]
 pub struct Summary {
@@ -76,14 +78,14 @@ impl Kernel {
         Ok(())
     }
 
-    /// Asks a model to sum up these segments; [`Context::condense`] puts its note in their place. The call is an effect
-    /// like every model call, and its outcome is written together with the note. Pinned messages and guides are never replaced. What
-    /// the model writes is a text with the labels of all that it was made from, and nothing else: calls in it are not
-    /// run.
+    /// Asks a model to sum up these segments; [`Context::condense`] puts its note in their place. The call is
+    /// an effect like every model call, and its outcome is written together with the note. Pinned messages
+    /// and guides are never replaced. What the model writes is a text with the labels of all that it was made
+    /// from, and nothing else: calls in it are not run.
     ///
     /// # Errors
-    /// [`Refused::Model`] when no summary came, or one that is empty or longer than what it would replace; others when
-    /// the gate or the journal refused.
+    /// [`Refused::Model`] when no summary came, or one that is empty or longer than what it would replace;
+    /// others when the gate or the journal refused.
     pub async fn summarise(
         &self,
         scope: &Scope,
@@ -98,7 +100,8 @@ impl Kernel {
             screen::bound(&old.iter().map(|segment| record(segment)).collect::<String>(), room.source_bytes);
         let most: u64 = old.iter().map(|segment| segment.tokens()).sum();
         let mut request = Context::new(Instruction::fixed(SUMMARISE));
-        // What the whole context led to is decided by all of its labels: the summary is made because of all of it.
+        // What the whole context led to is decided by all of its labels: the summary is made because of all
+        // of it.
         let because = context.labels().clone().join(&labels);
         request.push(Note { entry: Seq(0), text: record, labels: because });
         let (redactor, count) = (self.journal().redactor().clone(), replaced.len());
@@ -119,8 +122,8 @@ impl Kernel {
         Ok(Summary { replaced, note: Note { entry, text: note(&answer)?, labels } })
     }
 
-    /// The same without a model: a list of what the person had said stands in their place. For when no summary can be
-    /// made.
+    /// The same without a model: a list of what the person had said stands in their place. For when no
+    /// summary can be made.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -202,7 +205,8 @@ fn in_place_of(count: usize, text: &str) -> String {
     framed(&what, text)
 }
 
-/// A segment for whoever writes a summary. What somebody said is indented, so that it cannot pass for a heading.
+/// A segment for whoever writes a summary. What somebody said is indented, so that it cannot pass for a
+/// heading.
 fn record(segment: &Segment) -> String {
     let indented = |text: &str| text.lines().map(|line| format!("    {line}\n")).collect::<String>();
     match segment {

@@ -1,9 +1,9 @@
 //! Sessions whose agent acts by a token, as a sub-agent does, because the owner said so when they began.
 //!
-//! What it may stands behind the session's beginning and holds for good, whoever takes the session up again. The token is minted
-//! when the agent's first turn begins and goes on in every process after it, until the rules change, it is about to end, or other
-//! models are asked: then there is another one of the same scope. Where the rules do not allow all of that any more there is none,
-//! and no turn.
+//! What it may stands behind the session's beginning and holds for good, whoever takes the session up again.
+//! The token is minted when the agent's first turn begins and goes on in every process after it, until the
+//! rules change, it is about to end, or other models are asked: then there is another one of the same scope.
+//! Where the rules do not allow all of that any more there is none, and no turn.
 
 use crate::{Connection, Kernel, Provider, Refused, bearer::Bearer, delegate::of_models};
 use bailey_journal::{Confined, Macaroon};
@@ -18,10 +18,12 @@ const LEFT_MIN: Duration = Duration::from_secs(24 * 60 * 60);
 const OPERATIONS: u64 = 1_000_000;
 
 impl Kernel {
-    /// A session's connection as the session's beginning has it: where that confines its agent, with a token that holds.
+    /// A session's connection as the session's beginning has it: where that confines its agent, with a token
+    /// that holds.
     ///
     /// # Errors
-    /// [`Refused::Denied`] when the rules do not allow all that it may; others when the journal cannot be read or written.
+    /// [`Refused::Denied`] when the rules do not allow all that it may; others when the journal cannot be
+    /// read or written.
     pub async fn confine(
         &self,
         connection: &Connection,

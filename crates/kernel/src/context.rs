@@ -1,5 +1,6 @@
-//! The context: what a model sees, as an instruction and segments in order. It is changed in three ways only, and each
-//! is an entry of the journal: something comes in at its end, results are shortened, a note takes the place of others.
+//! The context: what a model sees, as an instruction and segments in order. It is changed in three ways only,
+//! and each is an entry of the journal: something comes in at its end, results are shortened, a note takes
+//! the place of others.
 
 use crate::{
     condense::Summary,
@@ -64,8 +65,8 @@ impl Context {
         &self.segments
     }
 
-    /// The join of everything that ever was in it: what was left out has led to what followed. Its sources are the last
-    /// reply, which names those of before, and what came since.
+    /// The join of everything that ever was in it: what was left out has led to what followed. Its sources
+    /// are the last reply, which names those of before, and what came since.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.labels
@@ -91,7 +92,8 @@ impl Context {
         self.segments.push(segment);
     }
 
-    /// Adds the result of one of these calls, which came in any order: results stand in the order of their calls.
+    /// Adds the result of one of these calls, which came in any order: results stand in the order of their
+    /// calls.
     pub(crate) fn push_result(&mut self, result: Observation, calls: &[ToolCall]) {
         let place = |id: &CallId| calls.iter().position(|call| call.id == *id);
         let own = place(&result.call);

@@ -12,13 +12,13 @@ use bailey_journal::{Entry, Fact, Payload, Purpose};
 use bailey_protocol::{Action, Cost, Happening, Outcome, Report, Seq, Status, ToolSpec, Usage};
 use std::time::Duration;
 
-/// How long a connection may stay open behind a reply that is over. Most end at once, and serve the next call; some servers, and what
-/// stands before them, leave them open.
+/// How long a connection may stay open behind a reply that is over. Most end at once, and serve the next
+/// call; some servers, and what stands before them, leave them open.
 const AFTERWARDS: Duration = Duration::from_millis(500);
 
 impl Kernel {
-    /// Asks a model. It encodes the context itself, so that what was admitted to the context is what is sent. One
-    /// attempt is one effect: a retry or a fallback calls it again, and is decided again.
+    /// Asks a model. It encodes the context itself, so that what was admitted to the context is what is sent.
+    /// One attempt is one effect: a retry or a fallback calls it again, and is decided again.
     ///
     /// # Errors
     /// [`Refused::Model`] when no reply came; others when the gate or the journal refused.
@@ -45,8 +45,8 @@ impl Kernel {
         Ok(Reply { entry, provider: name, answer, labels: labels.from_entry(entry) })
     }
 
-    /// One model call to its end. `keep` makes the entry that is written together with the outcome, or says why the
-    /// answer is none; then nothing but the outcome is written.
+    /// One model call to its end. `keep` makes the entry that is written together with the outcome, or says
+    /// why the answer is none; then nothing but the outcome is written.
     pub(crate) async fn ask_model(
         &self,
         scope: &Scope,
@@ -176,8 +176,8 @@ struct Count {
 }
 
 impl Count {
-    /// What a call used up, by whichever count is larger, the provider's or our own: a server that counts too little
-    /// does not make a budget endless. Where it counted nothing, what was reserved.
+    /// What a call used up, by whichever count is larger, the provider's or our own: a server that counts too
+    /// little does not make a budget endless. Where it counted nothing, what was reserved.
     fn used(&self, answer: &Answer) -> Cost {
         let calls = answer.calls.iter().map(|call| tokens(&call.name) + tokens(&call.arguments));
         let written = tokens(&answer.text) + calls.sum::<u64>();
@@ -219,9 +219,9 @@ fn is_unsent(report: &Report) -> bool {
     matches!(report, Report::Http(answer) if !answer.sent)
 }
 
-/// What came of a call whose connection did not end cleanly, by how far it got: nothing was sent, nobody answered, or
-/// the answer broke off. An answer that is whole by its wire is one all the same: it is paid for, and nothing of it was
-/// to follow.
+/// What came of a call whose connection did not end cleanly, by how far it got: nothing was sent, nobody
+/// answered, or the answer broke off. An answer that is whole by its wire is one all the same: it is paid
+/// for, and nothing of it was to follow.
 fn broken_off(reason: &str, report: &Report, decoder: Box<dyn Decoder>) -> Result<Answer, ModelError> {
     match report {
         Report::Http(answer) if answer.status > 0 => decoder.end(),
@@ -260,8 +260,9 @@ impl Spoken {
         happenings
     }
 
-    /// What was held back, and what of the answer's text did not come in pieces: all of one that was not streamed, and
-    /// what the end of a stream cut off from its blank line. One redactor sees both, so that no secret falls between.
+    /// What was held back, and what of the answer's text did not come in pieces: all of one that was not
+    /// streamed, and what the end of a stream cut off from its blank line. One redactor sees both, so that no
+    /// secret falls between.
     fn rest(&mut self, text: &str) -> Option<String> {
         let mut redactor = self.redactor.take()?;
         let untold = text.get(self.told..).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Cuts: what an executor shortened may hold one half of a secret, which nobody recognises any more. So secrets are taken
-//! out first, and then what stands beside the cut is left out, whatever it is: before the outcome is written, and before a
-//! tool that shortens sees it.
+//! Cuts: what an executor shortened may hold one half of a secret, which nobody recognises any more. So
+//! secrets are taken out first, and then what stands beside the cut is left out, whatever it is: before the
+//! outcome is written, and before a tool that shortens sees it.
 
 use crate::Output;
 use bailey_protocol::{Blob, FOUND_BYTES_MAX, Report, Stream};
@@ -32,8 +32,9 @@ pub(crate) fn tidy(redactor: &Redactor, output: Output) -> Output {
     Output::new(outcome)
 }
 
-/// The output as a tool's conclusion sees it: it may show a part of a file, such as one line of a key, and a file may have been cut
-/// when it was read. None: as it is, for there is no secret in it. Tools that plan a change see it as it is.
+/// The output as a tool's conclusion sees it: it may show a part of a file, such as one line of a key, and a
+/// file may have been cut when it was read. None: as it is, for there is no secret in it. Tools that plan a
+/// change see it as it is.
 pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output> {
     if let Report::Page(page) = output.report() {
         let text = page.text.as_deref()?;

@@ -1,8 +1,9 @@
 //! Sub-agents: a task, a token, and a conversation of their own inside their parent's session.
 //!
-//! What a sub-agent does happens in its parent's layer and counts on its parent's budget, so its effects belong to that
-//! session; what is said lies apart, in a session that only the journal knows. It acts by its token alone, which the kernel
-//! mints for whoever acts by the rules, and narrows from its own for a sub-agent that gives work on.
+//! What a sub-agent does happens in its parent's layer and counts on its parent's budget, so its effects
+//! belong to that session; what is said lies apart, in a session that only the journal knows. It acts by its
+//! token alone, which the kernel mints for whoever acts by the rules, and narrows from its own for a
+//! sub-agent that gives work on.
 
 use crate::{
     Context, Instruction, Kernel, Note, Observation, Provider, Refused, Scope, call::How,
@@ -48,12 +49,13 @@ pub struct Delegate {
 }
 
 impl Kernel {
-    /// Begins a sub-agent: makes its token, opens its conversation, and puts its task there. `kinds` are those of the
-    /// actions that its tools may come to, `models` whom it may ask. What it is given by a sub-agent beyond that one's own
-    /// it has not: both tokens' caveats hold.
+    /// Begins a sub-agent: makes its token, opens its conversation, and puts its task there. `kinds` are
+    /// those of the actions that its tools may come to, `models` whom it may ask. What it is given by a
+    /// sub-agent beyond that one's own it has not: both tokens' caveats hold.
     ///
     /// # Errors
-    /// [`Refused::Denied`] when the rules do not allow all of it, or too many sub-agents stand below each other.
+    /// [`Refused::Denied`] when the rules do not allow all of it, or too many sub-agents stand below each
+    /// other.
     pub async fn delegate(
         &self,
         scope: &Scope,
@@ -72,8 +74,8 @@ impl Kernel {
         while title.contains("''") {
             title = title.replace("''", "'");
         }
-        // What it acts from is nobody else's: its token is of no use to another sub-agent of the session. Whoever works for
-        // a sub-agent acts from the same place, for that one's caveat holds for both.
+        // What it acts from is nobody else's: its token is of no use to another sub-agent of the session.
+        // Whoever works for a sub-agent acts from the same place, for that one's caveat holds for both.
         let sandbox = match scope.bearer.as_ref().and_then(|bearer| bearer.sandbox) {
             Some(sandbox) => sandbox,
             None => SandboxId::new(u64::try_from(now.as_millisecond()).unwrap_or(0), random()?),
@@ -125,8 +127,8 @@ impl Kernel {
         Ok(Delegate { scope, context, minted })
     }
 
-    /// Ends a sub-agent: its token is over, and what it came to is the result of the call that began it, with the labels of
-    /// all that it saw.
+    /// Ends a sub-agent: its token is over, and what it came to is the result of the call that began it, with
+    /// the labels of all that it saw.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -161,7 +163,8 @@ impl Kernel {
     }
 }
 
-/// Files only beneath the paths; commands, whose reach is the walls', in the workspace and without a network; these models.
+/// Files only beneath the paths; commands, whose reach is the walls', in the workspace and without a network;
+/// these models.
 fn conditions(
     scope: &Scope,
     kinds: &[Kind],
@@ -189,7 +192,8 @@ fn conditions(
     Ok(conditions)
 }
 
-/// A file or folder with all that lies in it. It is no pattern, whatever the folder is called in which the session stands.
+/// A file or folder with all that lies in it. It is no pattern, whatever the folder is called in which the
+/// session stands.
 fn placed(scope: &Scope, path: &str) -> Result<Glob, GlobError> {
     let path = scope.place(&WsPath(whole(path)?));
     tree(path.relative_to(&scope.workspace().0).unwrap_or(&path.0))

@@ -1,5 +1,5 @@
-//! The way to further effects from inside a running one: what a sandbox or a sub-agent asks for goes the same way as
-//! everything else, with the running effect as its parent.
+//! The way to further effects from inside a running one: what a sandbox or a sub-agent asks for goes the same
+//! way as everything else, with the running effect as its parent.
 
 use crate::{
     BoxFuture, Kernel, Output, Refused, Scope,
@@ -26,8 +26,8 @@ impl fmt::Debug for Door {
 }
 
 impl Door {
-    /// Performs an action inside the running effect, on its authority and with its labels. Nobody can be asked from
-    /// here: what would need a human is refused.
+    /// Performs an action inside the running effect, on its authority and with its labels. Nobody can be
+    /// asked from here: what would need a human is refused.
     ///
     /// # Errors
     /// When the gate refuses, or the journal cannot be written.

@@ -1,5 +1,6 @@
-//! Processes in the background that ended: the model is told of each end once, as a later result of the call that began it. The
-//! entry of that result is about the process's effect, so a session that is resumed knows which ends were told.
+//! Processes in the background that ended: the model is told of each end once, as a later result of the call
+//! that began it. The entry of that result is about the process's effect, so a session that is resumed knows
+//! which ends were told.
 
 use crate::{
     Kernel, Late, Observation, Output, Refused, Scope,

@@ -1,5 +1,5 @@
-//! Escalation: a question that nobody answers is taken further, step by step, each an entry of the journal, until it runs out and
-//! is a no. A step grants nothing and lets nobody else answer: it tells.
+//! Escalation: a question that nobody answers is taken further, step by step, each an entry of the journal,
+//! until it runs out and is a no. A step grants nothing and lets nobody else answer: it tells.
 
 use crate::Kernel;
 use bailey_journal::{Entry, Fact};
@@ -7,8 +7,8 @@ use bailey_protocol::{ApprovalId, Kind, SessionId};
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
-/// Tells somebody of a step: its number from 0, the question, and the kind of what waits; none where no effect does. Says whether
-/// somebody was told.
+/// Tells somebody of a step: its number from 0, the question, and the kind of what waits; none where no
+/// effect does. Says whether somebody was told.
 pub type Tell = Arc<dyn Fn(usize, ApprovalId, Option<Kind>) -> bool + Send + Sync>;
 
 /// The steps of a question that nobody answers.

@@ -71,7 +71,8 @@ pub enum Chunk {
 
 /// What a running effect holds besides its permit.
 pub struct Io {
-    /// Takes output while it comes. Bounded: an executor waits here when nobody reads. A closed channel is no error.
+    /// Takes output while it comes. Bounded: an executor waits here when nobody reads. A closed channel is no
+    /// error.
     pub out: mpsc::Sender<Chunk>,
     /// Asks the effect to end.
     pub cancel: CancellationToken,
@@ -84,31 +85,33 @@ pub struct Io {
 #[error("{0}")]
 pub struct ResolveError(pub String);
 
-/// Who performs effects. It can do so only with a [`Permit`], which it redeems against the seal of its journal.
+/// Who performs effects. It can do so only with a [`Permit`], which it redeems against the seal of its
+/// journal.
 pub trait Executor: Send + Sync + 'static {
     /// The routes it serves.
     fn routes(&self) -> Vec<Route>;
 
-    /// Says that effects of this session may follow soon: a model was asked. An executor that has something to make
-    /// ready does it meanwhile; nothing depends on it.
+    /// Says that effects of this session may follow soon: a model was asked. An executor that has something
+    /// to make ready does it meanwhile; nothing depends on it.
     fn expect(&self, _session: SessionId) {}
 
-    /// Turns named paths into absolute canonical ones, inside the walls. It returns names only and is no effect;
-    /// `perform` opens beneath the same root and checks again.
+    /// Turns named paths into absolute canonical ones, inside the walls. It returns names only and is no
+    /// effect; `perform` opens beneath the same root and checks again.
     fn resolve<'a>(
         &'a self,
         session: SessionId,
         action: Action,
     ) -> BoxFuture<'a, Result<Action, ResolveError>>;
 
-    /// Whether it is plain from the project's names alone that the session's workspace has nothing at this absolute path. Where that
-    /// takes a look inside the walls, the answer is no. Like `resolve` it brings nothing into a context, and is no effect.
+    /// Whether it is plain from the project's names alone that the session's workspace has nothing at this
+    /// absolute path. Where that takes a look inside the walls, the answer is no. Like `resolve` it brings
+    /// nothing into a context, and is no effect.
     fn lacks<'a>(&'a self, _session: SessionId, _path: &'a WsPath) -> BoxFuture<'a, bool> {
         Box::pin(async { false })
     }
 
-    /// The digest of the files that an action names besides those it is about, as a command names its program and its script:
-    /// what a human's yes is about, too. None where the action says it all.
+    /// The digest of the files that an action names besides those it is about, as a command names its program
+    /// and its script: what a human's yes is about, too. None where the action says it all.
     fn named<'a>(
         &'a self,
         _session: SessionId,
@@ -118,7 +121,8 @@ pub trait Executor: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// What came of an action that was cut off, where what it left behind says so; none where nobody can tell.
+    /// What came of an action that was cut off, where what it left behind says so; none where nobody can
+    /// tell.
     fn aftermath<'a>(&'a self, _session: SessionId, _action: &'a Action) -> BoxFuture<'a, Option<Status>> {
         Box::pin(async { None })
     }

@@ -1,8 +1,8 @@
 //! Extensions of the policy: the seam to whoever runs them, and what a decision makes of them.
 //!
-//! They are asked only where the rules deny nothing, each about the effect as the journal keeps it. Whatever is no answer is a
-//! denial, and is an entry; one that was disabled, here or in another process, is not asked at all. One that does not run is
-//! started first, which is an effect (`post.rs`).
+//! They are asked only where the rules deny nothing, each about the effect as the journal keeps it. Whatever
+//! is no answer is a denial, and is an entry; one that was disabled, here or in another process, is not asked
+//! at all. One that does not run is started first, which is an effect (`post.rs`).
 
 use crate::{BoxFuture, Kernel, Output, Refused, Scope};
 use bailey_journal::{Failure, Permit};
@@ -21,8 +21,9 @@ pub trait Extensions: Send + Sync + 'static {
     /// What would be started now, its files looked at anew; none where nobody here runs it.
     fn program<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Program>>;
 
-    /// Starts it, as the permit says. It returns, in bounded time, when the extension can be asked, or with what is to be made of
-    /// it where it cannot. Once it has ended, also where it never began, `ended` is told how.
+    /// Starts it, as the permit says. It returns, in bounded time, when the extension can be asked, or with
+    /// what is to be made of it where it cannot. Once it has ended, also where it never began, `ended` is
+    /// told how.
     fn start<'a>(
         &'a self,
         name: &'a str,
@@ -30,8 +31,8 @@ pub trait Extensions: Send + Sync + 'static {
         ended: oneshot::Sender<Output>,
     ) -> BoxFuture<'a, Result<(), Heard>>;
 
-    /// Has the extension of this name judge what the question, a JSON object, is about. It ends in bounded time. The question
-    /// comes back where it does not run.
+    /// Has the extension of this name judge what the question, a JSON object, is about. It ends in bounded
+    /// time. The question comes back where it does not run.
     fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>>;
 
     /// Ends it, and keeps it from being started again.

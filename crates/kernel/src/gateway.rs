@@ -32,7 +32,8 @@ impl fmt::Debug for Pass {
     }
 }
 
-/// What a command finds in a variable in the place of a key that it never holds. It means nothing but at the door.
+/// What a command finds in a variable in the place of a key that it never holds. It means nothing but at the
+/// door.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StandIn {
     /// The variable.
@@ -63,7 +64,8 @@ pub struct Turned {
     pub failed: Told,
 }
 
-/// Requests: the first of them, each once where it is short enough to be compared, and how many more there were.
+/// Requests: the first of them, each once where it is short enough to be compared, and how many more there
+/// were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     /// Method, URL, and why.
@@ -72,13 +74,14 @@ pub struct Told {
     pub more: u32,
 }
 
-/// Serves the requests of commands inside the walls. Each is an effect of its own, asked for at the [`Door`] of its command's.
+/// Serves the requests of commands inside the walls. Each is an effect of its own, asked for at the [`Door`]
+/// of its command's.
 pub trait Gateway: fmt::Debug + Send + Sync + 'static {
     /// What commands find in the place of keys.
     fn stand_ins(&self) -> Vec<StandIn>;
 
-    /// Hosts that commands ask it for although inside they would be taken for the loopback, such as `127.0.0.1`: the owner has a
-    /// place there.
+    /// Hosts that commands ask it for although inside they would be taken for the loopback, such as
+    /// `127.0.0.1`: the owner has a place there.
     fn own_hosts(&self) -> Vec<String>;
 
     /// Serves until the command has `ended`, and then cuts off what still goes on.

@@ -1,5 +1,5 @@
-//! The verb `guide`: what a project says about itself to agents, read inside the walls; what the agent's own file says; and
-//! the papers of the home, which say who the agent and its person are.
+//! The verb `guide`: what a project says about itself to agents, read inside the walls; what the agent's own
+//! file says; and the papers of the home, which say who the agent and its person are.
 
 use crate::{
     Context, Kernel, Refused, Scope,
@@ -20,9 +20,9 @@ use bailey_secrets::Redactor;
 const GUIDE_BYTES_MAX: usize = 16 * 1024;
 
 impl Kernel {
-    /// Reads a guide, and answers it where it is new, changed or gone since the context came to hold it. It is data of
-    /// the workspace: its labels say so, and whatever follows from it carries them. Where the rules do not simply
-    /// allow to read it, there is none: nobody is asked.
+    /// Reads a guide, and answers it where it is new, changed or gone since the context came to hold it. It
+    /// is data of the workspace: its labels say so, and whatever follows from it carries them. Where the
+    /// rules do not simply allow to read it, there is none: nobody is asked.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -36,8 +36,9 @@ impl Kernel {
         self.news(scope, context, path, found.as_deref(), Whose::Project).await
     }
 
-    /// The same of the agent's own file, whose text whoever owns the home has read; none where there is none. It is data, and
-    /// permits nothing either: whoever it was that wrote it, an earlier session may have been deceived.
+    /// The same of the agent's own file, whose text whoever owns the home has read; none where there is none.
+    /// It is data, and permits nothing either: whoever it was that wrote it, an earlier session may have been
+    /// deceived.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -51,8 +52,8 @@ impl Kernel {
         self.news(scope, context, path, text.filter(|text| !text.trim().is_empty()), Whose::Agent).await
     }
 
-    /// The same of a paper of the home, which no agent can write: it is the owner's word, or Bailey's own. It still permits
-    /// nothing, for no rule hears it.
+    /// The same of a paper of the home, which no agent can write: it is the owner's word, or Bailey's own. It
+    /// still permits nothing, for no rule hears it.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -124,7 +125,8 @@ impl Kernel {
         }
         match self.preview(scope, action.clone()).await {
             Ok(preview) if preview.verdict == Verdict::Allowed => {}
-            // One that is refused, or leads nowhere, as a link to itself does, is no guide: whoever can write one could else end each turn.
+            // One that is refused, or leads nowhere, as a link to itself does, is no guide: whoever can write
+            // one could else end each turn.
             Ok(_) | Err(Refused::Failed(_)) => return Ok(None),
             Err(error) => return Err(error),
         }

@@ -45,8 +45,8 @@ pub struct Config {
     pub room_waits: Duration,
     /// What may be used up.
     pub budgets: Budgets,
-    /// How long a cancelled effect may take to end before it counts as `unknown`, and a front end to take an event before
-    /// it is cut off.
+    /// How long a cancelled effect may take to end before it counts as `unknown`, and a front end to take an
+    /// event before it is cut off.
     pub grace: Duration,
     /// Draws cards.
     pub draw: DrawCard,
@@ -93,9 +93,11 @@ pub(crate) struct Inner {
     pub(crate) processes: Processes,
     /// Wakes whoever waits for an answer that was given here.
     pub(crate) answered: Notify,
-    /// The sessions of which a call waited for room to be asked about in vain: the next one does not wait once more for the same.
+    /// The sessions of which a call waited for room to be asked about in vain: the next one does not wait
+    /// once more for the same.
     pub(crate) without_room: Mutex<HashSet<SessionId>>,
-    /// Held from counting what the screen took out until that is written, so that results that come together count each other.
+    /// Held from counting what the screen took out until that is written, so that results that come together
+    /// count each other.
     pub(crate) hits: tokio::sync::Mutex<()>,
     /// The questions whose answer front ends know.
     pub(crate) told: Mutex<HashSet<ApprovalId>>,
@@ -148,7 +150,8 @@ impl Kernel {
         self.inner.mint.journal()
     }
 
-    /// Accepts a person's message, whose authority is that of its connection, after the files that came with it. When this returns, the message will not be lost, and the turn's authority exists.
+    /// Accepts a person's message, whose authority is that of its connection, after the files that came with
+    /// it. When this returns, the message will not be lost, and the turn's authority exists.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -183,8 +186,8 @@ impl Kernel {
         Ok((scope, UserMessage { entry: seq, text, images, labels, pinned: false }, turn))
     }
 
-    /// Ends a turn. What went on without one (`None`), because a human let something happen when it had ended, gets an end of its own:
-    /// by that, whoever comes back knows that it was not cut off.
+    /// Ends a turn. What went on without one (`None`), because a human let something happen when it had
+    /// ended, gets an end of its own: by that, whoever comes back knows that it was not cut off.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -262,8 +265,8 @@ impl Kernel {
         Seq(self.journal().newest())
     }
 
-    /// The policy in force. Where another process put other rules into force, they are read as that one did: a
-    /// decision by yesterday's rules could begin nothing.
+    /// The policy in force. Where another process put other rules into force, they are read as that one did:
+    /// a decision by yesterday's rules could begin nothing.
     pub(crate) async fn policy(&self) -> Result<Arc<Policy>, Refused> {
         let in_force = self.journal().policy().await?;
         let held = self.inner.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -350,8 +353,8 @@ impl Registrar {
         self.kernel.inner.extensions.set(extensions).ok();
     }
 
-    /// Says where the rules are read again when another process puts others into force, once. Without it a kernel
-    /// keeps the policy it was made with, and begins nothing any more when that is not in force.
+    /// Says where the rules are read again when another process puts others into force, once. Without it a
+    /// kernel keeps the policy it was made with, and begins nothing any more when that is not in force.
     pub fn reread_rules(&self, rules: Rules) {
         self.kernel.inner.rules.set(rules).ok();
     }

@@ -1,5 +1,5 @@
-//! Launching: a begun effect runs in a task of its own, so that a dropped caller, a panic and a hang each still get an
-//! outcome.
+//! Launching: a begun effect runs in a task of its own, so that a dropped caller, a panic and a hang each
+//! still get an outcome.
 
 use crate::{
     Chunk, Door, Executor, Io, Kernel, Output, Refused, Scope,
@@ -23,8 +23,8 @@ pub(crate) struct Finished {
 }
 
 impl Kernel {
-    /// Runs an effect to its end and writes its outcome; of a process in the background the answer comes as soon as it runs. The
-    /// audience sees its output meanwhile.
+    /// Runs an effect to its end and writes its outcome; of a process in the background the answer comes as
+    /// soon as it runs. The audience sees its output meanwhile.
     pub(crate) async fn launch(
         &self,
         scope: &Scope,
@@ -81,8 +81,8 @@ impl Run {
         self.io.cancel.clone()
     }
 
-    /// Performs the effect, handing each chunk to `take` and passing on what that answers. A cancelled effect is
-    /// awaited for the grace time; one that panicked or did not end then is `unknown`.
+    /// Performs the effect, handing each chunk to `take` and passing on what that answers. A cancelled effect
+    /// is awaited for the grace time; one that panicked or did not end then is `unknown`.
     pub(crate) async fn drive(
         self,
         kernel: &Kernel,

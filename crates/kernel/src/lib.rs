@@ -1,12 +1,12 @@
 //! The kernel: the reference monitor, and the only way to an effect.
 //!
-//! Its verbs are few: [`Kernel::accept`] lets a person in, [`Kernel::converse`] asks a model, [`Kernel::call`] runs a
-//! tool call, [`Kernel::act`] one action of the owner's. Each goes the same way, in this order: resolve paths (inside
-//! the walls), decide, ask, reserve and write the intent, perform, write the outcome, conclude, screen, write the
-//! observation. An error in a check is a refusal.
+//! Its verbs are few: [`Kernel::accept`] lets a person in, [`Kernel::converse`] asks a model,
+//! [`Kernel::call`] runs a tool call, [`Kernel::act`] one action of the owner's. Each goes the same way, in
+//! this order: resolve paths (inside the walls), decide, ask, reserve and write the intent, perform, write
+//! the outcome, conclude, screen, write the observation. An error in a check is a refusal.
 //!
-//! It knows no concrete executor, tool or provider: [`Executor`], [`Tool`] and [`Provider`] are the seams. What
-//! enters a [`Context`] has a private constructor here, one for each way in.
+//! It knows no concrete executor, tool or provider: [`Executor`], [`Tool`] and [`Provider`] are the seams.
+//! What enters a [`Context`] has a private constructor here, one for each way in.
 //!
 //! Read `admit.rs` first (how an effect is let through), then `launch.rs` (how it runs), then `call.rs`.
 

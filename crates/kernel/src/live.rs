@@ -1,5 +1,5 @@
-//! A command's output while it runs: past a redactor for each stream, because pieces of the other one come between those of
-//! a secret, and never more than the command's own limit.
+//! A command's output while it runs: past a redactor for each stream, because pieces of the other one come
+//! between those of a secret, and never more than the command's own limit.
 
 use crate::{Chunk, Kernel, Scope};
 use bailey_protocol::{Action, Blob, CallId, Happening, Limits, Stream};

@@ -1,5 +1,5 @@
-//! The redactor is no oracle: what it takes out of a result tells whoever guesses a secret that the guess was right. So the
-//! hits of a session are counted, and beyond a limit a result with a hit is not shown at all.
+//! The redactor is no oracle: what it takes out of a result tells whoever guesses a secret that the guess was
+//! right. So the hits of a session are counted, and beyond a limit a result with a hit is not shown at all.
 
 use crate::{Kernel, Refused, Scope, screen::Screened};
 use bailey_journal::{Masked, hits};
@@ -11,8 +11,8 @@ const WITHHELD: &str = "withheld: this result held the value of a secret that Ba
                         without it, and do not look for secrets; the person was told";
 
 impl Kernel {
-    /// Whether the screened result of a call may be shown, with what its entry says of the secrets in it; none where there was
-    /// none. Call it with the `hits` lock held until the entry is written.
+    /// Whether the screened result of a call may be shown, with what its entry says of the secrets in it;
+    /// none where there was none. Call it with the `hits` lock held until the entry is written.
     pub(crate) async fn weigh(
         &self,
         scope: &Scope,

@@ -1,6 +1,7 @@
-//! Where the values of an action came from, for whoever is asked about it: each is looked for in what the person wrote and in what
-//! came in during this session, as the journal has it. A value that stands in neither is the model's own, or was put together
-//! of pieces; the card says that it was not found, and no more.
+//! Where the values of an action came from, for whoever is asked about it: each is looked for in what the
+//! person wrote and in what came in during this session, as the journal has it. A value that stands in
+//! neither is the model's own, or was put together of pieces; the card says that it was not found, and no
+//! more.
 
 use crate::{Kernel, Paper, Refused};
 use bailey_journal::{Fact, Recorded};
@@ -18,7 +19,8 @@ use std::{
 const VALUE_CHARS_MIN: usize = 8;
 /// Values that are shown, of those that were found and of those that were not.
 const SHOWN_MAX: usize = 24;
-/// Bytes that are looked through for all values of an action, each text as often as something is looked for in it.
+/// Bytes that are looked through for all values of an action, each text as often as something is looked for
+/// in it.
 const WORK_BYTES_MAX: usize = 4 << 30;
 /// Bytes of all texts that are looked through, the newest first.
 const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -281,7 +283,8 @@ fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
     found
 }
 
-/// A person's own words, and what they quote as mail does: that is somebody's whom they answer, who may be anybody.
+/// A person's own words, and what they quote as mail does: that is somebody's whom they answer, who may be
+/// anybody.
 fn apart(text: Cow<'_, str>) -> (Cow<'_, str>, Option<String>) {
     let is_quote = |line: &&str| line.starts_with('>');
     if !text.lines().any(|line| is_quote(&line)) {
@@ -335,8 +338,8 @@ fn is_one_of(names: &[&str], written: &str) -> bool {
     names.contains(&ToolSpec::plain_name(written).as_str())
 }
 
-/// What brought the text of an entry, where it is one that brings something in. A refused call brought nothing, and what
-/// a change brings back by itself is what was written.
+/// What brought the text of an entry, where it is one that brings something in. A refused call brought
+/// nothing, and what a change brings back by itself is what was written.
 fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String)> {
     let (session, effect) = (recorded.entry.session, recorded.entry.effect);
     match &recorded.entry.fact {

@@ -1,9 +1,11 @@
-//! Starting an extension: an effect like any other, decided, written before it happens, and finished when it ends.
+//! Starting an extension: an effect like any other, decided, written before it happens, and finished when it
+//! ends.
 //!
-//! It is begun under a token that is minted for it when it is first started in a session: this command, this place, so many
-//! starts. That the owner declared it is the authority for that, so no rule of a file is asked, and no extension; the rules
-//! that no token skips are heard at each start. The token is over when the rules change, and a program that is not what the
-//! policy names any more is not started: then the kinds that it judges are denied.
+//! It is begun under a token that is minted for it when it is first started in a session: this command, this
+//! place, so many starts. That the owner declared it is the authority for that, so no rule of a file is
+//! asked, and no extension; the rules that no token skips are heard at each start. The token is over when the
+//! rules change, and a program that is not what the policy names any more is not started: then the kinds that
+//! it judges are denied.
 
 use crate::{
     BoxFuture, Kernel, Output, Refused, Scope,
@@ -64,7 +66,8 @@ enum Start {
 }
 
 impl Kernel {
-    /// Has the extensions started, so that the first question need not wait for that. One that cannot be counts as crashed.
+    /// Has the extensions started, so that the first question need not wait for that. One that cannot be
+    /// counts as crashed.
     ///
     /// # Errors
     /// When the journal cannot be read or written.
@@ -122,7 +125,8 @@ impl Kernel {
         task.await.map_err(|error| Refused::Failed(format!("an extension's start ended badly: {error}")))?
     }
 
-    /// Boxed, because to decide may be to ask an extension, which this is a part of; a start is decided without.
+    /// Boxed, because to decide may be to ask an extension, which this is a part of; a start is decided
+    /// without.
     fn start_alone<'a>(
         &'a self,
         scope: &'a Scope,

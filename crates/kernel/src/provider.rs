@@ -62,11 +62,12 @@ pub struct Answer {
     pub stop: Stop,
     /// What the provider counted.
     pub usage: Usage,
-    /// What that costs at the prices that were known when it came; none where they were not. The kernel puts it in.
+    /// What that costs at the prices that were known when it came; none where they were not. The kernel puts
+    /// it in.
     #[serde(default)]
     pub cost: Option<Money>,
-    /// The assistant's message as the provider wants to see it again (some parts are signed): only the codec that
-    /// made it reads it.
+    /// The assistant's message as the provider wants to see it again (some parts are signed): only the codec
+    /// that made it reads it.
     pub verbatim: serde_json::Value,
 }
 
@@ -155,8 +156,8 @@ pub trait Decoder: Send {
     fn head(&mut self, status: u16, headers: &[(String, String)]);
     /// More of its body.
     fn push(&mut self, bytes: &[u8]) -> Vec<Delta>;
-    /// Whether nothing that may follow matters: the wire has said that the reply ends here, or what came is none. Where its only end
-    /// is that of the body, never.
+    /// Whether nothing that may follow matters: the wire has said that the reply ends here, or what came is
+    /// none. Where its only end is that of the body, never.
     fn is_over(&self) -> bool;
     /// The body is over.
     ///

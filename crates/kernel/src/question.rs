@@ -1,5 +1,5 @@
-//! Questions to a human: asked, answered from any terminal of this home, waited for. The journal is where asker and
-//! answerer meet, so it does not matter which process each of them is.
+//! Questions to a human: asked, answered from any terminal of this home, waited for. The journal is where
+//! asker and answerer meet, so it does not matter which process each of them is.
 
 use crate::Output;
 use crate::{Connection, Kernel, Observation, Refused, Scope, context::Provenance, screen, tool::Conclusion};
@@ -8,8 +8,8 @@ use bailey_protocol::{Action, Answer, ApprovalId, Card, Happening, Isolation, To
 use bailey_secrets::Redactor;
 use std::{sync::PoisonError, time::Duration};
 
-/// The most Red files that one question may be about: as many as a card names. A change or an apply of more is refused,
-/// so that nothing Red is done that was not named.
+/// The most Red files that one question may be about: as many as a card names. A change or an apply of more
+/// is refused, so that nothing Red is done that was not named.
 pub const RED_FILES_MAX: usize = 100;
 
 /// How often is looked whether somebody answered in another process.
@@ -44,8 +44,8 @@ pub struct Waits {
 }
 
 impl Kernel {
-    /// Asks the person something about no effect, such as whether a turn goes on; the answer comes as that of any question,
-    /// and grants nothing.
+    /// Asks the person something about no effect, such as whether a turn goes on; the answer comes as that of
+    /// any question, and grants nothing.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -80,8 +80,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Settles a question as [`Kernel::answer`] does; an answer that comes too late changes nothing, and whoever waits sees
-    /// the one that counts. One that the question does not take leaves it open.
+    /// Settles a question as [`Kernel::answer`] does; an answer that comes too late changes nothing, and
+    /// whoever waits sees the one that counts. One that the question does not take leaves it open.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -154,8 +154,9 @@ impl Kernel {
         }
     }
 
-    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being used, each with the one that
-    /// was asked first. A yes for longer than once does not say whether it was: who comes back to the session finds out.
+    /// The questions of calls that ran out and were asked once more, and wait for an answer or for being
+    /// used, each with the one that was asked first. A yes for longer than once does not say whether it was:
+    /// who comes back to the session finds out.
     ///
     /// # Errors
     /// When the journal cannot be read.

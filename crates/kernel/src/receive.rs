@@ -1,5 +1,6 @@
-//! Files that people send: each becomes a file of the session's layer, by an effect like any other change, before the message that
-//! it came with is accepted. Nobody's name leads anywhere, and nothing is written over.
+//! Files that people send: each becomes a file of the session's layer, by an effect like any other change,
+//! before the message that it came with is accepted. Nobody's name leads anywhere, and nothing is written
+//! over.
 
 use crate::{Acted, Connection, Kernel, Refused, Scope};
 use bailey_protocol::{
@@ -66,7 +67,8 @@ impl Kernel {
         bytes: Blob,
         labels: &Labels,
     ) -> Result<Result<String, String>, Refused> {
-        // The same file has the same place: what is sent again, because nobody knows whether it arrived, is there already.
+        // The same file has the same place: what is sent again, because nobody knows whether it arrived, is
+        // there already.
         let digest = Digest::of_parts(&[name.as_bytes(), &bytes.0]).short();
         let folder = format!("{INBOX}/{digest}");
         let path = |name: &str| WsPath(format!("{}/{folder}/{name}", scope.workspace().0));

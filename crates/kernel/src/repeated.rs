@@ -5,8 +5,8 @@ use bailey_journal::{Fact, Query, Recorded};
 use bailey_protocol::{Happening, Inbound};
 
 impl Kernel {
-    /// Whether this message was accepted before, as its name says. Then whoever said it is told so, with what the model answered,
-    /// and nothing else is to be done.
+    /// Whether this message was accepted before, as its name says. Then whoever said it is told so, with what
+    /// the model answered, and nothing else is to be done.
     ///
     /// # Errors
     /// When the journal cannot be read.

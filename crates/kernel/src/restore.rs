@@ -33,9 +33,10 @@ pub struct Restored {
 }
 
 impl Kernel {
-    /// The context of a session as the journal holds it, with every call answered: effects that were cut in the middle
-    /// become `unknown` and are told as "may have happened", finished ones are concluded from their stored outcome,
-    /// what waits for a human still does, and what was not begun is told so. Nothing is done again.
+    /// The context of a session as the journal holds it, with every call answered: effects that were cut in
+    /// the middle become `unknown` and are told as "may have happened", finished ones are concluded from
+    /// their stored outcome, what waits for a human still does, and what was not begun is told so. Nothing is
+    /// done again.
     ///
     /// # Errors
     /// When the journal cannot be read or written.
@@ -92,7 +93,8 @@ impl Kernel {
         Ok(Restored { context: tape.end(), waiting, asked })
     }
 
-    /// Effects that were cut in the middle: what can be seen of their end is their outcome, and of the others it is `unknown`.
+    /// Effects that were cut in the middle: what can be seen of their end is their outcome, and of the others
+    /// it is `unknown`.
     async fn tie_up_effects(&self, lock: &SessionLock) -> Result<(), Refused> {
         for lost in self.inner.mint.unfinished(lock).await? {
             match self.aftermath(lock, &lost).await? {
@@ -126,8 +128,8 @@ impl Kernel {
         }
     }
 
-    /// Calls that a human let happen when the model had been told something else of them, such as that they wait: what of them began is
-    /// not begun again, and is told.
+    /// Calls that a human let happen when the model had been told something else of them, such as that they
+    /// wait: what of them began is not begun again, and is told.
     async fn tie_up_late(&self, scope: &Scope, tape: &mut Tape, find: FindTool<'_>) -> Result<(), Refused> {
         let begun: Vec<ToolCall> = tape.late.iter().filter_map(|id| tape.call(id)).cloned().collect();
         for call in begun {
@@ -174,8 +176,8 @@ impl Kernel {
     }
 }
 
-/// The context of a session as the journal holds it, only to look at it: nothing is written, and calls that were cut off
-/// have no result yet.
+/// The context of a session as the journal holds it, only to look at it: nothing is written, and calls that
+/// were cut off have no result yet.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -210,7 +212,8 @@ struct Tape {
     open: Vec<ToolCall>,
     /// Calls that were answered with "waiting".
     waiting: Vec<Waits>,
-    /// Calls that began although the model had its answer, when a human had said yes, and of which it was told no more.
+    /// Calls that began although the model had its answer, when a human had said yes, and of which it was
+    /// told no more.
     late: BTreeSet<String>,
     /// The questions that something was begun on, and where those stand that were answered.
     used: HashSet<ApprovalId>,
@@ -219,7 +222,8 @@ struct Tape {
     told: HashMap<String, Seq>,
     /// All of those, also when their result came.
     asked: Vec<Waits>,
-    /// What the effects of those calls came to, none when only an intent is known; and the labels of what they brought.
+    /// What the effects of those calls came to, none when only an intent is known; and the labels of what
+    /// they brought.
     outcomes: HashMap<String, (Labels, Option<Outcome>)>,
     acts: HashMap<String, String>,
     /// Where the last reply stands.
@@ -355,8 +359,8 @@ impl Tape {
         first.filter(|_| named.next().is_none())
     }
 
-    /// Takes up the calls whose questions ran out, were asked once more and were let happen for longer than this once, where nothing came
-    /// of that. (A yes for this once says by itself whether it was used.)
+    /// Takes up the calls whose questions ran out, were asked once more and were let happen for longer than
+    /// this once, where nothing came of that. (A yes for this once says by itself whether it was used.)
     fn wait_again(&mut self, questions: &[Question]) {
         for question in questions.iter().filter(|question| question.again.is_some()) {
             let lasts = matches!(question.standing, Standing::YesForSession | Standing::YesForPattern);
@@ -414,7 +418,8 @@ impl Tape {
     }
 }
 
-/// What an entry said. Where that was lost with a torn journal, the model is told so: without a word it would take less for all.
+/// What an entry said. Where that was lost with a torn journal, the model is told so: without a word it would
+/// take less for all.
 fn words(recorded: &Recorded) -> String {
     if recorded.entry.payload.is_some() && recorded.payload.is_none() {
         return format!("[what entry {} said was lost with a torn journal]", recorded.entry.seq);

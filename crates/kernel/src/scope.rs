@@ -77,8 +77,8 @@ impl Standpoint {
     }
 }
 
-/// The authority of one turn, or of one command of the owner's. Made by `Kernel::accept` and `Kernel::resume_turn` for
-/// an agent, by `Registrar::owner` for the owner.
+/// The authority of one turn, or of one command of the owner's. Made by `Kernel::accept` and
+/// `Kernel::resume_turn` for an agent, by `Registrar::owner` for the owner.
 #[derive(Debug, Clone)]
 pub struct Scope {
     pub(crate) connection: Connection,
@@ -155,8 +155,8 @@ impl Scope {
     }
 }
 
-/// Where a session's events go. A front end that takes none for too long is cut off, so that it cannot hold up the
-/// session; its channel then ends, and what it missed stands in the journal.
+/// Where a session's events go. A front end that takes none for too long is cut off, so that it cannot hold
+/// up the session; its channel then ends, and what it missed stands in the journal.
 #[derive(Debug, Clone)]
 pub(crate) struct Outlet {
     events: Arc<Mutex<Option<mpsc::Sender<Event>>>>,
@@ -177,8 +177,8 @@ impl Outlet {
     }
 }
 
-/// What a front end hears of a sub-agent: what it asks for and uses, and a line for each of its calls. What it says is for
-/// whoever began it.
+/// What a front end hears of a sub-agent: what it asks for and uses, and a line for each of its calls. What
+/// it says is for whoever began it.
 fn of_a_sub_agent(happening: Happening) -> Option<Happening> {
     match happening {
         Happening::Call { tool, target, .. } => {

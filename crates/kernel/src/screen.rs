@@ -1,5 +1,5 @@
-//! The screen: the only way of bytes from the world into a context, an event or a card. Secrets are removed, control
-//! characters made visible, size bounded.
+//! The screen: the only way of bytes from the world into a context, an event or a card. Secrets are removed,
+//! control characters made visible, size bounded.
 
 use crate::segment::Observation;
 use bailey_protocol::{Action, Card, CardPart, Happening, Labels, Seq, ToolCall, authority};
@@ -72,7 +72,8 @@ pub(crate) fn card(redactor: &Redactor, mut card: Card) -> Card {
     card
 }
 
-/// Takes secrets out of what front ends receive. Escaping for a terminal is theirs: a web page escapes otherwise.
+/// Takes secrets out of what front ends receive. Escaping for a terminal is theirs: a web page escapes
+/// otherwise.
 pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happening {
     let clean = |text: &mut String| {
         let found = redactor.redact(text);

@@ -1,22 +1,23 @@
 //! How many tokens a text comes to, before a provider has counted it, or where its count is not believed.
 //!
-//! Tokenizers differ and most are not public, so this is an estimate: it walks over the text as byte-pair tokenizers
-//! cut it (words, runs of digits, runs of white space, punctuation) and charges each piece what it costs the worse of
-//! the two reference tokenizers. `tests/data/tokens.json` holds samples with the counts of both; the estimate is not
-//! below the larger by more than a hundredth, but for invented words without meaning, where a third may be missing. On
-//! prose and code it is a third to a half above.
+//! Tokenizers differ and most are not public, so this is an estimate: it walks over the text as byte-pair
+//! tokenizers cut it (words, runs of digits, runs of white space, punctuation) and charges each piece what it
+//! costs the worse of the two reference tokenizers. `tests/data/tokens.json` holds samples with the counts of
+//! both; the estimate is not below the larger by more than a hundredth, but for invented words without
+//! meaning, where a third may be missing. On prose and code it is a third to a half above.
 
 use crate::{Context, Segment};
 use std::{borrow::Cow, cmp::Reverse};
 
-/// What a picture counts as, whatever it shows: about the most that a provider reads one as, since how large it is stands in
-/// bytes that nobody here reads.
+/// What a picture counts as, whatever it shows: about the most that a provider reads one as, since how large
+/// it is stands in bytes that nobody here reads.
 pub const IMAGE_TOKENS: u64 = 4_800;
 
 /// Quarters of a token: small enough for a piece that often joins its neighbour.
 type Quarters = u64;
 
-/// The estimate for a text, in tokens. Never more than its length in bytes: a tokenizer falls back to single bytes.
+/// The estimate for a text, in tokens. Never more than its length in bytes: a tokenizer falls back to single
+/// bytes.
 #[must_use]
 pub fn tokens(text: &str) -> u64 {
     let mut quarters: Quarters = 0;
@@ -32,7 +33,8 @@ pub fn tokens(text: &str) -> u64 {
     quarters.div_ceil(4).min(text.len() as u64)
 }
 
-/// The estimate for a request with this context: pictures in it are no text, though they are written in letters.
+/// The estimate for a request with this context: pictures in it are no text, though they are written in
+/// letters.
 pub(crate) fn request_tokens(context: &Context, body: &str) -> u64 {
     let images = context.segments().iter().flat_map(Segment::images);
     let mut written: Vec<String> = images.map(bailey_protocol::Image::base64).collect();
@@ -88,8 +90,8 @@ impl Class {
     }
 }
 
-/// The length of the piece that a text begins with, in bytes: a word (`Word`, `word`, `WORD`), digits, white space, or
-/// one sign repeated.
+/// The length of the piece that a text begins with, in bytes: a word (`Word`, `word`, `WORD`), digits, white
+/// space, or one sign repeated.
 fn run(text: &str, first: char, class: Class) -> usize {
     if class == Class::Other {
         return text.chars().take_while(|c| *c == first).map(char::len_utf8).sum();
@@ -130,7 +132,8 @@ fn cost(piece: &str, first: char, class: Class, before: Class) -> Quarters {
     }
 }
 
-/// A word of few vowels is no word, and falls to pieces; so does what stands in the middle of letters and digits.
+/// A word of few vowels is no word, and falls to pieces; so does what stands in the middle of letters and
+/// digits.
 fn word(word: &str, joined: bool) -> Quarters {
     let length = word.len() as u64;
     // All of it letters, which differ by one bit from the same ones in upper case.

@@ -24,11 +24,13 @@ pub struct Claims {
 pub enum Plan {
     /// Do this; it is the call's one effect.
     Act(Action),
-    /// Read these first (reads only, of files or of the web), then plan again with their outputs appended to `seen`.
+    /// Read these first (reads only, of files or of the web), then plan again with their outputs appended to
+    /// `seen`.
     Need(Vec<Action>),
     /// Give this to a sub-agent; what it comes back with is the call's result.
     Delegate(Errand),
-    /// Look at a process in the background, or end it. That is no effect of its own; `conclude` gets how the process stands.
+    /// Look at a process in the background, or end it. That is no effect of its own; `conclude` gets how the
+    /// process stands.
     Attend(Attend),
     /// Nothing can be done: bad arguments, or what was read does not fit. The text goes to the model.
     Refuse(String),
@@ -49,8 +51,8 @@ pub struct Conclusion {
 pub trait Tool: Send + Sync + 'static {
     /// What the model is told of it.
     fn spec(&self) -> ToolSpec;
-    /// The kinds of action that its plans may come to: what a sub-agent that is given it must be allowed. A tool that does
-    /// not say is given to no sub-agent.
+    /// The kinds of action that its plans may come to: what a sub-agent that is given it must be allowed. A
+    /// tool that does not say is given to no sub-agent.
     fn kinds(&self) -> Option<&'static [Kind]> {
         None
     }
@@ -58,8 +60,8 @@ pub trait Tool: Send + Sync + 'static {
     fn claims(&self, call: &ToolCall) -> Claims;
     /// What the call comes to, given what was read so far.
     fn plan(&self, call: &ToolCall, seen: &[Output]) -> Plan;
-    /// What the model is told of the effect. `seen` is what `plan` asked for before. A text that is shortened goes through the
-    /// redactor before that: nobody knows half of a secret.
+    /// What the model is told of the effect. `seen` is what `plan` asked for before. A text that is shortened
+    /// goes through the redactor before that: nobody knows half of a secret.
     fn conclude(&self, call: &ToolCall, seen: &[Output], output: &Output, redactor: &Redactor) -> Conclusion;
 }
 

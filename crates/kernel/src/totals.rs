@@ -1,5 +1,5 @@
-//! The sum on a card: what the session sent and changed so far, so that many small steps are seen as the large one that they
-//! are.
+//! The sum on a card: what the session sent and changed so far, so that many small steps are seen as the
+//! large one that they are.
 
 use crate::{Kernel, Refused, Scope};
 use bailey_journal::{Sent, Totals};

@@ -1,10 +1,10 @@
 //! Cassettes: exchanges with a provider, recorded once and played back byte for byte.
 //!
 //! A cassette is one JSON file that people read in review. Of each exchange it holds the request's body, made
-//! comparable by the [`Normaliser`], and the response. A [`Player`] takes the network door's place: it serves the
-//! recorded responses in order, and only as long as what is asked is what was recorded, so that a demo or test
-//! that plays a cassette still checks everything that Bailey says to the model. A [`Recorder`] stands in front of
-//! the network door and writes the cassette.
+//! comparable by the [`Normaliser`], and the response. A [`Player`] takes the network door's place: it serves
+//! the recorded responses in order, and only as long as what is asked is what was recorded, so that a demo or
+//! test that plays a cassette still checks everything that Bailey says to the model. A [`Recorder`] stands in
+//! front of the network door and writes the cassette.
 //!
 //! No header but `content-type` is ever recorded, and no request header at all: no key can get in.
 

@@ -1,5 +1,5 @@
-//! What is known of models besides their wires: how much they take, and what they cost. A file that is shipped, and
-//! one of the user's own that goes first, so that a price can be set right without a release.
+//! What is known of models besides their wires: how much they take, and what they cost. A file that is
+//! shipped, and one of the user's own that goes first, so that a price can be set right without a release.
 
 use bailey_kernel::Price;
 use bailey_protocol::authority;
@@ -132,7 +132,8 @@ fn entry_of(entry: FileEntry, own: bool) -> Result<Entry, CatalogueError> {
             above_tokens: entry.above.unwrap_or_default(),
             input,
             output,
-            // Without a price of its own what a cache holds counts as any input: rather too much than too little.
+            // Without a price of its own what a cache holds counts as any input: rather too much than too
+            // little.
             cache_read: amount(&entry.cache_read)?.unwrap_or(input),
             cache_write: amount(&entry.cache_write)?.unwrap_or(input),
         }),

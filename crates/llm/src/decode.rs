@@ -262,7 +262,8 @@ impl Decoder for Reading {
     }
 }
 
-/// Tokens of a cache are some of those that were read: what a server says beyond that would make what was read cost less.
+/// Tokens of a cache are some of those that were read: what a server says beyond that would make what was
+/// read cost less.
 fn plausible(mut answer: Answer) -> Answer {
     let Usage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = &mut answer.usage;
     *cache_read_tokens = (*cache_read_tokens).min(*input_tokens);

@@ -19,9 +19,9 @@ pub struct Endpoint {
     pub provider: String,
     /// What it speaks.
     pub wire: Wire,
-    /// Where it is: for Anthropic the part before `/v1/messages` and for Gemini that before `/v1beta/models` (both with
-    /// or without the version), for Chat Completions the part before `/chat/completions`, for Responses that before
-    /// `/responses`, for Ollama that before `/api/chat`.
+    /// Where it is: for Anthropic the part before `/v1/messages` and for Gemini that before `/v1beta/models`
+    /// (both with or without the version), for Chat Completions the part before `/chat/completions`, for
+    /// Responses that before `/responses`, for Ollama that before `/api/chat`.
     pub base_url: String,
     /// The model's name as the provider knows it.
     pub model: String,
@@ -79,14 +79,16 @@ impl Endpoint {
         root.strip_suffix(version).unwrap_or(root)
     }
 
-    /// The request that lists the provider's models: what asks whether it is there and takes the key, and costs nothing.
+    /// The request that lists the provider's models: what asks whether it is there and takes the key, and
+    /// costs nothing.
     #[must_use]
     pub fn models_request(&self) -> HttpRequest {
         let (url, headers) = (self.models_url(), self.headers());
         HttpRequest { method: "GET".into(), url, headers, body: Blob(Vec::new()) }
     }
 
-    /// The names of the models in the body of the answer to [`Endpoint::models_request`]; none where it is no such list.
+    /// The names of the models in the body of the answer to [`Endpoint::models_request`]; none where it is no
+    /// such list.
     #[must_use]
     pub fn listed_models(&self, body: &[u8]) -> Option<Vec<String>> {
         let list: Value = serde_json::from_slice(body).ok()?;

@@ -86,7 +86,8 @@ const OVERFLOW: &[&str] = &[
     "`inputs` must have less than",
 ];
 
-/// Words of a refusal that may mean the same, in lower case: a server that took a shorter request is believed so.
+/// Words of a refusal that may mean the same, in lower case: a server that took a shorter request is believed
+/// so.
 const LENGTH: &[&str] = &[
     "tokens",
     "token limit",
@@ -106,7 +107,8 @@ const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid"];
 /// How providers say that there is no money left, in lower case.
 const UNPAID: &[&str] = &["insufficient_quota", "credit balance is too low", "insufficient credits"];
 
-/// How they speak of money besides, in lower case: Gemini does so where there were too many requests in a minute.
+/// How they speak of money besides, in lower case: Gemini does so where there were too many requests in a
+/// minute.
 const BILLING: &[&str] = &["billing"];
 
 /// How Ollama says that a model knows no tools, in lower case.
@@ -131,8 +133,8 @@ const STATUS_OF_KIND: &[(&str, u16)] = &[
 ];
 
 impl Complaint {
-    /// Reads an error body of either wire, or of a server that only says something alike. `None` when the value
-    /// holds no error.
+    /// Reads an error body of either wire, or of a server that only says something alike. `None` when the
+    /// value holds no error.
     pub(crate) fn of(value: &Value) -> Option<Self> {
         // Gemini puts an error into a list where a stream was asked for.
         let value = value.get(0).unwrap_or(value);
@@ -202,7 +204,8 @@ impl Complaint {
     }
 }
 
-/// The failure that a response with this status and body is. A refusal may add to the form that the server wants.
+/// The failure that a response with this status and body is. A refusal may add to the form that the server
+/// wants.
 pub(crate) fn of_status(
     endpoint: &Endpoint,
     status: u16,

@@ -112,7 +112,8 @@ impl Form {
         self.ends.clone()
     }
 
-    /// An answer ended with a word that is not known. It is asked for once more; where it comes again, the word means an end.
+    /// An answer ended with a word that is not known. It is asked for once more; where it comes again, the
+    /// word means an end.
     pub(crate) fn learn_end(&mut self, word: &str) {
         /// A hostile server has no more words than this.
         const ENDS_MAX: usize = 16;

@@ -1,5 +1,5 @@
-//! Google's Gemini API (<https://ai.google.dev/api/generate-content>), version v1beta: `streamGenerateContent` as
-//! server-sent events.
+//! Google's Gemini API (<https://ai.google.dev/api/generate-content>), version v1beta:
+//! `streamGenerateContent` as server-sent events.
 
 mod encode;
 mod message;

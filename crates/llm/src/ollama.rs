@@ -1,4 +1,5 @@
-//! Ollama's own API (<https://github.com/ollama/ollama/blob/main/docs/api.md>): `/api/chat`, a JSON object a line.
+//! Ollama's own API (<https://github.com/ollama/ollama/blob/main/docs/api.md>): `/api/chat`, a JSON object a
+//! line.
 
 mod encode;
 mod message;

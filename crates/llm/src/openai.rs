@@ -1,5 +1,5 @@
-//! OpenAI's Chat Completions API (<https://platform.openai.com/docs/api-reference/chat>), read with tolerance for
-//! the servers that are only compatible with it.
+//! OpenAI's Chat Completions API (<https://platform.openai.com/docs/api-reference/chat>), read with tolerance
+//! for the servers that are only compatible with it.
 
 mod encode;
 mod message;

@@ -1,5 +1,5 @@
-//! OpenAI's Responses API (<https://platform.openai.com/docs/api-reference/responses>), without anything kept on the
-//! server's side.
+//! OpenAI's Responses API (<https://platform.openai.com/docs/api-reference/responses>), without anything kept
+//! on the server's side.
 
 mod encode;
 mod message;

@@ -1,7 +1,7 @@
 //! Server-sent events (WHATWG HTML, section 9.2), read piece by piece and within bounds.
 //!
-//! Our own because what we need is small and the bound is the point. Only `data` is kept: both wires repeat the
-//! event's name inside it.
+//! Our own because what we need is small and the bound is the point. Only `data` is kept: both wires repeat
+//! the event's name inside it.
 
 /// The most bytes that one event, and so one line, may have.
 pub(crate) const EVENT_BYTES_MAX: usize = 8 << 20;
@@ -88,8 +88,8 @@ impl Events {
         Ok(())
     }
 
-    /// None where the data is blank. The standard dispatches that too; no wire says anything with it, and some servers
-    /// keep a connection alive so.
+    /// None where the data is blank. The standard dispatches that too; no wire says anything with it, and
+    /// some servers keep a connection alive so.
     fn take(&mut self) -> Option<String> {
         let data = std::mem::take(&mut self.data);
         self.has_data = false;

@@ -32,8 +32,8 @@ impl Tail {
     }
 }
 
-/// The length of the shortest passage that the bytes are made of, again and again; it may be cut at the end. By the borders of
-/// Knuth, Morris and Pratt, so that no bytes take longer than others.
+/// The length of the shortest passage that the bytes are made of, again and again; it may be cut at the end.
+/// By the borders of Knuth, Morris and Pratt, so that no bytes take longer than others.
 fn period(bytes: &[u8]) -> usize {
     let mut borders: Vec<usize> = Vec::with_capacity(bytes.len());
     for (place, byte) in bytes.iter().enumerate() {

@@ -24,8 +24,8 @@ const NO_RESULT: &str = "[Bailey: the result of this call is not known]";
 /// Characters of an identifier that is made here. Mistral takes these only: nine letters or digits.
 const ID_CHARS: usize = 9;
 
-/// The most pictures that one request shows, and the most bytes of them: of more the older ones are only named. Anthropic takes
-/// larger ones up to so many.
+/// The most pictures that one request shows, and the most bytes of them: of more the older ones are only
+/// named. Anthropic takes larger ones up to so many.
 const IMAGES_MAX: usize = 20;
 const SHOWN_BYTES_MAX: usize = 12 << 20;
 
@@ -283,8 +283,9 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The identifier of a call, which no call before has: its own, where this very model gave it, or one that any server takes,
-    /// made from where the call stands, so that a longer conversation begins with the same bytes.
+    /// The identifier of a call, which no call before has: its own, where this very model gave it, or one
+    /// that any server takes, made from where the call stands, so that a longer conversation begins with the
+    /// same bytes.
     fn id(&self, call: &ToolCall, place: usize, is_own: bool) -> String {
         let id = &call.id.0;
         let is_free = |id: &String| !id.is_empty() && !self.used.contains(id);

@@ -162,8 +162,8 @@ pub(crate) fn data_url(image: &Image) -> String {
     format!("data:{};base64,{}", image.kind().media_type(), image.base64())
 }
 
-/// An identifier for a call that came without one, made from what is there: the same bytes give the same one, and other
-/// replies another.
+/// An identifier for a call that came without one, made from what is there: the same bytes give the same one,
+/// and other replies another.
 pub(crate) fn made_id(reply: &str, place: usize, name: &str, arguments: &str) -> String {
     let parts = [reply.as_bytes(), &place.to_be_bytes(), name.as_bytes(), arguments.as_bytes()];
     format!("call_{}", Digest::of_parts(&parts).short())

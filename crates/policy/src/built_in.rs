@@ -63,7 +63,8 @@ pub fn rules() -> Vec<Rule> {
             },
         ),
         Rule {
-            // The one file of it that an agent may ask to change, by the one action that changes nothing else.
+            // The one file of it that an agent may ask to change, by the one action that changes nothing
+            // else.
             except: [Condition {
                 action: Some([Kind::Adapt].into()),
                 role: Some([Role::Agent].into()),
@@ -166,7 +167,8 @@ pub fn rules() -> Vec<Rule> {
     .into()
 }
 
-/// What a human answers for where there are no walls. The owner's own starts, such as of an extension, have theirs.
+/// What a human answers for where there are no walls. The owner's own starts, such as of an extension, have
+/// theirs.
 pub(crate) fn without_walls() -> Vec<Rule> {
     let others = || Some(Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect());
     [

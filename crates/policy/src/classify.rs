@@ -1,6 +1,6 @@
-//! What a tool does to the world, as far as its name and description tell. Nothing that is told here is proof: whoever
-//! wrote the description may be wrong or hostile. So the worst word counts wherever it stands, only a name makes a tool
-//! harmless, and what says nothing stays unclear, which no allow fits.
+//! What a tool does to the world, as far as its name and description tell. Nothing that is told here is
+//! proof: whoever wrote the description may be wrong or hostile. So the worst word counts wherever it stands,
+//! only a name makes a tool harmless, and what says nothing stays unclear, which no allow fits.
 
 use alloc::{string::String, vec::Vec};
 use bailey_protocol::ToolEffect;
@@ -45,8 +45,8 @@ pub fn classify(tool: &Described<'_>) -> ToolEffect {
     }
 }
 
-/// The words of a text in lower case: runs of letters, parted at capitals, too, so that `sendEmail` is two, and so is
-/// `HTTPDelete`.
+/// The words of a text in lower case: runs of letters, parted at capitals, too, so that `sendEmail` is two,
+/// and so is `HTTPDelete`.
 fn words_of(text: &str) -> Vec<String> {
     let (mut words, mut word, mut was_small) = (Vec::new(), String::new(), false);
     let mut chars = text.chars().peekable();

@@ -116,8 +116,9 @@ impl CommandPrefix {
 /// Most words among which options are passed over. Beyond, anything may come.
 const FAR: usize = 256;
 
-/// Whether a command says some words once options and their values between them are passed over. Only what binds in doubt
-/// hears of it: `git -C sub push` is a push, but not the one that an allow for `git push` means.
+/// Whether a command says some words once options and their values between them are passed over. Only what
+/// binds in doubt hears of it: `git -C sub push` is a push, but not the one that an allow for `git push`
+/// means.
 fn may_begin(wanted: &[String], given: &[String], takes: &[Takes], goes_on: bool) -> bool {
     let wanted = wanted.get(..63).unwrap_or(wanted);
     // Bit n: the first n of the wanted words were found before this word, and before the next one.
@@ -190,8 +191,8 @@ pub(crate) fn line(command: &Command) -> Option<&str> {
     }
 }
 
-/// Whether it is a shell that the system has, and that reads nothing of the home before a line: `./sh` is some file of that name, and zsh
-/// reads `~/.zshenv`.
+/// Whether it is a shell that the system has, and that reads nothing of the home before a line: `./sh` is
+/// some file of that name, and zsh reads `~/.zshenv`.
 pub(crate) fn is_shell(program: &str) -> bool {
     let own = program.strip_prefix("/usr/bin/").or_else(|| program.strip_prefix("/bin/"));
     matches!(own.unwrap_or(program), "sh" | "bash" | "dash")

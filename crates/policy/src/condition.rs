@@ -49,7 +49,8 @@ pub struct Condition {
     pub mode: Option<Vec<String>>,
     /// States of the session, within its mode.
     pub state: Option<Vec<String>>,
-    /// Whether it asks for a way to the network. Requests and model calls always do; of other programs' tools nobody knows.
+    /// Whether it asks for a way to the network. Requests and model calls always do; of other programs' tools
+    /// nobody knows.
     pub network: Option<bool>,
     /// Which way a merge goes.
     pub direction: Option<Vec<MergeKind>>,

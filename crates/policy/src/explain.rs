@@ -37,8 +37,8 @@ pub enum Heard {
 }
 
 impl Policy {
-    /// Every rule about this kind of action, with what it came to, in the order of [`Policy::rules`]. The verdict itself is
-    /// [`Policy::decide`]'s.
+    /// Every rule about this kind of action, with what it came to, in the order of [`Policy::rules`]. The
+    /// verdict itself is [`Policy::decide`]'s.
     #[must_use]
     pub fn consider(&self, facts: &Facts<'_>) -> Vec<Considered<'_>> {
         let (subject, resources) = (Subject::new(facts), Resource::all(facts, self.programs()));

@@ -1,7 +1,8 @@
 //! Extensions of the policy, as a decision sees them: who is to be asked, and what became of it.
 //!
-//! An extension is a program of the owner's choosing that judges some kinds of action. Running it, and the clock that
-//! it is held to, are somebody else's; here its answers are facts, and all that is not an answer is a denial.
+//! An extension is a program of the owner's choosing that judges some kinds of action. Running it, and the
+//! clock that it is held to, are somebody else's; here its answers are facts, and all that is not an answer
+//! is a denial.
 
 use crate::{rule::Answer, shape::beginning};
 use alloc::{string::String, vec::Vec};
@@ -90,8 +91,8 @@ impl Extension {
     }
 }
 
-/// Whether an extension may be asked, kept by whoever runs it: a crash is followed by one restart, a second crash soon
-/// after disables it, and only a human enables it again.
+/// Whether an extension may be asked, kept by whoever runs it: a crash is followed by one restart, a second
+/// crash soon after disables it, and only a human enables it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Health {
     /// It never crashed since it was enabled.
@@ -104,7 +105,8 @@ pub enum Health {
 }
 
 impl Health {
-    /// After a crash, or a start that failed, at this time: it may be started again unless this is [`Health::Disabled`].
+    /// After a crash, or a start that failed, at this time: it may be started again unless this is
+    /// [`Health::Disabled`].
     #[must_use]
     pub fn crashed(self, now: Timestamp) -> Self {
         match self {

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Facts<'a> {
     /// The effect; its paths are canonical.
     pub effect: &'a Sealed,
-    /// The one reading of the clock for this decision, taken before it: everything that has a time is judged by it.
+    /// The one reading of the clock for this decision, taken before it: everything that has a time is judged
+    /// by it.
     pub now: Timestamp,
     /// What the globs' variables stand for.
     pub places: &'a Places,
@@ -26,11 +27,13 @@ pub struct Facts<'a> {
     pub state: Option<&'a str>,
     /// What it was asked under; its signatures were found good.
     pub token: Option<&'a Token>,
-    /// Rules of this session alone: reviews and denials beside the policy's own, which lift nothing and allow nothing.
+    /// Rules of this session alone: reviews and denials beside the policy's own, which lift nothing and allow
+    /// nothing.
     pub narrowing: &'a [Rule],
     /// The walls that it needs, where the owner's declaration says which: those of an extension's program.
     pub walls: Option<&'a Isolation>,
-    /// The newest time that is on disk. While `now` lies before it, the clock was put back, and no token holds.
+    /// The newest time that is on disk. While `now` lies before it, the clock was put back, and no token
+    /// holds.
     pub newest: Timestamp,
 }
 
@@ -69,8 +72,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// What a role says by itself: the owner is trusted, what the agent does in its user's workspace is internal, and other
-    /// programs are not trusted.
+    /// What a role says by itself: the owner is trusted, what the agent does in its user's workspace is
+    /// internal, and other programs are not trusted.
     #[must_use]
     pub fn of(role: Role) -> &'static Self {
         static OWNER: Caller = Caller::trusted(Some(Trust::Trusted));

@@ -21,10 +21,10 @@ const SEGMENTS_MAX: usize = 60;
 
 /// A path glob.
 ///
-/// - `/…` is absolute; `{workspace}`, `{home}`, `{bailey}` and `{programs}` stand for their places; anything else
-///   is relative to the workspace, as in a `.gitignore` at its root.
-/// - `*` is any run of characters within one segment, `?` one character, `[a-z]` and `[!a-z]` a class, `\` takes
-///   the next character literally. `**` as a whole segment is zero or more segments.
+/// - `/…` is absolute; `{workspace}`, `{home}`, `{bailey}` and `{programs}` stand for their places; anything
+///   else is relative to the workspace, as in a `.gitignore` at its root.
+/// - `*` is any run of characters within one segment, `?` one character, `[a-z]` and `[!a-z]` a class, `\`
+///   takes the next character literally. `**` as a whole segment is zero or more segments.
 /// - A relative glob without a slash matches at any depth; a slash at the end means everything beneath, too.
 ///
 /// A deny or a review of a folder covers what lies beneath it; an allow covers only what its glob spells out.
@@ -187,7 +187,8 @@ impl Glob {
         self.base
     }
 
-    /// The names that every path begins with, from its base on, of which it says anything, and of each folder that it matches.
+    /// The names that every path begins with, from its base on, of which it says anything, and of each folder
+    /// that it matches.
     pub(crate) fn literals(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().map_while(|segment| match segment {
             Segment::Literal(name) if !self.any_case => Some(name.as_str()),
@@ -195,8 +196,8 @@ impl Glob {
         })
     }
 
-    /// The one path that it matches or, where its last segment is `**`, the folder of which it matches everything, and
-    /// whether it is one. `None` for a glob that leaves anything else open.
+    /// The one path that it matches or, where its last segment is `**`, the folder of which it matches
+    /// everything, and whether it is one. `None` for a glob that leaves anything else open.
     pub(crate) fn plain(&self, places: &Places) -> Option<(String, bool)> {
         let (last, above) = match self.segments.split_last() {
             Some((Segment::Any, above)) => (true, above),

@@ -8,8 +8,8 @@ use alloc::{
 use core::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A host glob: `example.com`, `*.example.com` (any name beneath it, not itself), `*` (any host), each with an
-/// optional `:port`. Compared in lower case.
+/// A host glob: `example.com`, `*.example.com` (any name beneath it, not itself), `*` (any host), each with
+/// an optional `:port`. Compared in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct HostGlob {
@@ -49,8 +49,9 @@ impl Method {
         &self.0
     }
 
-    /// How it fits the method of a request. A switch to WebSocket begins as a `GET`, which the server sees: whoever denies that, or wants
-    /// to be asked about it, means the switch as well, and whoever allows it does not.
+    /// How it fits the method of a request. A switch to WebSocket begins as a `GET`, which the server sees:
+    /// whoever denies that, or wants to be asked about it, means the switch as well, and whoever allows it
+    /// does not.
     pub(crate) fn fit(&self, given: &str) -> Fit {
         match (self.as_str(), given) {
             (own, given) if own == given => Fit::Yes,
@@ -164,8 +165,8 @@ impl Serialize for HostGlob {
     }
 }
 
-/// Whether this is an absolute `http` or `https` URL (RFC 3986) whose host the gate can judge. Requests to any other are
-/// denied, so whoever takes a URL from a person can say so at once.
+/// Whether this is an absolute `http` or `https` URL (RFC 3986) whose host the gate can judge. Requests to
+/// any other are denied, so whoever takes a URL from a person can say so at once.
 #[must_use]
 pub fn is_judged(url: &str) -> bool {
     Host::of(url).is_some()

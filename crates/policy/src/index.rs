@@ -1,7 +1,7 @@
 //! Which rules can speak about a thing at all, found by its program or by where it lies.
 //!
-//! A decision then takes as long as the rules around the thing, and not as long as all rules. An index may find too many,
-//! and never too few: whether a rule speaks is said by its conditions alone.
+//! A decision then takes as long as the rules around the thing, and not as long as all rules. An index may
+//! find too many, and never too few: whether a rule speaks is said by its conditions alone.
 
 use crate::{
     command::Words,
@@ -99,7 +99,8 @@ impl Index {
 }
 
 impl Folder {
-    /// What is said about a path, and about each folder that it lies in; of a tree, all that is said beneath it, too.
+    /// What is said about a path, and about each folder that it lies in; of a tree, all that is said beneath
+    /// it, too.
     fn follow(&self, names: &[&str], is_tree: bool, found: &mut Found) {
         found.add(&self.rules);
         match names.split_first() {

@@ -1,8 +1,8 @@
 //! The decision point: rules and facts in, a verdict with its reasons out.
 //!
-//! It is pure. It reads no file, no clock and no environment; the same policy and the same facts give the same
-//! decision, whatever the order of rules. What it refuses to be: a wall. A rule about a command's name or a
-//! path's spelling sorts actions for humans; what an action can reach is held by the sandbox, below the
+//! It is pure. It reads no file, no clock and no environment; the same policy and the same facts give the
+//! same decision, whatever the order of rules. What it refuses to be: a wall. A rule about a command's name
+//! or a path's spelling sorts actions for humans; what an action can reach is held by the sandbox, below the
 //! isolation that a verdict demands.
 //!
 //! - Default deny: what no rule allows is denied. A deny is final. A review beats an allow.
@@ -13,8 +13,8 @@
 //! Read [`policy`](Policy) first (`policy.rs`): the phases are one function. Then [`Condition`] and [`Glob`].
 //! Rule files are the `std` part, in `file`; [`DEFAULT_RULES`] is the one that a new home gets.
 //!
-//! What is not here: keys, ledgers, processes and clocks. A [`Token`] comes in read and verified (`journal` does that), an [`Extension`]'s
-//! answer as a [`Reply`]. Rules on labels are not here yet.
+//! What is not here: keys, ledgers, processes and clocks. A [`Token`] comes in read and verified (`journal`
+//! does that), an [`Extension`]'s answer as a [`Reply`]. Rules on labels are not here yet.
 #![no_std]
 
 extern crate alloc;

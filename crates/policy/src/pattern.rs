@@ -1,5 +1,5 @@
-//! What a human may grant beyond one exact action: of commands a program, maybe with its subcommand, and any plain arguments; of
-//! the web, the pages of one server.
+//! What a human may grant beyond one exact action: of commands a program, maybe with its subcommand, and any
+//! plain arguments; of the web, the pages of one server.
 
 use crate::{
     command::{CommandPrefix, Words, is_shell, programs},
@@ -34,9 +34,10 @@ pub struct Pages {
     server: String,
 }
 
-/// A pattern of commands: those that begin like one of them, written as that one was (alone, or as the line of the same
-/// shell), in its directory, within its limits. It covers no command that runs another program or code of its arguments,
-/// none with variables, standard input or a way to the network, none in the background, and none that cannot be read for certain.
+/// A pattern of commands: those that begin like one of them, written as that one was (alone, or as the line
+/// of the same shell), in its directory, within its limits. It covers no command that runs another program or
+/// code of its arguments, none with variables, standard input or a way to the network, none in the
+/// background, and none that cannot be read for certain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commands {

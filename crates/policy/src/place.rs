@@ -24,7 +24,8 @@ pub struct Places {
     pub bailey_home: String,
     /// `{programs}`: Bailey's own binaries and launchers, and those of the owner's that it runs or asks.
     pub programs: Vec<String>,
-    /// The project that the workspace is a private copy of, where it is one: what lies in the copy is judged by its name in the project.
+    /// The project that the workspace is a private copy of, where it is one: what lies in the copy is judged
+    /// by its name in the project.
     pub project: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! The decision point.
 //!
-//! The phases, in order: shape; binding rules (built-in and organisation); a valid token, which ends the work; file
-//! rules; extensions ([`Inquiry`]). Each phase runs all its rules, so that every reason is known; a deny ends the work at
-//! its phase's end. Nothing depends on the order of rules.
+//! The phases, in order: shape; binding rules (built-in and organisation); a valid token, which ends the
+//! work; file rules; extensions ([`Inquiry`]). Each phase runs all its rules, so that every reason is known;
+//! a deny ends the work at its phase's end. Nothing depends on the order of rules.
 
 use crate::{
     Facts,
@@ -24,10 +24,11 @@ use alloc::{collections::BTreeSet, format, string::String, vec, vec::Vec};
 use bailey_protocol::{Action, Digest, Isolation, Kind, Profile, ToolUse, WsPath};
 use serde::Serialize;
 
-/// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the meaning.
+/// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the
+/// meaning.
 const SEMANTICS: &str = "bailey-policy 6";
-/// Most steps that one phase may take: values of conditions, times the things that the action touches. It is far beyond
-/// what the limits of rule files and honest actions come to, and about a second.
+/// Most steps that one phase may take: values of conditions, times the things that the action touches. It is
+/// far beyond what the limits of rule files and honest actions come to, and about a second.
 pub const STEPS_MAX: u64 = 50_000_000;
 /// What the inside of the walls has of its own: never bound in from outside.
 pub const INSIDE: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/tmp"];
@@ -79,8 +80,8 @@ impl Policy {
         }
     }
 
-    /// Judges one effect as far as rules and a token go. Extensions are asked only where nothing has denied yet and no
-    /// token stands in for them.
+    /// Judges one effect as far as rules and a token go. Extensions are asked only where nothing has denied
+    /// yet and no token stands in for them.
     pub fn judge<'a>(&'a self, facts: &Facts<'a>) -> Judged<'a> {
         // Where no yes of before stands in for another, nothing stays revealed.
         let revealed = if self.asks_each() { &[] } else { facts.revealed };
@@ -188,8 +189,9 @@ impl Policy {
         self.compliance
     }
 
-    /// The same policy where nothing stands between what is done and the host: a human answers for each command, each
-    /// change of a file and each look at the machine's temporary files by itself, whatever other rules allow.
+    /// The same policy where nothing stands between what is done and the host: a human answers for each
+    /// command, each change of a file and each look at the machine's temporary files by itself, whatever
+    /// other rules allow.
     #[must_use]
     pub fn without_walls(mut self) -> Self {
         #[cfg(bailey_break)]
@@ -221,14 +223,15 @@ impl Policy {
         self.extensions.iter()
     }
 
-    /// The extensions that judge this kind. A change of the rules is the owner's, and asked of none: nobody else could mend
-    /// what keeps one from answering.
+    /// The extensions that judge this kind. A change of the rules is the owner's, and asked of none: nobody
+    /// else could mend what keeps one from answering.
     pub(crate) fn asked(&self, kind: Kind) -> impl Iterator<Item = &Extension> {
         let asks = move |extension: &&Extension| kind != Kind::Amend && extension.kinds.contains(&kind);
         self.extensions.iter().filter(asks)
     }
 
-    /// The same policy, which knows these programs. Only what shows that no wall depends on them takes them away.
+    /// The same policy, which knows these programs. Only what shows that no wall depends on them takes them
+    /// away.
     #[must_use]
     pub fn with_programs(self, programs: Programs) -> Self {
         Self { programs, ..self }
@@ -262,7 +265,8 @@ impl Policy {
         decided(Verdict::Allow(proof), token, reasons)
     }
 
-    /// What the human then says yes to must also be possible: a secret-looking file comes out from behind its mask.
+    /// What the human then says yes to must also be possible: a secret-looking file comes out from behind its
+    /// mask.
     fn review(&self, facts: &Facts<'_>, token: TokenUse, reasons: Vec<Reason>) -> Decided {
         let mut isolation = self.isolation(facts);
         if let Action::Read { path } = &facts.effect.effect().action
@@ -274,7 +278,8 @@ impl Policy {
         decided(Verdict::Review(Review::new(facts.effect.digest(), self.digest, isolation)), token, reasons)
     }
 
-    /// What the walls need so that the effect can be done at all: the revealed files, and what it reads outside.
+    /// What the walls need so that the effect can be done at all: the revealed files, and what it reads
+    /// outside.
     fn isolation(&self, facts: &Facts<'_>) -> Isolation {
         if let Some(walls) = facts.walls {
             return walls.clone();
@@ -314,8 +319,8 @@ impl Policy {
     }
 }
 
-/// Runs an evaluation; when it panics, the runtime lives on and the effect is denied. Nothing of the evaluation outlives
-/// it, so that what it left half done is seen by nobody.
+/// Runs an evaluation; when it panics, the runtime lives on and the effect is denied. Nothing of the
+/// evaluation outlives it, so that what it left half done is seen by nobody.
 #[cfg(feature = "std")]
 pub(crate) fn guard<T>(evaluate: impl FnOnce() -> T, failed: impl FnOnce() -> T) -> T {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(evaluate)).unwrap_or_else(|_| failed())

@@ -1,8 +1,9 @@
 //! What a program's arguments can make it run: read off a table, to sort commands for people.
 //!
-//! An allow for a program does not cover the options by which that program runs another one, unless the rule names them;
-//! and what a human grants for a whole pattern of commands never reaches through an interpreter, a launcher or such an
-//! option. It is never the wall: with the table emptied, the same commands run inside the same walls.
+//! An allow for a program does not cover the options by which that program runs another one, unless the rule
+//! names them; and what a human grants for a whole pattern of commands never reaches through an interpreter,
+//! a launcher or such an option. It is never the wall: with the table emptied, the same commands run inside
+//! the same walls.
 
 #[rustfmt::skip]
 mod table;
@@ -28,15 +29,18 @@ struct Program {
     contains: &'static [&'static str],
     /// Whether its first operand says what it does.
     has_subcommands: bool,
-    /// Options that take a value, which may be the next word. Of a program with subcommands: those before the first operand.
+    /// Options that take a value, which may be the next word. Of a program with subcommands: those before the
+    /// first operand.
     values: &'static [&'static str],
-    /// Options of the same places that never take the next word. Of one that is in neither list, both is thought possible.
+    /// Options of the same places that never take the next word. Of one that is in neither list, both is
+    /// thought possible.
     flags: &'static [&'static str],
     /// Options by which one that only looks writes files.
     writes: &'static [&'static str],
     /// How many operands it only reads; a further one is written.
     operands_max: usize,
-    /// Whether files of the project or of the user's home can tell it what to run: hooks, filters, pagers, proxy commands.
+    /// Whether files of the project or of the user's home can tell it what to run: hooks, filters, pagers,
+    /// proxy commands.
     obeys: bool,
 }
 
@@ -88,7 +92,8 @@ impl Programs {
         self.find(program).map(|found| found.nature)
     }
 
-    /// Options of an interpreter by which it runs something other than the file that it is given; none of other programs.
+    /// Options of an interpreter by which it runs something other than the file that it is given; none of
+    /// other programs.
     #[cfg(feature = "std")]
     pub(crate) fn code_options(self, program: &str) -> &'static [&'static str] {
         let interpreter = self.find(program).filter(|found| found.nature == Nature::Interpreter);
@@ -123,8 +128,8 @@ impl Programs {
         all
     }
 
-    /// The places of the words that tell the program to run something else, or that of the end where it is read from
-    /// standard input. The first word is the program; `takes` is what each of the others takes.
+    /// The places of the words that tell the program to run something else, or that of the end where it is
+    /// read from standard input. The first word is the program; `takes` is what each of the others takes.
     pub(crate) fn hidden(self, words: &[String], takes: &[Takes]) -> Vec<usize> {
         let mut hidden = Vec::new();
         let Some((program, arguments)) = words.split_first() else { return hidden };
@@ -159,8 +164,8 @@ impl Programs {
         self.find(program).is_some_and(|found| found.obeys)
     }
 
-    /// The place of the first word by which a program that only looks writes a file. The first word is the program; `takes` is
-    /// what each of the others takes.
+    /// The place of the first word by which a program that only looks writes a file. The first word is the
+    /// program; `takes` is what each of the others takes.
     pub(crate) fn writes_at(self, words: &[String], takes: &[Takes]) -> Option<usize> {
         let (program, arguments) = words.split_first()?;
         let found = self.find(program)?;

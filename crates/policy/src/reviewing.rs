@@ -1,5 +1,6 @@
-//! Review policies: how much a human looks at, whatever the owner's other rules allow. Each is a few rules, put in front of the
-//! others, so that there is one mechanism: what stands above them is not lifted, and what denies still denies.
+//! Review policies: how much a human looks at, whatever the owner's other rules allow. Each is a few rules,
+//! put in front of the others, so that there is one mechanism: what stands above them is not lifted, and what
+//! denies still denies.
 
 use crate::{
     Trust,
@@ -52,8 +53,8 @@ impl Reviewing {
             direction: Some([MergeKind::Apply, MergeKind::Undo].into()),
             ..Condition::default()
         };
-        // What the owner does is a step of no task: a command of their own, the start of an extension that they declared. Only
-        // who names the owner's own trust means the owner's commands.
+        // What the owner does is a step of no task: a command of their own, the start of an extension that
+        // they declared. Only who names the owner's own trust means the owner's commands.
         let others: Vec<Role> = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
         let commands = Condition {
             action: Some([Kind::Exec].into()),

@@ -12,8 +12,8 @@ pub struct Rule {
     pub name: String,
     /// Whose rule it is.
     pub tier: Tier,
-    /// From -1000 to 1000. Inside one tier, an allow of higher priority than every matching review lifts them;
-    /// nothing lifts a deny, and no priority reaches another tier.
+    /// From -1000 to 1000. Inside one tier, an allow of higher priority than every matching review lifts
+    /// them; nothing lifts a deny, and no priority reaches another tier.
     pub priority: i16,
     /// What it says.
     pub answer: Answer,
@@ -26,8 +26,9 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether it can speak about actions of this kind. An allow that names no kinds of action is no word about the agent's own file,
-    /// whose text speaks in every later session: that is allowed by name, or not at all.
+    /// Whether it can speak about actions of this kind. An allow that names no kinds of action is no word
+    /// about the agent's own file, whose text speaks in every later session: that is allowed by name, or not
+    /// at all.
     pub(crate) fn concerns(&self, kind: Kind) -> bool {
         let is_named = self.answer != Answer::Allow || self.matches.action.is_some();
         self.matches.concerns(kind) && (is_named || kind != Kind::Adapt)

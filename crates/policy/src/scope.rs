@@ -13,12 +13,13 @@ use alloc::{
 };
 use bailey_protocol::Kind;
 
-/// Most lines of one, and most bytes of all of them: with what else it says, a token's caveat is no longer than one may be.
+/// Most lines of one, and most bytes of all of them: with what else it says, a token's caveat is no longer
+/// than one may be.
 const LINES_MAX: usize = 8;
 const BYTES_MAX: usize = 480;
 
-/// The kinds that such a line may name: files, commands, requests. A model is whoever acts by the scope anyway, and the others are
-/// the owner's or a human's each time.
+/// The kinds that such a line may name: files, commands, requests. A model is whoever acts by the scope
+/// anyway, and the others are the owner's or a human's each time.
 const FILES: [Kind; 6] = [Kind::Read, Kind::Stat, Kind::List, Kind::Search, Kind::Diff, Kind::Change];
 
 /// Why words are no scope.
@@ -46,8 +47,8 @@ pub enum ScopeError {
     TooLong,
 }
 
-/// Reads a scope: what at least one of the lines covers is within it. Files and commands are those of the workspace, and commands
-/// have no way to the network.
+/// Reads a scope: what at least one of the lines covers is within it. Files and commands are those of the
+/// workspace, and commands have no way to the network.
 ///
 /// # Errors
 /// When a line cannot be read, or there are too many.
@@ -61,7 +62,8 @@ pub fn scope(lines: &[String]) -> Result<Vec<Condition>, ScopeError> {
 /// A file or folder of the workspace, with all that lies in it.
 ///
 /// # Errors
-/// When it is a pattern: whoever acts by a token is given files and whole folders. And when it names nothing, which must not mean everything.
+/// When it is a pattern: whoever acts by a token is given files and whole folders. And when it names nothing,
+/// which must not mean everything.
 pub fn beneath(path: &str) -> Result<Glob, GlobError> {
     tree(&whole(path)?)
 }
@@ -201,7 +203,8 @@ mod tests {
         assert_eq!(read(&[&"x".repeat(481)]), Err(ScopeError::TooLong));
     }
 
-    /// What a new home's rules allow without a question can be given on, and what they ask about or deny cannot.
+    /// What a new home's rules allow without a question can be given on, and what they ask about or deny
+    /// cannot.
     #[test]
     fn the_rules_decide_what_can_be_given() {
         let rules = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml).unwrap().rules;

@@ -9,8 +9,8 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "esac", "select", "function", "coproc", "alias", "trap", "export", "declare", "readonly", "enable",
 ];
 
-/// Words that run what the others say, evaluate it, or change what those after them mean. `read` and `local` have no form
-/// that is missed: a plain line expands nothing, so no other word of it can use what they set.
+/// Words that run what the others say, evaluate it, or change what those after them mean. `read` and `local`
+/// have no form that is missed: a plain line expands nothing, so no other word of it can use what they set.
 #[rustfmt::skip]
 const OPAQUE: &[&str] = &[
     "-", "autoload", "bind", "bindkey", "compctl", "compgen", "complete", "compopt", "disable", "emulate", "fc",
@@ -28,7 +28,8 @@ const EVALUATING: &[&str] = &[
     "whence", "where", "which",
 ];
 
-/// Whether the first word of a shell's plain command is the shell's own, and what it makes of the others is not known.
+/// Whether the first word of a shell's plain command is the shell's own, and what it makes of the others is
+/// not known.
 pub(crate) fn hides(words: &[String]) -> bool {
     let Some((own, arguments)) = words.split_first() else { return false };
     let all = |is_known: fn(&str) -> bool| arguments.iter().all(|word| is_known(word));

@@ -25,7 +25,8 @@ const PATHS_SHOWN: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Tally {
     votes: Vec<[Vote; Tier::ALL.len()]>,
-    /// What stands beside the rules, about everything that the action touches: extensions, and a token that allows.
+    /// What stands beside the rules, about everything that the action touches: extensions, and a token that
+    /// allows.
     beside: Vote,
     pub(crate) reasons: Vec<Reason>,
     pub(crate) denied: bool,
@@ -70,7 +71,8 @@ impl Tally {
         }
     }
 
-    /// What an extension said, or its silence counts as. No rule lifts its review, and it lifts none of a rule.
+    /// What an extension said, or its silence counts as. No rule lifts its review, and it lifts none of a
+    /// rule.
     pub(crate) fn hear_extension(&mut self, extension: &Extension, answer: Answer, text: &str) {
         self.denied |= answer == Answer::Deny;
         self.beside.add(answer, 0);
@@ -145,8 +147,8 @@ impl Tally {
         name_paths(base, open.filter_map(|(resource, _)| resource.path.as_ref()))
     }
 
-    /// The answer about one resource that nothing denied. Only the tiers that grant, a token and extensions can open it,
-    /// be it to a question.
+    /// The answer about one resource that nothing denied. Only the tiers that grant, a token and extensions
+    /// can open it, be it to a question.
     fn answer(&self, votes: &[Vote; Tier::ALL.len()]) -> Answer {
         let tiers = Tier::ALL.iter().zip(votes).filter(|(tier, _)| tier.grants()).map(|(_, vote)| vote);
         let granted = tiers.chain([&self.beside]).any(|vote| vote.has_spoken());

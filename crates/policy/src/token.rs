@@ -1,7 +1,8 @@
 //! Capability tokens, as a decision sees them: read, their signatures found good, and judged by the facts.
 //!
-//! A token is a list of caveats that must all hold. Whoever has one can add to it, so that it narrows, and nobody can
-//! take from it: that is the signatures' business, and they are not in this crate. Nor is the ledger of operations.
+//! A token is a list of caveats that must all hold. Whoever has one can add to it, so that it narrows, and
+//! nobody can take from it: that is the signatures' business, and they are not in this crate. Nor is the
+//! ledger of operations.
 
 use crate::{
     Condition, Facts,
@@ -43,11 +44,14 @@ pub struct Caveat {
     pub expires: Option<Timestamp>,
     /// In which walls.
     pub sandbox: Option<SandboxId>,
-    /// The very action that it is for, by its digest: one command with all its arguments, in one place, with its limits.
+    /// The very action that it is for, by its digest: one command with all its arguments, in one place, with
+    /// its limits.
     pub action: Option<Digest>,
-    /// How many operations. The ledger counts them; a decision sees what it leaves, [`Token::operations_left`].
+    /// How many operations. The ledger counts them; a decision sees what it leaves,
+    /// [`Token::operations_left`].
     pub operations: Option<u64>,
-    /// Whose narrowing it is, for people; two that say the same count their operations together unless this differs.
+    /// Whose narrowing it is, for people; two that say the same count their operations together unless this
+    /// differs.
     pub holder: Option<String>,
 }
 
@@ -84,7 +88,8 @@ pub enum InvalidToken {
 }
 
 impl InvalidToken {
-    /// Whether it came from the right hands at the right time: then presenting it was a use of it, whatever the rules say.
+    /// Whether it came from the right hands at the right time: then presenting it was a use of it, whatever
+    /// the rules say.
     #[must_use]
     pub fn is_spent(self) -> bool {
         matches!(self, Self::OutOfScope)
@@ -92,8 +97,8 @@ impl InvalidToken {
 }
 
 impl Token {
-    /// Whether it holds for this action, under the policy of this digest. The time that takes depends on the token alone,
-    /// not on the rules.
+    /// Whether it holds for this action, under the policy of this digest. The time that takes depends on the
+    /// token alone, not on the rules.
     pub(crate) fn check(
         &self,
         policy: Digest,

@@ -24,8 +24,8 @@ pub struct ToolGlob(String);
 )]
 pub struct ToolGlobError(String);
 
-/// Whether this can be the name of a tool: ASCII letters, digits and `_-./:@+`, so that no two look alike and none
-/// means something else in a rule.
+/// Whether this can be the name of a tool: ASCII letters, digits and `_-./:@+`, so that no two look alike and
+/// none means something else in a rule.
 #[must_use]
 pub fn is_tool_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@+".contains(&byte);

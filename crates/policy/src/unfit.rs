@@ -11,8 +11,8 @@ use crate::{
 use alloc::{format, string::String};
 use bailey_protocol::{Action, Command};
 
-/// Why none of an allow's command prefixes fits for certain, where one may: what binds in doubt hears such a command, what
-/// frees does not. `None` where another condition, or another program, is the reason.
+/// Why none of an allow's command prefixes fits for certain, where one may: what binds in doubt hears such a
+/// command, what frees does not. `None` where another condition, or another program, is the reason.
 pub(crate) fn why(
     rule: &Rule,
     facts: &Facts<'_>,

@@ -8,9 +8,10 @@ use alloc::{
 use core::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A glob for the path of a URL (RFC 3986, 3.3): `/simple/**`, `/repos/*/issues`. It is written as people read it, without
-/// percent signs. What a URL has behind its `?` is not compared, unless the glob ends in a query of its own, `/search?q=all`:
-/// then that has to be the same, letter by letter, and of any other nobody is certain that a server does not take it for the same.
+/// A glob for the path of a URL (RFC 3986, 3.3): `/simple/**`, `/repos/*/issues`. It is written as people
+/// read it, without percent signs. What a URL has behind its `?` is not compared, unless the glob ends in a
+/// query of its own, `/search?q=all`: then that has to be the same, letter by letter, and of any other nobody
+/// is certain that a server does not take it for the same.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct UrlGlob {
@@ -60,7 +61,8 @@ impl UrlGlob {
         Ok(Self { path, query: query.map(Into::into) })
     }
 
-    /// Whether it surely matches a URL's path, and its query where it has one itself, however a server reads them.
+    /// Whether it surely matches a URL's path, and its query where it has one itself, however a server reads
+    /// them.
     #[must_use]
     pub fn is_match(&self, url: &str) -> bool {
         self.fit(&UrlPath::of(url)) == Fit::Yes
@@ -128,8 +130,8 @@ fn is_query(text: &str) -> bool {
     text.split('&').all(|pair| !pair.starts_with('=') && pair.contains('=') && pair.chars().all(is_plain))
 }
 
-/// The path of a request, as the names between its slashes. Servers do not agree about some spellings: where there are two
-/// readings, both are here, and where nobody can tell, none.
+/// The path of a request, as the names between its slashes. Servers do not agree about some spellings: where
+/// there are two readings, both are here, and where nobody can tell, none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UrlPath {
     readings: Vec<Vec<String>>,
@@ -187,7 +189,8 @@ fn without_parameters(name: &str) -> &str {
     name.split(';').next().unwrap_or_default()
 }
 
-/// Whether servers may take a name for a way upwards, for nothing, or for something that is encoded once more.
+/// Whether servers may take a name for a way upwards, for nothing, or for something that is encoded once
+/// more.
 fn is_odd(name: &str) -> bool {
     // Dots of other alphabets become plain ones, and spaces at an end go.
     let is_dot = |c: char| {

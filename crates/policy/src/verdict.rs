@@ -1,7 +1,7 @@
 //! What a decision is: one of three proofs, and the reasons for it.
 //!
-//! INVARIANT: the proofs are made in this crate's `Policy::decide` and nowhere else. Their fields are private,
-//! and they are neither `Clone` nor `Serialize`, so that one decision permits one effect once.
+//! INVARIANT: the proofs are made in this crate's `Policy::decide` and nowhere else. Their fields are
+//! private, and they are neither `Clone` nor `Serialize`, so that one decision permits one effect once.
 
 use crate::{
     rule::{Answer, Tier},
@@ -26,8 +26,8 @@ pub struct Decided {
     /// All paths that a human must look at, in the action's order; none unless the verdict is a review
     /// of a change or a merge.
     pub red: Vec<WsPath>,
-    /// Whether the token that it was asked under holds. One that does, or that was merely beyond its scope, was used,
-    /// whatever the verdict.
+    /// Whether the token that it was asked under holds. One that does, or that was merely beyond its scope,
+    /// was used, whatever the verdict.
     pub token: TokenUse,
 }
 

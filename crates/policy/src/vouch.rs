@@ -1,8 +1,9 @@
-//! Whether the rules allow everything that a scope covers: what is asked before a token is minted, because nobody asks
-//! the file rules again while it holds.
+//! Whether the rules allow everything that a scope covers: what is asked before a token is minted, because
+//! nobody asks the file rules again while it holds.
 //!
-//! It is the same three-valued fit as in a decision, of a condition to a whole set of actions instead of one: an allow must
-//! fit all of them, a review and a deny count when they may fit any. So a scope is refused when in doubt.
+//! It is the same three-valued fit as in a decision, of a condition to a whole set of actions instead of one:
+//! an allow must fit all of them, a review and a deny count when they may fit any. So a scope is refused when
+//! in doubt.
 
 use crate::{
     Caveat, Glob, HostGlob, Places, Policy,
@@ -63,8 +64,8 @@ struct Set<'a> {
 }
 
 impl Policy {
-    /// Whether the rules allow everything that a caveat covers, without a question and without an extension's word. Binding
-    /// rules that deny or ask are left out: they are heard at each use.
+    /// Whether the rules allow everything that a caveat covers, without a question and without an extension's
+    /// word. Binding rules that deny or ask are left out: they are heard at each use.
     ///
     /// # Errors
     /// The first part that they do not allow, or that is not certain.

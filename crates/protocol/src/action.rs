@@ -210,8 +210,9 @@ impl Action {
         }
     }
 
-    /// The same with each path as it is named, from the workspace on, or from the user's home where it begins with `~`: absolute, without
-    /// `.` and empty parts. Nobody looked whether it is there, or where a link leads; `..` stays, for that is a matter of links.
+    /// The same with each path as it is named, from the workspace on, or from the user's home where it begins
+    /// with `~`: absolute, without `.` and empty parts. Nobody looked whether it is there, or where a link
+    /// leads; `..` stays, for that is a matter of links.
     #[must_use]
     pub fn named_in(&self, workspace: &WsPath, user_home: &str) -> Self {
         self.with_paths(|path| {
@@ -512,8 +513,8 @@ pub fn authority(url: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// A request that a command inside the walls makes. Its headers and its body are the command's own: they pass by, and are
-/// not kept.
+/// A request that a command inside the walls makes. Its headers and its body are the command's own: they pass
+/// by, and are not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Relay {
     /// The method in upper case.
@@ -530,8 +531,9 @@ pub struct Relay {
     pub key: Option<String>,
 }
 
-/// The way to a chat channel's server, or to a collector of telemetry. What passes over it is not kept: what is said there stands in
-/// the sessions where it is said, and what a collector is told is made from the journal.
+/// The way to a chat channel's server, or to a collector of telemetry. What passes over it is not kept: what
+/// is said there stands in the sessions where it is said, and what a collector is told is made from the
+/// journal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Line {
     /// The channel's name in the configuration.

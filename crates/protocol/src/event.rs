@@ -233,7 +233,8 @@ pub enum Happening {
         model: String,
         /// Whether it had been there before.
         resumed: bool,
-        /// What stands between its effects and the host, where that is less than namespaces: `landlock`, or `none`.
+        /// What stands between its effects and the host, where that is less than namespaces: `landlock`, or
+        /// `none`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backend: Option<String>,
     },
@@ -400,7 +401,8 @@ pub enum Happening {
         /// Files that no apply takes along, each with the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stays: Vec<String>,
-        /// What git ignores of what the session changed, relative to the workspace: it stays in the session unless an apply names it.
+        /// What git ignores of what the session changed, relative to the workspace: it stays in the session
+        /// unless an apply names it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
         /// What names all of this: an apply that names it moves nothing else.

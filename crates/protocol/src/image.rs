@@ -6,7 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use core::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The most that the pictures of one message may come to, in bytes. As base64 it is what every provider takes.
+/// The most that the pictures of one message may come to, in bytes. As base64 it is what every provider
+/// takes.
 pub const IMAGES_BYTES_MAX: usize = 3 << 20;
 
 /// A picture, by the first bytes of what it is: what comes behind them was looked at by nobody.

@@ -42,8 +42,8 @@ pub struct Labels {
     pub integrity: Integrity,
     /// The highest secrecy among its sources.
     pub secrecy: Secrecy,
-    /// The entries that brought it in. Those that these name in their own labels are meant with them, and not repeated: a
-    /// reply stands for all that its model saw.
+    /// The entries that brought it in. Those that these name in their own labels are meant with them, and not
+    /// repeated: a reply stands for all that its model saw.
     pub sources: BTreeSet<Seq>,
 }
 
@@ -63,8 +63,8 @@ impl Labels {
         self
     }
 
-    /// The join with what was made of all this and is an entry itself, with these labels. What that entry names needs no
-    /// second mention, or each entry of a long session would name all that came before it.
+    /// The join with what was made of all this and is an entry itself, with these labels. What that entry
+    /// names needs no second mention, or each entry of a long session would name all that came before it.
     #[must_use]
     pub fn into_entry(mut self, entry: Seq, labels: &Self) -> Self {
         self.integrity = self.integrity.max(labels.integrity);

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct Inbound {
     /// The text.
     pub text: String,
-    /// The message's name where it was said, unique in its session: what was accepted under it is not accepted again, so that
-    /// whoever does not know whether it was heard can say it once more. None where nobody says a thing twice.
+    /// The message's name where it was said, unique in its session: what was accepted under it is not
+    /// accepted again, so that whoever does not know whether it was heard can say it once more. None where
+    /// nobody says a thing twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Whether the words are somebody else's, passed on by whoever says it: data, and no instruction.
@@ -26,7 +27,8 @@ pub struct Inbound {
     /// Files that came with it, together at most [`crate::SENT_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SentFile>,
-    /// Who says it, where that is not the owner at a terminal. It comes from the connection, and from nothing that is said there.
+    /// Who says it, where that is not the owner at a terminal. It comes from the connection, and from nothing
+    /// that is said there.
     #[serde(skip)]
     pub by: Option<Speaker>,
 }
@@ -48,7 +50,8 @@ impl From<String> for Inbound {
 pub struct Speaker {
     /// The channel's name in the configuration.
     pub channel: String,
-    /// Who it is there: what the channel vouches for, such as a number, and never a name that people give themselves.
+    /// Who it is there: what the channel vouches for, such as a number, and never a name that people give
+    /// themselves.
     pub id: String,
     /// What they are called, for people.
     pub name: String,

@@ -27,7 +27,8 @@ pub enum Op {
         /// The question that ran out.
         id: ApprovalId,
     },
-    /// Keep these words in the context whatever is summarised. Starts no turn; a running one sees them at its next step.
+    /// Keep these words in the context whatever is summarised. Starts no turn; a running one sees them at its
+    /// next step.
     Pin {
         /// The words.
         text: String,
@@ -43,8 +44,8 @@ pub enum Op {
     Changes,
     /// Move what the session changed to the project.
     Apply {
-        /// What names the changes that were shown, from their [`Happening::Diff`](crate::Happening::Diff): where there are others by
-        /// now, nothing is moved. None: whatever there is.
+        /// What names the changes that were shown, from their [`Happening::Diff`](crate::Happening::Diff):
+        /// where there are others by now, nothing is moved. None: whatever there is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Digest>,
     },

@@ -56,7 +56,8 @@ pub enum Report {
     Nothing,
     /// Of a command.
     Exec(ExecReport),
-    /// Of a process in the background, while it lives or afterwards: what a call sees of it, and no outcome of an effect.
+    /// Of a process in the background, while it lives or afterwards: what a call sees of it, and no outcome
+    /// of an effect.
     Process(ProcessReport),
     /// Of a read.
     File(FileReport),
@@ -114,9 +115,11 @@ pub struct ExecReport {
     pub stdout: Stream,
     /// Standard error.
     pub stderr: Stream,
-    /// Files of the project that this command changed for the first time in this session (ignored ones left out).
+    /// Files of the project that this command changed for the first time in this session (ignored ones left
+    /// out).
     pub touched: Vec<Touched>,
-    /// Requests of it that the network door refused, each once, the first eight of them: method, URL, and why.
+    /// Requests of it that the network door refused, each once, the first eight of them: method, URL, and
+    /// why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
     /// How many more it refused that are none of these, each try counted.
@@ -128,8 +131,8 @@ pub struct ExecReport {
     /// How many more of these there were.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_passed_more: u32,
-    /// What the host changed in the project while a process of the session lives in the background: the command may have seen
-    /// it as it was.
+    /// What the host changed in the project while a process of the session lives in the background: the
+    /// command may have seen it as it was.
     #[serde(default, skip_serializing_if = "Outside::is_empty")]
     pub outside: Outside,
 }
@@ -169,7 +172,8 @@ pub struct Touched {
     pub path: WsPath,
     /// The project's state digest; none when nothing was there.
     pub base: Option<Digest>,
-    /// Whether the project's file changed while the effect ran, so that `base` may be newer than what was read.
+    /// Whether the project's file changed while the effect ran, so that `base` may be newer than what was
+    /// read.
     pub unsure: bool,
 }
 
@@ -255,7 +259,8 @@ pub struct SearchReport {
     pub found: Vec<Found>,
     /// Whether the limit of hits, files or time cut it.
     pub cut: bool,
-    /// Files that were not searched to their end, for they are too large or have too long a line: the first of them.
+    /// Files that were not searched to their end, for they are too large or have too long a line: the first
+    /// of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partly: Vec<String>,
 }
@@ -284,8 +289,8 @@ pub struct DiffReport {
     /// Why no commit can leave the session, where it may have made some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
-    /// What the session made, changed or deleted and git ignores, which stays in the session: each as high in the tree as all of it is
-    /// ignored, and no more than a thousand.
+    /// What the session made, changed or deleted and git ignores, which stays in the session: each as high in
+    /// the tree as all of it is ignored, and no more than a thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<WsPath>,
 }
@@ -299,7 +304,8 @@ pub struct FileDiff {
     pub old: Option<FileState>,
     /// What the layer holds; none when it is gone there.
     pub new: Option<FileState>,
-    /// What the project held when the session first changed it, where that is a text that was kept and the project holds another one now.
+    /// What the project held when the session first changed it, where that is a text that was kept and the
+    /// project holds another one now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<FileState>,
     /// Why it cannot leave the layer; none when it can.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// The most splices of one file.
 pub const SPLICES_MAX: usize = 10_000;
 
-/// What is taken over of a file's change. What comes of it is the old content with the splices made, so it holds nothing that
-/// neither the project nor the layer holds.
+/// What is taken over of a file's change. What comes of it is the old content with the splices made, so it
+/// holds nothing that neither the project nor the layer holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
     /// The state in the layer that it is a part of.
@@ -17,8 +17,9 @@ pub struct Part {
     pub mode: u32,
     /// What of the layer's content replaces what of the old one, in order.
     pub splices: Vec<Splice>,
-    /// Whether it is all of the change, and the rest of the old content is what the project changed since: the layer then gets the
-    /// result, too. Else the next comparison would take that for changes of the session's, back to what was.
+    /// Whether it is all of the change, and the rest of the old content is what the project changed since:
+    /// the layer then gets the result, too. Else the next comparison would take that for changes of the
+    /// session's, back to what was.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub rebases: bool,
 }
@@ -37,8 +38,8 @@ pub struct Splice {
 }
 
 impl Part {
-    /// The old content with the splices made; none when they overlap, are out of order, reach beyond either content, or are
-    /// more than [`SPLICES_MAX`].
+    /// The old content with the splices made; none when they overlap, are out of order, reach beyond either
+    /// content, or are more than [`SPLICES_MAX`].
     #[must_use]
     pub fn compose(&self, old: &[u8], layer: &[u8]) -> Option<Vec<u8>> {
         if self.splices.len() > SPLICES_MAX {

@@ -48,8 +48,8 @@ impl WsPath {
     }
 }
 
-/// A file's name as git writes it for people and in diffs: as it stands, or in quotes with the escapes of C where a
-/// character of it would leave the line, or act on what shows it.
+/// A file's name as git writes it for people and in diffs: as it stands, or in quotes with the escapes of C
+/// where a character of it would leave the line, or act on what shows it.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     if !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {

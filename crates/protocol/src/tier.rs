@@ -143,7 +143,8 @@ pub struct Tiers {
 }
 
 impl Default for Tiers {
-    /// A container for what is trusted, namespaces for commands of the workspace, a virtual machine for all else.
+    /// A container for what is trusted, namespaces for commands of the workspace, a virtual machine for all
+    /// else.
     fn default() -> Self {
         Self {
             trusted: Level::Container,

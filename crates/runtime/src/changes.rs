@@ -67,7 +67,8 @@ pub struct Changes {
     pub commits: Vec<String>,
     /// Commits that no apply takes along, each with the reason.
     pub stuck: Vec<String>,
-    /// What git ignores of what the session changed, relative to the workspace: it stays unless an apply names it.
+    /// What git ignores of what the session changed, relative to the workspace: it stays unless an apply
+    /// names it.
     pub ignored: Vec<String>,
     /// What was asked for: these paths and what lies below them; everything when there is none.
     pub(crate) only: Vec<String>,
@@ -247,8 +248,8 @@ impl Host {
         Ok(self.kernel.journal().unfinished_apply(self.session).await?.is_some())
     }
 
-    /// Whether the project holds something that the session applied and no undo has taken back. An apply whose end was not
-    /// seen counts.
+    /// Whether the project holds something that the session applied and no undo has taken back. An apply
+    /// whose end was not seen counts.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -256,7 +257,8 @@ impl Host {
         Ok(self.kernel.journal().last_apply(self.session).await?.is_some())
     }
 
-    /// Moves changes to the project; what the gate calls Red is asked on a card first. Answers come over `ops`.
+    /// Moves changes to the project; what the gate calls Red is asked on a card first. Answers come over
+    /// `ops`.
     ///
     /// # Errors
     /// When the gate denies, the human rejects, or the merge cannot be made.
@@ -281,7 +283,8 @@ impl Host {
         Ok(merged)
     }
 
-    /// Ends an apply that was killed in the middle, so that what is compared afterwards stands still; none where there is none.
+    /// Ends an apply that was killed in the middle, so that what is compared afterwards stands still; none
+    /// where there is none.
     ///
     /// # Errors
     /// As [`Host::apply`].
@@ -289,8 +292,9 @@ impl Host {
         self.finish_apply(&Changes::default(), ops).await
     }
 
-    /// Takes an apply back: every path that still is as the apply left it becomes what it was before. Where that was tried already, and
-    /// nothing of what was kept then can be taken back now either, the apply before it is.
+    /// Takes an apply back: every path that still is as the apply left it becomes what it was before. Where
+    /// that was tried already, and nothing of what was kept then can be taken back now either, the apply
+    /// before it is.
     ///
     /// # Errors
     /// As [`Host::apply`], and when the session has applied nothing.
@@ -313,7 +317,8 @@ impl Host {
     /// Throws the session's layer away; the project stays as it is.
     ///
     /// # Errors
-    /// As [`Host::apply`], and while an apply is half done: what of it lies in the project only that merge can end or take back.
+    /// As [`Host::apply`], and while an apply is half done: what of it lies in the project only that merge
+    /// can end or take back.
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         if self.is_half_applied().await? {
             return Err(HostError::Merge(format!(
@@ -332,7 +337,8 @@ impl Host {
         self.merge(Merge { tips, also, ..Merge::of_files(MergeKind::Apply, None, files) }, changes, ops).await
     }
 
-    /// Ends an apply that was killed in the middle: only the same merge knows what lies half-way in the project.
+    /// Ends an apply that was killed in the middle: only the same merge knows what lies half-way in the
+    /// project.
     async fn finish_apply(
         &self,
         changes: &Changes,
@@ -400,8 +406,8 @@ impl Host {
         Ok(merged)
     }
 
-    /// Waits for the answer to one card outside a turn, from here or from another terminal; none when the front end is gone
-    /// or cancels.
+    /// Waits for the answer to one card outside a turn, from here or from another terminal; none when the
+    /// front end is gone or cancels.
     async fn answer_to(
         &self,
         asked: bailey_protocol::ApprovalId,
@@ -441,7 +447,8 @@ impl Host {
         }
     }
 
-    /// Keeps in the layer what has a secret in its name: the journal, which an undo is read from, cannot name it.
+    /// Keeps in the layer what has a secret in its name: the journal, which an undo is read from, cannot name
+    /// it.
     fn hold_secret_names(&self, changes: &mut [Change]) {
         let redactor = self.kernel.journal().redactor();
         for change in changes.iter_mut().filter(|change| redactor.redact(&change.path).hits > 0) {
@@ -449,8 +456,8 @@ impl Host {
         }
     }
 
-    /// Keeps in the layer what the gate denies, so that one name that no merge may carry does not hold up the rest. Where
-    /// it denies everything, that is for the apply to say.
+    /// Keeps in the layer what the gate denies, so that one name that no merge may carry does not hold up the
+    /// rest. Where it denies everything, that is for the apply to say.
     async fn hold_denied(&self, scope: &Scope, changes: &mut [Change]) -> Result<(), HostError> {
         let mut denied = Vec::new();
         let mut waiting = Vec::from_iter(std::iter::once(0..changes.len()));

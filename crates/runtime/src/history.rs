@@ -13,8 +13,8 @@ const SHOWN_MAX: usize = 50;
 const SESSION_DIGITS: usize = 8;
 
 impl Host {
-    /// Leaves a branch where it is when one of its commits touches what an apply asks about and the files of the apply do not
-    /// hold: nobody would have been asked.
+    /// Leaves a branch where it is when one of its commits touches what an apply asks about and the files of
+    /// the apply do not hold: nobody would have been asked.
     pub(crate) async fn look_at_history(
         &self,
         scope: &Scope,
@@ -120,8 +120,8 @@ pub(crate) fn staying(branches: &[Branch], bound: Option<&String>) -> Vec<String
         .collect()
 }
 
-/// What is told of commits before an apply: a line for each branch, and one for each commit. `mixed` are the paths where the project will
-/// not hold what the session does, and so not what a branch's last commit does.
+/// What is told of commits before an apply: a line for each branch, and one for each commit. `mixed` are the
+/// paths where the project will not hold what the session does, and so not what a branch's last commit does.
 pub(crate) fn before(
     branches: &[Branch],
     mixed: &[&str],

@@ -59,7 +59,8 @@ pub struct Parts {
     pub confined: Option<Confined>,
     /// What this process was started as, for whoever finds the session in use.
     pub command: String,
-    /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who did.
+    /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who
+    /// did.
     pub unattended: bool,
     /// Who sits there otherwise, for the journal.
     pub person: Option<Person>,
@@ -134,7 +135,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Opens a session: takes its lock, reads its context back where there is one, and ties up what was cut off.
+    /// Opens a session: takes its lock, reads its context back where there is one, and ties up what was cut
+    /// off.
     ///
     /// # Errors
     /// When another process holds it, or the journal cannot be read or written.
@@ -250,7 +252,8 @@ impl Host {
             && !host.is_interrupted()
             && let turn @ Some(_) = host.open_turn().await?
         {
-            // A turn whose last words are there, and that was killed before it could say so: nobody goes on with it.
+            // A turn whose last words are there, and that was killed before it could say so: nobody goes on
+            // with it.
             host.kernel.end_turn(host.session, turn, TurnEnd::Answered.name()).await?;
         }
         Ok(host)
@@ -296,8 +299,8 @@ impl Host {
         Ok(self.kernel.act(&self.owner(), action, &[]).await?)
     }
 
-    /// The same, where what a command prints goes to `out` while it runs; see [`Kernel::act_printing`]. `by` is the owner at
-    /// this session, and cancels it.
+    /// The same, where what a command prints goes to `out` while it runs; see [`Kernel::act_printing`]. `by`
+    /// is the owner at this session, and cancels it.
     ///
     /// # Errors
     /// When the journal cannot be read or written.
@@ -310,8 +313,8 @@ impl Host {
         Ok(self.kernel.act_printing(by, action, out).await?)
     }
 
-    /// Ends what the session runs in the background, and waits until that is written. Whoever lets a session go calls this: what
-    /// lives then is killed with this process, and nobody sees how it ended.
+    /// Ends what the session runs in the background, and waits until that is written. Whoever lets a session
+    /// go calls this: what lives then is killed with this process, and nobody sees how it ended.
     pub async fn quiet(&self) {
         self.kernel.end_processes(self.session).await;
     }
@@ -340,9 +343,10 @@ impl Host {
         (!matches!(last, Segment::Reply(_))).then(|| last.entry())
     }
 
-    /// The same, where nobody says that it shall go on: a turn that failed, or that a human stopped, has ended, and stays so until
-    /// they say more. One that a killed process left has not, nor has what came of a yes after a turn's end; and what a human said yes
-    /// to meanwhile is still to be done. One that a copy of the home was made in the middle of went on there.
+    /// The same, where nobody says that it shall go on: a turn that failed, or that a human stopped, has
+    /// ended, and stays so until they say more. One that a killed process left has not, nor has what came of
+    /// a yes after a turn's end; and what a human said yes to meanwhile is still to be done. One that a copy
+    /// of the home was made in the middle of went on there.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -364,8 +368,8 @@ impl Host {
         Ok(false)
     }
 
-    /// Runs the turn of one message. What comes over `ops` meanwhile is taken: answers, a cancellation, further
-    /// messages, which the model sees between its steps.
+    /// Runs the turn of one message. What comes over `ops` meanwhile is taken: answers, a cancellation,
+    /// further messages, which the model sees between its steps.
     ///
     /// # Errors
     /// When the turn failed; the session can go on.
@@ -445,8 +449,8 @@ impl Host {
         Ok(self.guides.refresh(&self.kernel, &scope, &mut self.context).await?)
     }
 
-    /// Serves one front end until it hangs up: does what it asks for, one thing after the other. What fails is told as
-    /// an event, and the session goes on. Gives how the last turn ended; none when there was none.
+    /// Serves one front end until it hangs up: does what it asks for, one thing after the other. What fails
+    /// is told as an event, and the session goes on. Gives how the last turn ended; none when there was none.
     ///
     /// # Errors
     /// The last turn's, when that failed; at once when the journal cannot be read or written any more.

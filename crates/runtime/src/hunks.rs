@@ -13,7 +13,8 @@ use std::collections::{HashMap, HashSet};
 
 /// What the numbers of hunks mean: other ones than these are not understood.
 const NUMBERING: &[u8] = b"hunks 2";
-/// Hexadecimal digits by which what was shown is named. Half of them are what it takes to find two states with one name.
+/// Hexadecimal digits by which what was shown is named. Half of them are what it takes to find two states
+/// with one name.
 const SHOWN_DIGITS: usize = 32;
 
 /// One path that changed, in pieces.
@@ -48,8 +49,8 @@ enum Piece {
 }
 
 impl Changes {
-    /// What can be applied, path by path in pieces. A directory that is made or removed with what lies in it is none: it
-    /// comes with the first that is picked there, and goes with the last.
+    /// What can be applied, path by path in pieces. A directory that is made or removed with what lies in it
+    /// is none: it comes with the first that is picked there, and goes with the last.
     #[must_use]
     pub fn hunks(&self) -> Vec<FileHunks> {
         let compared = self.by_path();

@@ -1,8 +1,10 @@
-//! What the session and the user both changed in a text, put together line by line on what the text was before.
+//! What the session and the user both changed in a text, put together line by line on what the text was
+//! before.
 //!
-//! A change is a run of lines of the base that one side has otherwise. Changes of both sides that share a line or touch each other
-//! are an overlap, unless both sides hold the same there; then nothing is put together. The result is the project's text with
-//! the session's changes spliced in, so it holds nothing that neither of them holds.
+//! A change is a run of lines of the base that one side has otherwise. Changes of both sides that share a
+//! line or touch each other are an overlap, unless both sides hold the same there; then nothing is put
+//! together. The result is the project's text with the session's changes spliced in, so it holds nothing that
+//! neither of them holds.
 
 use bailey_protocol::{Digest, FileDiff, FileKind, FileState, Part, SPLICES_MAX, Splice, file_state};
 use similar::{Algorithm, DiffTag, capture_diff_slices};
@@ -12,10 +14,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the texts of one comparison may be put together; one more is begun at most. What is left then stays a conflict.
+/// How long the texts of one comparison may be put together; one more is begun at most. What is left then
+/// stays a conflict.
 const TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The most lines of a text that is put together: the search for changes takes a time that grows with the square of what differs.
+/// The most lines of a text that is put together: the search for changes takes a time that grows with the
+/// square of what differs.
 const LINES_MAX: usize = 100_000;
 
 /// What became of a path that both sides changed.

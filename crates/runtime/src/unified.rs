@@ -10,7 +10,8 @@ pub(crate) const CONTEXT_LINES: usize = 3;
 /// reads the numbers out of the diff again: a file's text can look like the head of another file.
 pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> (String, PathCount) {
     let count = |more, less, now| PathCount { path: path.to_owned(), more, less, now };
-    // What stays in the layer without being compared is there all the same; a head would say that it was made or went.
+    // What stays in the layer without being compared is there all the same; a head would say that it was made
+    // or went.
     if old.is_none() && new.is_none() {
         return (format!("{}: not compared\n", quoted(path)), count(0, 0, Some("not compared".into())));
     }
@@ -63,8 +64,9 @@ pub(crate) fn hunk(diff: &TextDiff<'_, '_, str>, ops: &[DiffOp]) -> String {
     shown
 }
 
-/// The lines of a text that comes where there was another kind of thing, or goes for one. Without a hunk's head: programs that read
-/// patches pass over them, and would refuse all of it for a hunk of something that is no text.
+/// The lines of a text that comes where there was another kind of thing, or goes for one. Without a hunk's
+/// head: programs that read patches pass over them, and would refuse all of it for a hunk of something that
+/// is no text.
 fn of_kinds(
     old: Option<&FileState>,
     new: Option<&FileState>,
@@ -80,7 +82,8 @@ fn of_kinds(
     lines('-', before) + &lines('+', after)
 }
 
-/// The lines in which git says that a mode changes. They name the file first, because they stand before its head.
+/// The lines in which git says that a mode changes. They name the file first, because they stand before its
+/// head.
 pub(crate) fn mode_lines(from: &str, to: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
     match (old, new) {
         (Some(old), Some(new)) if old.kind == new.kind && old.mode != new.mode => {

@@ -1,13 +1,13 @@
 //! Files of the host, shown in a root so that no socket among them can be connected to.
 //!
-//! The kernel finds a socket by its inode (unix(7)), and an overlay gives what lies beneath it inodes of its own: a
-//! connection to a socket of the host ends with `ECONNREFUSED`, whatever its permissions are, and through a bind of
-//! the same directory it would succeed, also through a read-only one. So each directory is shown through a read-only
-//! overlay; of other files only regular ones are bound, which never become sockets.
+//! The kernel finds a socket by its inode (unix(7)), and an overlay gives what lies beneath it inodes of its
+//! own: a connection to a socket of the host ends with `ECONNREFUSED`, whatever its permissions are, and
+//! through a bind of the same directory it would succeed, also through a read-only one. So each directory is
+//! shown through a read-only overlay; of other files only regular ones are bound, which never become sockets.
 //!
-//! An overlay shows the one file system that its directory lies in, and the kernel makes none over a directory in
-//! which something is mounted: that would show what the mount covers. So the entries of such a directory are shown one
-//! by one.
+//! An overlay shows the one file system that its directory lies in, and the kernel makes none over a
+//! directory in which something is mounted: that would show what the mount covers. So the entries of such a
+//! directory are shown one by one.
 
 use crate::tree::{self, Access, Content, Kind};
 use rustix::{
@@ -24,8 +24,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the trees of the host are attached, in the staging directory, and what lies above each in its overlay.
-/// The root is the working directory, beside them.
+/// Where the trees of the host are attached, in the staging directory, and what lies above each in its
+/// overlay. The root is the working directory, beside them.
 const SHOWN: &str = "shown";
 const EMPTY: &str = "../empty";
 
@@ -55,7 +55,8 @@ pub(crate) fn attached(root: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> 
 pub(crate) struct Mounts(Vec<PathBuf>);
 
 impl Mounts {
-    /// Looks at this process's mounts (proc_pid_mountinfo(5)). `staging` is the path of the staging directory.
+    /// Looks at this process's mounts (proc_pid_mountinfo(5)). `staging` is the path of the staging
+    /// directory.
     ///
     /// # Errors
     /// When /proc cannot be read.
@@ -94,8 +95,8 @@ fn unescaped(text: &[u8]) -> PathBuf {
     OsString::from_vec(path).into()
 }
 
-/// Shows what is attached under this name at a place of the root. The root is the working directory. Returns the
-/// directory that had to be bound, where one had to: its file system takes no overlay.
+/// Shows what is attached under this name at a place of the root. The root is the working directory. Returns
+/// the directory that had to be bound, where one had to: its file system takes no overlay.
 ///
 /// # Errors
 /// Of the mounts.

@@ -1,8 +1,9 @@
 //! Control groups: the limits that the kernel holds for a whole tree of processes.
 //!
-//! A group is made by the warden as long as it may (as root, or in a delegated subtree), under its own group. A
-//! holder sits in one from the start, because joining is dear (over a millisecond) and forking inside is free: an effect
-//! that lives alone has it to itself, with limits of its own; one that runs beside another joins another one.
+//! A group is made by the warden as long as it may (as root, or in a delegated subtree), under its own group.
+//! A holder sits in one from the start, because joining is dear (over a millisecond) and forking inside is
+//! free: an effect that lives alone has it to itself, with limits of its own; one that runs beside another
+//! joins another one.
 
 mod memory;
 
@@ -163,15 +164,16 @@ impl Group {
         walls
     }
 
-    /// Files that make a process of one thread that writes `0` to all of them a member. The right to is the opener's, so they
-    /// can be handed to an unprivileged child.
+    /// Files that make a process of one thread that writes `0` to all of them a member. The right to is the
+    /// opener's, so they can be handed to an unprivileged child.
     ///
     /// # Errors
     /// When one cannot be opened.
     pub(crate) fn doors(&self) -> io::Result<Vec<OwnedFd>> {
         let open = |(directory, _, version): &(PathBuf, Vec<Controller>, Version)| {
-            // A process of one thread that moves that by itself need not stop all others from forking, for which the kernel
-            // waits ten milliseconds and more; version 2 has no such file for whole processes.
+            // A process of one thread that moves that by itself need not stop all others from forking, for
+            // which the kernel waits ten milliseconds and more; version 2 has no such file for whole
+            // processes.
             let name = match version {
                 Version::One => "tasks",
                 Version::Two => "cgroup.procs",
@@ -235,7 +237,8 @@ impl Drop for Group {
     }
 }
 
-/// Removes the groups of wardens that were killed. Each warden is looked for once, however many groups it has.
+/// Removes the groups of wardens that were killed. Each warden is looked for once, however many groups it
+/// has.
 fn sweep<'a>(parents: impl Iterator<Item = &'a Path>) {
     let mut lives: BTreeMap<i32, bool> = BTreeMap::new();
     for entry in parents.flat_map(|parent| fs::read_dir(parent).into_iter().flatten().flatten()) {
@@ -299,14 +302,16 @@ fn own_one(own: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
     mounted(mounts, "cgroup", |options| options.split(',').any(|option| option == controller), path)
 }
 
-/// Where groups of version 2 with a controller can be made: where no process sits but in groups below (the "no internal processes"
-/// of cgroups(7)). That is the root of all, or what this program's own group lies in, once that was [settled](settle_group).
+/// Where groups of version 2 with a controller can be made: where no process sits but in groups below (the
+/// "no internal processes" of cgroups(7)). That is the root of all, or what this program's own group lies in,
+/// once that was [settled](settle_group).
 fn two(own: &str, mounts: &str, controller: &str) -> Option<(PathBuf, Version)> {
     let mut directory = own_two(own, mounts)?;
     if directory.ends_with(LEAF) {
         directory.pop();
     } else if directory.join("cgroup.type").exists() {
-        // A controller of threads could be passed on here all the same, and then no process could join what is below.
+        // A controller of threads could be passed on here all the same, and then no process could join what
+        // is below.
         return None;
     }
     if !lists(&directory, "cgroup.controllers", controller) || !may_make(&directory) {
@@ -321,8 +326,8 @@ fn two(own: &str, mounts: &str, controller: &str) -> Option<(PathBuf, Version)> 
 /// The group of a process that settled.
 const LEAF: &str = "bailey-main";
 
-/// Moves this process, and so all that it starts, into a group below its own, where it is alone in that and may: a service
-/// manager delegated it (`Delegate=yes`). So that limits of commands can be groups beside it.
+/// Moves this process, and so all that it starts, into a group below its own, where it is alone in that and
+/// may: a service manager delegated it (`Delegate=yes`). So that limits of commands can be groups beside it.
 pub fn settle_group() {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

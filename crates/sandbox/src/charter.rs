@@ -1,11 +1,11 @@
-//! What the warden grants: the sessions it was told of before the runtime heard anything of the world, and nothing
-//! beside.
+//! What the warden grants: the sessions it was told of before the runtime heard anything of the world, and
+//! nothing beside.
 //!
-//! The runtime parses what the world sends, so what it asks for is looked at here as if it came from whoever took the
-//! runtime over. It cannot name a project, a folder or a mount: it names a session and a view, and the rest
-//! follows from what was said at the start. A command gets the view of a command, never the one that a merge writes
-//! through; nothing that the owner hid is shown. A masked file is revealed only if the human did that before, or sits there
-//! to be asked: then it may be any of the project.
+//! The runtime parses what the world sends, so what it asks for is looked at here as if it came from whoever
+//! took the runtime over. It cannot name a project, a folder or a mount: it names a session and a view, and
+//! the rest follows from what was said at the start. A command gets the view of a command, never the one that
+//! a merge writes through; nothing that the owner hid is shown. A masked file is revealed only if the human
+//! did that before, or sits there to be asked: then it may be any of the project.
 
 use crate::{
     config::{Config, Guest, Lease, Shape, Yard},
@@ -34,7 +34,8 @@ pub(crate) struct Hidden {
 #[derive(Debug)]
 struct Pattern {
     glob: Glob,
-    /// Compiled for the first path that lies where the pattern may apply: all of them would be most of what a warden's start takes.
+    /// Compiled for the first path that lies where the pattern may apply: all of them would be most of what a
+    /// warden's start takes.
     compiled: OnceLock<GlobMatcher>,
     /// The deepest directory that the pattern names without a wildcard.
     within: PathBuf,
@@ -105,8 +106,8 @@ pub(crate) fn lease(config: &Config, session: SessionId) -> Result<&Lease, Strin
     config.sessions.get(&session).ok_or_else(|| format!("session {session} has no workspace"))
 }
 
-/// Looks at a job before its sandbox is finished: whether it fits the view that was made for it, and shows no more than
-/// the human revealed.
+/// Looks at a job before its sandbox is finished: whether it fits the view that was made for it, and shows no
+/// more than the human revealed.
 ///
 /// # Errors
 /// Says what is asked for beyond the lease.

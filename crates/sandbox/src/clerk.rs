@@ -1,10 +1,10 @@
-//! A worker, from the runtime's side: a sandbox that is asked, answers, and is kept for a moment where the next request
-//! follows at once.
+//! A worker, from the runtime's side: a sandbox that is asked, answers, and is kept for a moment where the
+//! next request follows at once.
 //!
-//! To make a sandbox costs more than most of what a worker does in it, and nearly every read is two requests: its path is
-//! made canonical, the gate decides, the file is read. So a worker that made paths canonical stays for what is asked
-//! next. It saw names only; one that saw what is in a file answers once and is used up, so that nothing a file
-//! does to it can answer for another.
+//! To make a sandbox costs more than most of what a worker does in it, and nearly every read is two requests:
+//! its path is made canonical, the gate decides, the file is read. So a worker that made paths canonical
+//! stays for what is asked next. It saw names only; one that saw what is in a file answers once and is used
+//! up, so that nothing a file does to it can answer for another.
 
 use crate::{
     running::{Story, hear},
@@ -65,8 +65,8 @@ impl Clerk {
         self.requests.write_all(&line).await
     }
 
-    /// Hears the worker. A reply is none when it did not come whole; with [`Until::Reply`] that means that the worker
-    /// is gone, too.
+    /// Hears the worker. A reply is none when it did not come whole; with [`Until::Reply`] that means that
+    /// the worker is gone, too.
     pub(crate) async fn hear(&mut self, until: Until, cancel: &CancellationToken) -> Option<Reply> {
         let Self { stdout, control, story, .. } = self;
         let mut bytes = Vec::new();

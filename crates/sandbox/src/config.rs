@@ -8,7 +8,8 @@ use std::{
     path::PathBuf,
 };
 
-/// What holds for every sandbox of one home. The warden gets it when it starts; it reads no environment itself.
+/// What holds for every sandbox of one home. The warden gets it when it starts; it reads no environment
+/// itself.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Config {
     /// The user's home directory on the host, absolute. Inside, a private directory stands in its place.
@@ -23,7 +24,8 @@ pub struct Config {
     pub reads: Vec<PathBuf>,
     /// Names of secret-looking files, in gitignore syntax, relative to a workspace's root.
     pub masks: Vec<String>,
-    /// The certificate authority of the network door, as PEM text (RFC 7468): trusted by commands that have a way to it.
+    /// The certificate authority of the network door, as PEM text (RFC 7468): trusted by commands that have a
+    /// way to it.
     #[serde(default)]
     pub authority: Option<String>,
     /// The system's configuration of git inside, as text: the person's name and e-mail, below the
@@ -41,8 +43,8 @@ pub struct Config {
     /// The same below the user's home, as globs without a leading slash.
     #[serde(default)]
     pub hidden_in_home: Vec<String>,
-    /// The agent's own file, absolute: the one file that the runtime may have changed outside of every sandbox. None where no
-    /// agent works.
+    /// The agent's own file, absolute: the one file that the runtime may have changed outside of every
+    /// sandbox. None where no agent works.
     #[serde(default)]
     pub agent_file: Option<PathBuf>,
     /// The system calls of commands: no command gets another list, or a larger one.
@@ -57,12 +59,12 @@ pub struct Config {
     /// The least isolation of each tier: nothing runs behind less, whatever an order says.
     #[serde(default)]
     pub tiers: Tiers,
-    /// Walls to leave away. Only tests set it: to prove that what is missing is refused, and as the control of an
-    /// attack. A wall that is left away is reported as absent like any other.
+    /// Walls to leave away. Only tests set it: to prove that what is missing is refused, and as the control
+    /// of an attack. A wall that is left away is reported as absent like any other.
     #[serde(default)]
     pub without: BTreeSet<Wall>,
-    /// Whether a command runs although [`Config::without`] leaves less than was demanded of its walls: the control of
-    /// an attack.
+    /// Whether a command runs although [`Config::without`] leaves less than was demanded of its walls: the
+    /// control of an attack.
     #[cfg(any(feature = "controls", bailey_break))]
     #[serde(default)]
     pub accept: bool,
@@ -70,8 +72,8 @@ pub struct Config {
     #[cfg(feature = "controls")]
     #[serde(default)]
     pub trusting: bool,
-    /// Whether directories of the host are bound, and not shown through overlays: the control of a connection to a
-    /// socket in one.
+    /// Whether directories of the host are bound, and not shown through overlays: the control of a connection
+    /// to a socket in one.
     #[cfg(feature = "controls")]
     #[serde(default)]
     pub binds: bool,
@@ -90,8 +92,8 @@ pub struct Lease {
     pub tier: Tier,
     /// Masked files of the project that the human revealed, and directories of such, canonical.
     pub revealed: BTreeSet<WsPath>,
-    /// Whether a human is there whom a card may ask to reveal another one. The warden sees no cards: where this holds, it
-    /// believes the runtime about masked files of the project.
+    /// Whether a human is there whom a card may ask to reveal another one. The warden sees no cards: where
+    /// this holds, it believes the runtime about masked files of the project.
     pub is_attended: bool,
     /// Whether nothing of it is kept: the warden removes the session's folder at its own end.
     pub is_scratch: bool,
@@ -108,7 +110,8 @@ pub enum Shape {
     /// Every wall, and the project beneath a layer.
     #[default]
     Walled,
-    /// Landlock and a list of system calls, where there can be no namespaces: over a private copy of the project.
+    /// Landlock and a list of system calls, where there can be no namespaces: over a private copy of the
+    /// project.
     Copied,
     /// Nothing: what runs is the warden's user, in the project itself.
     Direct,
@@ -150,8 +153,8 @@ impl Shape {
     }
 }
 
-/// A program that lives beside the sessions and answers the runtime, such as an extension of the policy: behind walls of its
-/// own, over an empty project.
+/// A program that lives beside the sessions and answers the runtime, such as an extension of the policy:
+/// behind walls of its own, over an empty project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guest {
     /// What runs; nothing else does.

@@ -1,8 +1,10 @@
-//! Self-confinement: the process that parses what the world sends binds itself, before it hears the first of it.
+//! Self-confinement: the process that parses what the world sends binds itself, before it hears the first of
+//! it.
 //!
-//! Landlock leaves it the files that it is told of here, the ports of its servers, and signals to nobody; seccomp
-//! leaves it what `seccomp/own.rs` lists, so that it starts no process, and no Unix socket leads out of it. What
-//! needs more than that is done by the warden, which was started before and parses nothing of the world.
+//! Landlock leaves it the files that it is told of here, the ports of its servers, and signals to nobody;
+//! seccomp leaves it what `seccomp/own.rs` lists, so that it starts no process, and no Unix socket leads out
+//! of it. What needs more than that is done by the warden, which was started before and parses nothing of the
+//! world.
 //!
 //! The kernel binds a thread and what it starts from then on, so this comes before the first other thread.
 
@@ -58,8 +60,8 @@ const NEWEST: ABI = ABI::V9;
 /// How long a thread that was joined may take to be gone.
 const THREADS_GONE: Duration = Duration::from_secs(1);
 
-/// Of the system, read at any time: certificates, how names are resolved, the libraries that resolving loads, and what
-/// the process is told about itself.
+/// Of the system, read at any time: certificates, how names are resolved, the libraries that resolving loads,
+/// and what the process is told about itself.
 const SYSTEM: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/gai.conf",

@@ -43,7 +43,8 @@ pub struct Walls {
     seal: Seal,
     user_home: String,
     path: String,
-    /// What is known of each session's layer; nothing of one that this process did not look at, or lost sight of.
+    /// What is known of each session's layer; nothing of one that this process did not look at, or lost sight
+    /// of.
     known: Mutex<BTreeMap<SessionId, Known>>,
     /// Who serves the requests of commands; none where no command has a way to the network.
     gateway: Option<Arc<dyn Gateway>>,
@@ -55,7 +56,8 @@ pub struct Walls {
     settling: tokio::sync::Mutex<()>,
     /// Held while commits are made ready and handed over, in a folder that each session has one of.
     carrying: tokio::sync::Mutex<()>,
-    /// Held from a look at what files hold until they hold something else: two names, by way of links, may lead to one file.
+    /// Held from a look at what files hold until they hold something else: two names, by way of links, may
+    /// lead to one file.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -63,8 +65,8 @@ pub struct Walls {
 type ServedWay = (Option<(Shown, oneshot::Sender<OwnedFd>)>, BoxFuture<'static, Turned>, CancellationToken);
 
 impl Walls {
-    /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths, `path` where programs
-    /// are looked for.
+    /// The walls, for permits of the journal with this seal. `user_home` is what `~` stands for in paths,
+    /// `path` where programs are looked for.
     #[must_use]
     pub fn new(native: Arc<Native>, seal: Seal, user_home: String, path: String) -> Self {
         Self {
@@ -235,7 +237,8 @@ impl Walls {
         outcome
     }
 
-    /// A way to the network for a command that asks for one, and the serving of what comes along it until the command has ended.
+    /// A way to the network for a command that asks for one, and the serving of what comes along it until the
+    /// command has ended.
     fn way(&self, command: &Command, door: &Door) -> Result<ServedWay, String> {
         let ended = CancellationToken::new();
         if !command.network {

@@ -1,9 +1,10 @@
-//! The policy's extensions, run: each a guest that is started by a permit, says when it is ready, is asked one question at a
-//! time, and has a fixed time for its answer.
+//! The policy's extensions, run: each a guest that is started by a permit, says when it is ready, is asked
+//! one question at a time, and has a fixed time for its answer.
 //!
-//! Whatever it does else ends it: to end, to write what is no answer, to answer what it was not asked, to take no question.
-//! One that was merely late lives on, and what it still answers then is dropped by its number. Nothing starts here by
-//! itself: a question to a guest that does not run is given back, and whether there may be one is the kernel's to decide.
+//! Whatever it does else ends it: to end, to write what is no answer, to answer what it was not asked, to
+//! take no question. One that was merely late lives on, and what it still answers then is dropped by its
+//! number. Nothing starts here by itself: a question to a guest that does not run is given back, and whether
+//! there may be one is the kernel's to decide.
 
 use crate::{
     config::Guest,
@@ -89,8 +90,8 @@ enum Order {
 type Ended = oneshot::Sender<Output>;
 
 impl Runner {
-    /// Those that may be run, by permits of the journal with this seal. Nothing starts yet. It must be called inside a
-    /// runtime, and its extensions end with it.
+    /// Those that may be run, by permits of the journal with this seal. Nothing starts yet. It must be called
+    /// inside a runtime, and its extensions end with it.
     #[must_use]
     pub fn new(native: &Arc<Native>, seal: Seal, all: Vec<Employed>) -> Self {
         let counter = |employed: Employed| {
@@ -189,7 +190,8 @@ fn closed() -> Failed {
     Failed::Ended("the session ended".into())
 }
 
-/// Where one extension is asked, one question after the other, whoever waits for the answer or does not any more.
+/// Where one extension is asked, one question after the other, whoever waits for the answer or does not any
+/// more.
 struct Desk {
     native: Arc<Native>,
     lease: SessionId,

@@ -122,7 +122,8 @@ pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
     if status.has_no_new_privileges {
         walls.insert(Wall::NoNewPrivileges);
     }
-    // Who was never root may not empty the bounding set. It bounds what an execution adds, and under no_new_privs none adds anything.
+    // Who was never root may not empty the bounding set. It bounds what an execution adds, and under
+    // no_new_privs none adds anything.
     let is_bound = status.has_no_bounds || known.has_own_bounds && status.has_no_new_privileges;
     if is_bound && status.has_no_capabilities {
         walls.insert(Wall::NoCapabilities);
@@ -144,8 +145,8 @@ pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
     }
 }
 
-/// Compares what is with what a decision demands, and with what the owner said of the tier when the warden started: that
-/// holds whatever the order of a decision says.
+/// Compares what is with what a decision demands, and with what the owner said of the tier when the warden
+/// started: that holds whatever the order of a decision says.
 ///
 /// # Errors
 /// Names every wall that is missing, and the reasons that are known.

@@ -1,5 +1,5 @@
-//! Frames, in which an extension and the runtime speak: the length as four bytes, the highest first, and so many bytes of
-//! JSON. What an extension writes is foreign: nothing is kept of it beyond one frame.
+//! Frames, in which an extension and the runtime speak: the length as four bytes, the highest first, and so
+//! many bytes of JSON. What an extension writes is foreign: nothing is kept of it beyond one frame.
 
 use bailey_kernel::extension::Answer;
 use bytes::{Buf as _, BytesMut};

@@ -1,5 +1,5 @@
-//! Entries for the fuzz targets into what crosses the walls: orders to the warden, the worker's replies, git's index, pages of the web.
-//! Only the feature `fuzz` has them. Each fails when a promise is broken.
+//! Entries for the fuzz targets into what crosses the walls: orders to the warden, the worker's replies,
+//! git's index, pages of the web. Only the feature `fuzz` has them. Each fails when a promise is broken.
 
 use crate::{
     charter::{self, Hidden},
@@ -12,7 +12,8 @@ use crate::{
 use bailey_protocol::Tier;
 use std::{collections::BTreeSet, path::Path};
 
-/// A packet to the warden: what is granted of it shows nothing hidden, and a merge writes to its own session's project.
+/// A packet to the warden: what is granted of it shows nothing hidden, and a merge writes to its own
+/// session's project.
 pub fn order(bytes: &[u8]) {
     let (wish, job) = match wire::split::<Wish>(bytes) {
         Ok((wish, job)) => (Some(wish), job),
@@ -36,14 +37,15 @@ pub fn order(bytes: &[u8]) {
     }
 }
 
-/// A reply of the worker, which has parsed the workspace's bytes: what is read of it can be written down again.
+/// A reply of the worker, which has parsed the workspace's bytes: what is read of it can be written down
+/// again.
 pub fn reply(bytes: &[u8]) {
     let Ok(reply) = serde_json::from_slice::<Reply>(bytes) else { return };
     assert!(serde_json::to_vec(&reply).is_ok());
 }
 
-/// What an extension writes, cut wherever the first byte says: frames within the limit come out as they went in, and nothing
-/// is kept of what is beyond it.
+/// What an extension writes, cut wherever the first byte says: frames within the limit come out as they went
+/// in, and nothing is kept of what is beyond it.
 pub fn extension(bytes: &[u8]) {
     let Some((cut, stream)) = bytes.split_first() else { return };
     let mut frames = Frames::default();

@@ -1,5 +1,5 @@
-//! A guest: a program that lives beside the sessions, is written to, and answers. It has walls of its own, which the warden
-//! was told of at its start, and ends with the hand that holds it.
+//! A guest: a program that lives beside the sessions, is written to, and answers. It has walls of its own,
+//! which the warden was told of at its start, and ends with the hand that holds it.
 
 use crate::{
     config::Guest,
@@ -83,7 +83,8 @@ impl Visit {
         self.stdin.write_all(bytes).await
     }
 
-    /// Reads more of what it wrote; false when it ended, or never began. Nothing is lost when this is dropped.
+    /// Reads more of what it wrote; false when it ended, or never began. Nothing is lost when this is
+    /// dropped.
     pub(crate) async fn read(&mut self, into: &mut BytesMut) -> bool {
         self.stdout.read_buf(into).await.is_ok_and(|read| read > 0)
     }

@@ -1,8 +1,8 @@
 //! Who a sandbox's processes are on the host.
 //!
-//! An ordinary user's sandboxes run as that user: the kernel lets nobody else be mapped without help. Root's run as
-//! an unprivileged uid that owns nothing; mounts whose owners are mapped (idmapped mounts) let it work on the
-//! project, and what it writes belongs to the project's owner on disk.
+//! An ordinary user's sandboxes run as that user: the kernel lets nobody else be mapped without help. Root's
+//! run as an unprivileged uid that owns nothing; mounts whose owners are mapped (idmapped mounts) let it work
+//! on the project, and what it writes belongs to the project's owner on disk.
 
 use crate::{
     plan::ID,
@@ -20,9 +20,9 @@ use std::{
     path::Path,
 };
 
-/// The uid and gid of root's sandboxes on the host. It lies where nothing is given out: above what systemd gives to
-/// containers (to 1,879,048,191) and above the ranges of /etc/subuid (to 600,100,000), whose first one, at 100,000,
-/// belongs to the host's first ordinary user.
+/// The uid and gid of root's sandboxes on the host. It lies where nothing is given out: above what systemd
+/// gives to containers (to 1,879,048,191) and above the ranges of /etc/subuid (to 600,100,000), whose first
+/// one, at 100,000, belongs to the host's first ordinary user.
 const UNPRIVILEGED: u32 = 1_900_000_000;
 
 /// The way ids are mapped here.
@@ -78,7 +78,8 @@ pub(crate) fn map_child(child: Pid) -> io::Result<()> {
     )
 }
 
-/// Writes the maps of this process, which has just entered a new user namespace as the ordinary user `uid`, `gid`.
+/// Writes the maps of this process, which has just entered a new user namespace as the ordinary user `uid`,
+/// `gid`.
 ///
 /// # Errors
 /// When the maps cannot be written.

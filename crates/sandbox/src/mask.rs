@@ -1,10 +1,9 @@
 //! Secret-looking files of the workspace, covered for one effect.
 //!
-//! Each is covered by a bind of a stand-in: a regular file of the same size and time that nobody may read, on a mount
-//! that is read-only. So reading fails, and the name can be neither written nor removed; git sees no change, with the
-//! help of `worker/settle.rs`.
-//! What is found is what stands there when the effect starts; a link to such a file leads to the same cover, and a
-//! file that the effect makes itself is no secret to it.
+//! Each is covered by a bind of a stand-in: a regular file of the same size and time that nobody may read, on
+//! a mount that is read-only. So reading fails, and the name can be neither written nor removed; git sees no
+//! change, with the help of `worker/settle.rs`. What is found is what stands there when the effect starts; a
+//! link to such a file leads to the same cover, and a file that the effect makes itself is no secret to it.
 
 use crate::tree::{self, Access, Kind};
 use ignore::{
@@ -36,7 +35,8 @@ pub(crate) const ENTRIES_MAX: usize = 5_000_000;
 /// A stand-in is at least as old as this.
 const AGE: Duration = Duration::from_secs(2);
 
-/// Where stand-ins are made: an empty directory of the root, which they leave again before the payload starts.
+/// Where stand-ins are made: an empty directory of the root, which they leave again before the payload
+/// starts.
 const STAND_INS: &str = "run";
 
 /// Makes that directory, as long as the root can be written.
@@ -56,12 +56,13 @@ pub(crate) fn compile(masks: &[String]) -> io::Result<Masks> {
     Ok(Masks { names, above: None })
 }
 
-/// The names to cover, compared without case: on some file systems `.ENV` is `.env`, and on all of them it looks as secret.
+/// The names to cover, compared without case: on some file systems `.ENV` is `.env`, and on all of them it
+/// looks as secret.
 #[derive(Debug, Clone)]
 pub(crate) struct Masks {
     names: Gitignore,
-    /// The directory that paths are relative to, where its own name counts: `huggingface/token` is that file's
-    /// name also where only `huggingface` is looked through.
+    /// The directory that paths are relative to, where its own name counts: `huggingface/token` is that
+    /// file's name also where only `huggingface` is looked through.
     above: Option<PathBuf>,
 }
 
@@ -242,7 +243,8 @@ fn cover_one(top: &OwnedFd, stand_ins: &OwnedFd, number: usize, path: &Path) -> 
     Ok(true)
 }
 
-/// The latest time of a stand-in, in seconds of Unix time: git reads what is as young as its index, whenever it writes that.
+/// The latest time of a stand-in, in seconds of Unix time: git reads what is as young as its index, whenever
+/// it writes that.
 fn old() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.saturating_sub(AGE).as_secs()).unwrap_or(0)

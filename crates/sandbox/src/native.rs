@@ -44,7 +44,8 @@ pub struct Native {
     ends: Mutex<Option<Ends>>,
 }
 
-/// Both ends of what a sandbox is reached by. Each has its own, for what one makes of them is the next one's as well.
+/// Both ends of what a sandbox is reached by. Each has its own, for what one makes of them is the next one's
+/// as well.
 #[derive(Debug)]
 struct Ends {
     /// /dev/null, for one that is given nothing to read.
@@ -71,7 +72,8 @@ impl Ends {
 pub(crate) struct Extras {
     /// What the files that it names must be: those that a human saw.
     pub(crate) named: Option<Named>,
-    /// For a way to the network: what its requests show at the door, and who waits for the listener that they come to.
+    /// For a way to the network: what its requests show at the door, and who waits for the listener that they
+    /// come to.
     pub(crate) way: Option<(Shown, oneshot::Sender<OwnedFd>)>,
     /// Takes the walls that it starts behind.
     pub(crate) begun: Option<oneshot::Sender<Enforced>>,
@@ -101,7 +103,8 @@ impl Native {
         Self { warden, begun: Mutex::default(), waiting: Waiting::default(), ends: Mutex::default() }
     }
 
-    /// Has made ready what the session's next effects need, while the caller does other things, such as asking a model.
+    /// Has made ready what the session's next effects need, while the caller does other things, such as
+    /// asking a model.
     ///
     /// # Errors
     /// When the warden was not told of the session, or is gone.
@@ -127,17 +130,20 @@ impl Native {
         self.warden.order(&Order::Forget { session }, &[])
     }
 
-    /// Whether nothing of a session's commands lives any more and its layer holds nothing; false where that cannot be said.
+    /// Whether nothing of a session's commands lives any more and its layer holds nothing; false where that
+    /// cannot be said.
     pub(crate) async fn is_bare(&self, session: SessionId) -> bool {
         self.ask(&Order::Look { session }, &[]).await.is_ok_and(|layer: Layer| layer == Layer::Bare)
     }
 
-    /// Whether a session's layer holds nothing, and the project has nothing at a path below it; false where that cannot be said.
+    /// Whether a session's layer holds nothing, and the project has nothing at a path below it; false where
+    /// that cannot be said.
     pub(crate) async fn lacks(&self, session: SessionId, below: String) -> bool {
         self.ask(&Order::Lacks { session, below }, &[]).await.unwrap_or_default()
     }
 
-    /// Has the agent's own file changed, where it holds `old`; where `old` and `new` are the same, it is only looked at.
+    /// Has the agent's own file changed, where it holds `old`; where `old` and `new` are the same, it is only
+    /// looked at.
     ///
     /// # Errors
     /// When the warden is gone: then nobody can say what was done.
@@ -173,14 +179,15 @@ impl Native {
         self.warden.sessions().get(&session).map_or(Shape::Walled, |lease| lease.shape)
     }
 
-    /// Where base texts of a session are kept; none for one over a private copy, whose layer is laid out anew around everything that is
-    /// done, so that a merge of both sides in it would not stay.
+    /// Where base texts of a session are kept; none for one over a private copy, whose layer is laid out anew
+    /// around everything that is done, so that a merge of both sides in it would not stay.
     pub(crate) fn bases(&self, session: SessionId, yard: &Yard) -> Option<Keep> {
         let folder = yard.bases().display().to_string();
         (self.shape(session) != Shape::Copied).then(|| Keep { folder, masks: self.warden.masks().to_vec() })
     }
 
-    /// Whether a worker of a session may wait for what is asked next, and keep what the session is shown from being renewed.
+    /// Whether a worker of a session may wait for what is asked next, and keep what the session is shown from
+    /// being renewed.
     pub(crate) fn has_waiting(&self, session: SessionId) -> bool {
         self.waiting.has(session)
     }
@@ -191,8 +198,8 @@ impl Native {
         &self.warden
     }
 
-    /// Runs a command in the session's workspace. Ends when nothing of it is left. Pieces of output go to `out`,
-    /// which is waited for; a closed one is no error.
+    /// Runs a command in the session's workspace. Ends when nothing of it is left. Pieces of output go to
+    /// `out`, which is waited for; a closed one is no error.
     pub async fn exec(
         &self,
         session: SessionId,
@@ -276,8 +283,8 @@ impl Native {
         }
     }
 
-    /// Has a worker of the session do something. A read whose end nobody saw is asked for once more; what changes
-    /// something never is.
+    /// Has a worker of the session do something. A read whose end nobody saw is asked for once more; what
+    /// changes something never is.
     ///
     /// # Errors
     /// See [`WorkError`].

@@ -64,7 +64,8 @@ pub(crate) const ID: u32 = 1000;
 /// Top-level directories of programs; symbolic links on systems with a merged /usr.
 const TOP: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Files and directories of /etc that programs need and that hold no secret. A trailing `*` stands for the rest of a name.
+/// Files and directories of /etc that programs need and that hold no secret. A trailing `*` stands for the
+/// rest of a name.
 const ETC: &[&str] = &[
     "alternatives",
     "ca-certificates",

@@ -12,8 +12,8 @@ const NEWEST: ABI = ABI::V7;
 /// The first ABI that keeps signals and abstract sockets in.
 pub(crate) const SCOPED: u32 = 6;
 
-/// Binds this process to reading and executing beneath `readable` and to writing beneath `writable`; signals and abstract
-/// sockets stay within the sandbox. Returns the ABI in force. It needs no_new_privs.
+/// Binds this process to reading and executing beneath `readable` and to writing beneath `writable`; signals
+/// and abstract sockets stay within the sandbox. Returns the ABI in force. It needs no_new_privs.
 ///
 /// # Errors
 /// When the kernel has no Landlock, or does not enforce it.

@@ -94,8 +94,8 @@ impl Awaited {
 
 /// Hears a program's sandbox while its streams are read, both to the end.
 ///
-/// Where nobody waits for what is told of its beginning, that is heard once the streams have ended: to be told of it this process
-/// would run just where the program is about to.
+/// Where nobody waits for what is told of its beginning, that is heard once the streams have ended: to be
+/// told of it this process would run just where the program is about to.
 ///
 /// # Errors
 /// When the control socket cannot be waited for.
@@ -120,8 +120,9 @@ pub(crate) async fn attend<T>(
     Ok((read, listen(&packets(control)?, awaited, cancel).await))
 }
 
-/// Hears the sandbox until nothing of what ran in it is left, or out, where it does not say so: its first process may be about
-/// to go, for which the warden waits before it makes the next. What is waited for goes to whoever waits.
+/// Hears the sandbox until nothing of what ran in it is left, or out, where it does not say so: its first
+/// process may be about to go, for which the warden waits before it makes the next. What is waited for goes
+/// to whoever waits.
 async fn listen(control: &UnixDatagram, mut awaited: Awaited, cancel: &CancellationToken) -> Story {
     let mut story = Story::default();
     let mut asked = false;
@@ -129,8 +130,8 @@ async fn listen(control: &UnixDatagram, mut awaited: Awaited, cancel: &Cancellat
         let heard = tokio::select! {
             () = cancel.cancelled(), if !asked => {
                 asked = true;
-                // When it is gone already, its end is on the way. Past the runtime, which takes a socket that it was given a moment ago for
-                // one that cannot be written to.
+                // When it is gone already, its end is on the way. Past the runtime, which takes a socket that
+                // it was given a moment ago for one that cannot be written to.
                 send(control, b"t", SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
                 continue;
             }
@@ -158,8 +159,8 @@ async fn listen(control: &UnixDatagram, mut awaited: Awaited, cancel: &Cancellat
     }
 }
 
-/// The next message, and a descriptor that came with it; none when the socket has ended, or what came is no message: nothing
-/// after what is not understood can be trusted.
+/// The next message, and a descriptor that came with it; none when the socket has ended, or what came is no
+/// message: nothing after what is not understood can be trusted.
 pub(crate) async fn hear(control: &UnixDatagram) -> Option<(Message, Option<OwnedFd>)> {
     let receive = || match wire::receive::<Message>(control.as_fd()) {
         // Whoever ended has not read that it should. The kernel says so once, before what it said itself.

@@ -1,9 +1,10 @@
-//! The root of one session's sandboxes, built by its holder in a staging directory of its own mount namespace.
+//! The root of one session's sandboxes, built by its holder in a staging directory of its own mount
+//! namespace.
 //!
-//! It is not pivoted into here: each effect's init does that in a namespace cloned from this one, after it has
-//! bound its extra reads and its masks. So all effects of a session that live at once share one overlay mount,
-//! which keeps them coherent. When none lives any more, [`Stage::renew`] puts a new mount in its place; what that is made
-//! of lies beside the root, where no sandbox sees it.
+//! It is not pivoted into here: each effect's init does that in a namespace cloned from this one, after it
+//! has bound its extra reads and its masks. So all effects of a session that live at once share one overlay
+//! mount, which keeps them coherent. When none lives any more, [`Stage::renew`] puts a new mount in its
+//! place; what that is made of lies beside the root, where no sandbox sees it.
 
 use crate::{
     apart::{self, Mounts},
@@ -36,8 +37,8 @@ const ROOT: &str = "root";
 /// Tools that only root can open on behalf of its unprivileged child; empty for an ordinary user.
 pub(crate) type Tools = Vec<(PathBuf, OwnedFd)>;
 
-/// The project and the session's folder, which only root can open on behalf of its unprivileged child, in this order; empty for
-/// an ordinary user.
+/// The project and the session's folder, which only root can open on behalf of its unprivileged child, in
+/// this order; empty for an ordinary user.
 pub(crate) type Opened = VecDeque<OwnedFd>;
 
 /// Beside the root: the trees that it is made of.
@@ -79,7 +80,8 @@ enum Put {
 #[derive(Debug)]
 pub(crate) struct Stage {
     base: Base,
-    /// The session's folder, to measure what it holds. Through it nothing of what is mounted in the root is seen.
+    /// The session's folder, to measure what it holds. Through it nothing of what is mounted in the root is
+    /// seen.
     pub(crate) folder: OwnedFd,
     /// The overlay's mount, where the view has one.
     overlay: Option<OwnedFd>,
@@ -92,8 +94,9 @@ impl Stage {
         self.base.bound.as_deref()
     }
 
-    /// Puts a new overlay in the place of one that was looked at, so that it shows the project as it is by now. No sandbox may
-    /// live: two live mounts must never share an upper layer, and whatever was cloned from the old one keeps it alive.
+    /// Puts a new overlay in the place of one that was looked at, so that it shows the project as it is by
+    /// now. No sandbox may live: two live mounts must never share an upper layer, and whatever was cloned
+    /// from the old one keeps it alive.
     ///
     /// # Errors
     /// Names the step. There is no overlay then.
@@ -177,8 +180,8 @@ fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Res
 const OF_COMMANDS: [&str; 4] = ["upper", "work", "home", "tmp"];
 const OF_OURS: [&str; 3] = ["backups", "bases", "handover"];
 
-/// The directories of a session's folder that a view needs, each belonging to whom the project belongs. A first command waits for no
-/// more than its own.
+/// The directories of a session's folder that a view needs, each belonging to whom the project belongs. A
+/// first command waits for no more than its own.
 pub(crate) fn folders(ids: &Ids, yard: &Yard, view: View) -> Result<(), StageError> {
     let ours = OF_OURS.iter().filter(|_| view != View::Workspace);
     for name in OF_COMMANDS.iter().chain(ours).copied() {
@@ -207,8 +210,8 @@ pub(crate) fn folders(ids: &Ids, yard: &Yard, view: View) -> Result<(), StageErr
     passable(ids, yard).map_err(failed(format!("`{}`", yard.folder.display())))
 }
 
-/// Root's own folder of a session in a project of somebody else: who works inside may go through it, and look around no more
-/// than before. What it lies in is root's alone.
+/// Root's own folder of a session in a project of somebody else: who works inside may go through it, and look
+/// around no more than before. What it lies in is root's alone.
 fn passable(ids: &Ids, yard: &Yard) -> io::Result<()> {
     let (folder, project) = (fs::metadata(&yard.folder)?, fs::metadata(&yard.project)?);
     if ids.is_root() && folder.uid() != project.uid() {
@@ -217,7 +220,8 @@ fn passable(ids: &Ids, yard: &Yard) -> io::Result<()> {
     Ok(())
 }
 
-/// Lays out what every root has, with programs or without. The caller is the inside's user in a user and mount namespace of its own.
+/// Lays out what every root has, with programs or without. The caller is the inside's user in a user and
+/// mount namespace of its own.
 ///
 /// # Errors
 /// Names the step.
@@ -469,8 +473,8 @@ fn layers(root: BorrowedFd<'_>, yard: &Yard, view: View) -> Result<(), StageErro
     part(root, "../folder/backups", &yard.backups(), view.project())
 }
 
-/// The project's own repository, the layer and the folder between them, each at its own path. What the project holds
-/// besides may be secret.
+/// The project's own repository, the layer and the folder between them, each at its own path. What the
+/// project holds besides may be secret.
 fn commits(root: BorrowedFd<'_>, yard: &Yard) -> Result<(), StageError> {
     part(root, "../project/.git", &yard.project.join(".git"), Access::ReadOnly)?;
     part(root, "../folder/upper", &yard.upper(), Access::ReadOnly)?;

@@ -2,8 +2,9 @@
 //!
 //! A directory of the home is bound whole only where a tool keeps no settings in it, for most do beside their
 //! programs (`~/.cargo/credentials.toml` lies beside `~/.cargo/bin`, `pip.conf` beside the `bin` of each
-//! environment). What package managers fetched is among the parts: without a network nothing else can be built
-//! with. A cache that holds addresses with passwords in them, or settings between what it fetched, is not.
+//! environment). What package managers fetched is among the parts: without a network nothing else can be
+//! built with. A cache that holds addresses with passwords in them, or settings between what it fetched, is
+//! not.
 
 use crate::mask::Masks;
 use std::{
@@ -92,7 +93,8 @@ const OF_CONDA: &[&str] = &[
 /// Environments of Python, but for their programs, beside which lie scripts of the person's.
 const OF_VIRTUALENVS: &[&str] = &["*/include", "*/lib", "*/lib64", "*/pyvenv.cfg", "*/share"];
 
-/// Directories into which a person puts what they like, so all of it is looked through, and secrets are masked.
+/// Directories into which a person puts what they like, so all of it is looked through, and secrets are
+/// masked.
 const OWN: &[Tool] = &[
     Tool { directory: "bin", parts: &["."] },
     Tool { directory: ".local", parts: &["bin", "opt"] },
@@ -220,7 +222,8 @@ const TOOLS: &[Tool] = &[
     Tool { directory: ".luarocks", parts: &["bin", "lib", "share"] },
 ];
 
-/// Directories outside of /usr that hold one tool each; what PATH names below them is bound with its siblings.
+/// Directories outside of /usr that hold one tool each; what PATH names below them is bound with its
+/// siblings.
 const PREFIXES: &[&str] = &["/opt", "/nix", "/home/linuxbrew/.linuxbrew", "/var/lib/snapd"];
 
 /// Where programs are looked for after what the host's PATH names.
@@ -232,8 +235,8 @@ pub(crate) fn in_home(home: &Path, settings: &Masks) -> Vec<PathBuf> {
     parts(TOOLS, home, settings).chain(user_sites(home)).collect()
 }
 
-/// The directories of the person's own programs that are there, absolute: what looks like a secret in them is to
-/// be masked.
+/// The directories of the person's own programs that are there, absolute: what looks like a secret in them is
+/// to be masked.
 pub(crate) fn own_in_home(home: &Path, settings: &Masks) -> Vec<PathBuf> {
     parts(OWN, home, settings).collect()
 }

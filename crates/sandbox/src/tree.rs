@@ -1,7 +1,7 @@
 //! Mounts by descriptor: opened, given their attributes, and attached beneath a root that is held open.
 //!
-//! Nothing here follows a symbolic link at the place of a mount: what a session's programs left in its home or
-//! its temporary files must not decide where the next mount goes.
+//! Nothing here follows a symbolic link at the place of a mount: what a session's programs left in its home
+//! or its temporary files must not decide where the next mount goes.
 
 use crate::sys::{self, attr};
 use rustix::{
@@ -167,7 +167,8 @@ pub(crate) fn beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> 
     Ok(open_beneath(root, path, OFlags::PATH | OFlags::CLOEXEC)?)
 }
 
-/// Whether nothing stands at a relative path beneath `root`. What lies behind a link or in another mount may be there.
+/// Whether nothing stands at a relative path beneath `root`. What lies behind a link or in another mount may
+/// be there.
 pub(crate) fn is_absent(root: BorrowedFd<'_>, path: &Path) -> bool {
     let resolve = ResolveFlags::BENEATH
         | ResolveFlags::NO_SYMLINKS
@@ -180,7 +181,8 @@ pub(crate) fn is_absent(root: BorrowedFd<'_>, path: &Path) -> bool {
             .is_err_and(|error| error == Errno::NOENT)
 }
 
-/// The same, opened with these flags. A path may be longer than the kernel takes one (PATH_MAX): who goes down step by step makes such.
+/// The same, opened with these flags. A path may be longer than the kernel takes one (PATH_MAX): who goes
+/// down step by step makes such.
 ///
 /// # Errors
 /// Of openat2(2).

@@ -1,7 +1,8 @@
 //! What the runtime, the warden, its holders and a sandbox's init say to each other.
 //!
-//! Packets (SOCK_SEQPACKET) are small JSON objects with descriptors. Behind its object a packet may have what is handed on unread, such
-//! as what is to be done; where that is large, as a change's new files are, it lies in a sealed memfd among the descriptors.
+//! Packets (SOCK_SEQPACKET) are small JSON objects with descriptors. Behind its object a packet may have what
+//! is handed on unread, such as what is to be done; where that is large, as a change's new files are, it lies
+//! in a sealed memfd among the descriptors.
 
 use crate::{config::Yard, tree::Access, worker};
 use bailey_kernel::StandIn;
@@ -74,8 +75,8 @@ pub(crate) struct Forward {
     /// How many it was asked for before.
     pub(crate) number: u64,
     pub(crate) header: Header,
-    /// After the streams come as many trees, one for each extra read (or none, where the holder opens them itself), and then what
-    /// comes with the grant.
+    /// After the streams come as many trees, one for each extra read (or none, where the holder opens them
+    /// itself), and then what comes with the grant.
     pub(crate) extra: usize,
     pub(crate) grant: Grant,
 }
@@ -87,14 +88,16 @@ pub(crate) struct Grant {
     pub(crate) limits: BTreeSet<Wall>,
     /// Why others are absent.
     pub(crate) absent: Vec<String>,
-    /// After the streams come as many doors of a control group to join, an eventfd for when nothing but the sandbox's init is left …
+    /// After the streams come as many doors of a control group to join, an eventfd for when nothing but the
+    /// sandbox's init is left …
     pub(crate) doors: usize,
     /// … and, if so, the file that counts processes killed for want of memory.
     pub(crate) has_events: bool,
 }
 
-/// What a payload's process gets of its init when that has looked at what is to be done, which it got before, with the descriptors
-/// of the request. Where something is masked, a memfd with the absolute paths comes with it.
+/// What a payload's process gets of its init when that has looked at what is to be done, which it got before,
+/// with the descriptors of the request. Where something is masked, a memfd with the absolute paths comes with
+/// it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Handover {
     /// Limits that the kernel holds.
@@ -114,11 +117,11 @@ pub(crate) enum View {
     Workspace,
     /// The project and the layer side by side, both read-only, and nothing else.
     Layers,
-    /// Git's part of a project and the session's layer, both read-only, a folder to hand commits over in, and programs. Nothing of
-    /// the session's runs there.
+    /// Git's part of a project and the session's layer, both read-only, a folder to hand commits over in, and
+    /// programs. Nothing of the session's runs there.
     Commits,
-    /// The project, writable, with the folder of backups, and the layer. No other sandbox of the session lives
-    /// meanwhile.
+    /// The project, writable, with the folder of backups, and the layer. No other sandbox of the session
+    /// lives meanwhile.
     Merge,
     /// The session's folder, writable, and the project, to bring a copy and what differs in it up to date.
     Copy,
@@ -176,8 +179,8 @@ pub(crate) struct Shown {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Task {
-    /// Execute a program. Its standard input is a descriptor, not the command's field. What it names must be this, where
-    /// that is known.
+    /// Execute a program. Its standard input is a descriptor, not the command's field. What it names must be
+    /// this, where that is known.
     Run(Command, Option<Named>),
     /// Execute git, or a shell that does, on a session's commits. Its standard input is a descriptor.
     Git(Command),
@@ -267,11 +270,12 @@ impl Streams {
     }
 }
 
-/// What the runtime hears of a sandbox, in this order; then the socket closes, when its first process is gone and the warden
-/// knows.
+/// What the runtime hears of a sandbox, in this order; then the socket closes, when its first process is gone
+/// and the warden knows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Message {
-    /// With it comes a listener on the sandbox's loopback, for the requests of a command that has a way to the network.
+    /// With it comes a listener on the sandbox's loopback, for the requests of a command that has a way to
+    /// the network.
     Listening,
     /// The walls stand, the payload starts now.
     Started(Enforced),
@@ -395,7 +399,8 @@ type Received<T> = (T, Vec<u8>, VecDeque<OwnedFd>);
 /// Those of [`receive`].
 pub(crate) fn receive_with<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<Received<T>>> {
     thread_local! {
-        // Kept: in a process that was just forked each page of a new one would be a fault while somebody waits.
+        // Kept: in a process that was just forked each page of a new one would be a fault while somebody
+        // waits.
         static PACKET: RefCell<Vec<u8>> = RefCell::new(vec![0; PACKET_BYTES]);
     }
     PACKET.with_borrow_mut(|bytes| receive_into(bytes, socket))
@@ -464,8 +469,8 @@ pub(crate) fn unseal<T: DeserializeOwned>(fd: OwnedFd) -> io::Result<T> {
     unseal_within(fd, BLOB_BYTES)
 }
 
-/// The same of what is short, for whoever serves others meanwhile: of anything but memory that nobody changes any more,
-/// such as a pipe, a read could wait for ever.
+/// The same of what is short, for whoever serves others meanwhile: of anything but memory that nobody changes
+/// any more, such as a pipe, a read could wait for ever.
 ///
 /// # Errors
 /// Those of [`unseal`]; `InvalidData` where it is not sealed.
@@ -482,7 +487,8 @@ fn unseal_shared<T: DeserializeOwned>(fd: &OwnedFd) -> io::Result<T> {
     parse(&bytes)
 }
 
-/// Whether nobody can change any more what is to be read; zeroes that somebody adds make it none of our documents.
+/// Whether nobody can change any more what is to be read; zeroes that somebody adds make it none of our
+/// documents.
 ///
 /// # Errors
 /// `InvalidData` where it is not sealed.

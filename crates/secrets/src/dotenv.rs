@@ -60,8 +60,8 @@ pub enum EnvFileError {
     },
 }
 
-/// Reads a file of secrets that only its owner can reach; `None` when there is no such file. The mode is asked
-/// of the opened file, so that it is the mode of what is read.
+/// Reads a file of secrets that only its owner can reach; `None` when there is no such file. The mode is
+/// asked of the opened file, so that it is the mode of what is read.
 ///
 /// # Errors
 /// See [`EnvFileError`].
@@ -109,8 +109,8 @@ pub fn parse_dotenv(text: &str) -> Result<Vec<(String, Secret)>, DotenvError> {
     Ok(pairs)
 }
 
-/// The text of a `.env` file in which `name` has this value: its line is replaced, or one is added at the end. Everything
-/// else, comments too, stays as it is.
+/// The text of a `.env` file in which `name` has this value: its line is replaced, or one is added at the
+/// end. Everything else, comments too, stays as it is.
 ///
 /// # Errors
 /// When the text has a mistake, or the name or value cannot stand in it.

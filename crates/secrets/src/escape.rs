@@ -1,9 +1,10 @@
-//! Escapes of a character that begin with a backslash or an ampersand: JSON's `\u002b` (RFC 8259), with a pair for what lies
-//! beyond 16 bits; `\x2b` of programming languages; and HTML's references, `&#43;`, `&#x2b;` and `&plus;`, whose ampersand may
-//! be escaped once more, as JSON and HTML do with HTML. HTML reads numbers, and some of its oldest names, without the `;`, too.
+//! Escapes of a character that begin with a backslash or an ampersand: JSON's `\u002b` (RFC 8259), with a
+//! pair for what lies beyond 16 bits; `\x2b` of programming languages; and HTML's references, `&#43;`,
+//! `&#x2b;` and `&plus;`, whose ampersand may be escaped once more, as JSON and HTML do with HTML. HTML reads
+//! numbers, and some of its oldest names, without the `;`, too.
 
-/// The most bytes that are looked at for one: HTML takes any number of zeros before a number, and each one that is waited for delays
-/// what comes out. A number with more than fifty of them is taken for no escape.
+/// The most bytes that are looked at for one: HTML takes any number of zeros before a number, and each one
+/// that is waited for delays what comes out. A number with more than fifty of them is taken for no escape.
 pub(crate) const ESCAPE_MAX: usize = 64;
 /// The letters of the longest name.
 const NAME_MAX: usize = 16;
@@ -19,7 +20,8 @@ const OPEN_NAMES: [(&[u8], char); 8] = [
     (b"lt", '<'),
     (b"quot", '"'),
 ];
-/// HTML's names for characters of ASCII, and for two dashes that are read as one of these. (`&fjlig;`, which is two, is not among them.)
+/// HTML's names for characters of ASCII, and for two dashes that are read as one of these. (`&fjlig;`, which
+/// is two, is not among them.)
 const NAMES: [(&[u8], char); 47] = [
     (b"AMP", '&'),
     (b"DiacriticalGrave", '`'),
@@ -117,7 +119,8 @@ pub(crate) enum Depth {
 pub(crate) fn read(text: &[u8], depth: Depth, end: bool) -> Escape {
     let bytes = text.get(..ESCAPE_MAX).unwrap_or(text);
     let is_all = end || bytes.len() == ESCAPE_MAX;
-    // What fills all that is looked at might go on, so it ends nowhere: else it would matter where a text is cut.
+    // What fills all that is looked at might go on, so it ends nowhere: else it would matter where a text is
+    // cut.
     let mut rest = Rest { bytes, ends: end && bytes.len() < ESCAPE_MAX };
     let mut read = match bytes {
         [b'&', ..] => rest.byte().and_then(|_| rest.reference()),
@@ -178,7 +181,8 @@ impl Rest<'_> {
         char::from_u32(code).ok_or(Escape::No)
     }
 
-    /// `\u` and four digits, or `\x` and two that make an ASCII character: what two others make depends on who wrote them.
+    /// `\u` and four digits, or `\x` and two that make an ASCII character: what two others make depends on
+    /// who wrote them.
     fn unit(&mut self) -> Result<u32, Escape> {
         if self.byte()? != b'\\' {
             return Err(Escape::No);
@@ -294,7 +298,8 @@ mod tests {
         }
     }
 
-    /// As HTML's standard reads them ("numeric character reference end state", and names without `;` in its list).
+    /// As HTML's standard reads them ("numeric character reference end state", and names without `;` in its
+    /// list).
     #[test]
     fn a_reference_may_end_without_a_semicolon() {
         for (text, c, length) in [

@@ -1,8 +1,9 @@
 //! The input guard: what is said to an agent from outside, looked at before anything else sees it.
 //!
-//! Whoever pastes a credential into a chat meant to store it, not to tell it to a model: such a message is not taken, and its
-//! sender is told what to do instead. It is for front ends that take messages from far away, before they are accepted; in
-//! longer ones secrets are redacted, as the kernel does with every message that it accepts.
+//! Whoever pastes a credential into a chat meant to store it, not to tell it to a model: such a message is
+//! not taken, and its sender is told what to do instead. It is for front ends that take messages from far
+//! away, before they are accepted; in longer ones secrets are redacted, as the kernel does with every message
+//! that it accepts.
 
 use crate::{Redactor, marks};
 

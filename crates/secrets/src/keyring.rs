@@ -1,7 +1,9 @@
-//! One text in the kernel's keyring of this user: in the machine's memory, never on a disk, gone when it starts anew.
+//! One text in the kernel's keyring of this user: in the machine's memory, never on a disk, gone when it
+//! starts anew.
 //!
-//! Why the kernel's, and no desktop's: it is there on every Linux without a daemon, a bus or a session, and costs two system
-//! calls. A Secret Service needs all three, which a server has not, and some 40 crates to talk to.
+//! Why the kernel's, and no desktop's: it is there on every Linux without a daemon, a bus or a session, and
+//! costs two system calls. A Secret Service needs all three, which a server has not, and some 40 crates to
+//! talk to.
 
 use linux_keyutils::{KeyError, KeyPermissionsBuilder, KeyRing, KeyRingIdentifier, Permission};
 use zeroize::Zeroizing;

@@ -8,11 +8,12 @@
 //! - is no run of neighbours such as `12345678` or `abcdefgh1`, no well-known password, and
 //! - occurs in no mark of this redactor.
 //!
-//! Spellings: as it is; each line of a value of several lines; Base64 at each of the three alignments, standard and URL-safe, without the characters
-//! that depend on neighbours or padding; in upper and in lower case, where that is strong by itself; hexadecimal in both cases, also mixed, and with `:` or `-` between
-//! bytes; percent-encoded, with the sets of characters that common libraries leave alone; escaped for JSON once and twice; as UTF-16 and UTF-32; and each of
-//! these as the module `view`
-//! shows it. A value of 8 bytes has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.
+//! Spellings: as it is; each line of a value of several lines; Base64 at each of the three alignments,
+//! standard and URL-safe, without the characters that depend on neighbours or padding; in upper and in lower
+//! case, where that is strong by itself; hexadecimal in both cases, also mixed, and with `:` or `-` between
+//! bytes; percent-encoded, with the sets of characters that common libraries leave alone; escaped for JSON
+//! once and twice; as UTF-16 and UTF-32; and each of these as the module `view` shows it. A value of 8 bytes
+//! has 10 characters in Base64 that do not depend on its neighbours, and 16 in hexadecimal.
 
 use crate::{
     escape::{self, ESCAPE_MAX},
@@ -151,8 +152,8 @@ fn is_strong_text(text: &[u8]) -> bool {
     str::from_utf8(text).is_ok_and(is_strong)
 }
 
-/// Whether loose views may miss a value where it is escaped: too little of it is left in them, or they leave so much out in one
-/// place that, escaped, it is too wide a gap.
+/// Whether loose views may miss a value where it is escaped: too little of it is left in them, or they leave
+/// so much out in one place that, escaped, it is too wide a gap.
 pub(crate) fn is_strict(value: &str) -> bool {
     let is_left_out = |c| matches!(c, ' ' | '\t' | '\r' | '\n' | '"' | '\'' | '\\' | 'n' | 'r' | 't');
     let is_wide =
@@ -160,8 +161,8 @@ pub(crate) fn is_strict(value: &str) -> bool {
     !is_strong_text(&loosen(value.as_bytes())) || value.split(|c| !is_left_out(c)).any(is_wide)
 }
 
-/// The lines of a value of several: a reader of a part of a file shows some of them without the others. What a block in
-/// RFC 7468's armour begins and ends with is no secret.
+/// The lines of a value of several: a reader of a part of a file shows some of them without the others. What
+/// a block in RFC 7468's armour begins and ends with is no secret.
 fn lines(value: &str) -> impl Iterator<Item = &str> {
     let several = value.contains('\n');
     let is_told = |line: &&str| line.len() >= LONG && !line.starts_with("-----") && is_strong(line);

@@ -1,16 +1,16 @@
 //! Where secrets live and how they are named, zeroised, matched and redacted.
 //!
 //! A [`Vault`] holds names and [`Secret`]s. A [`Redactor`] made from it replaces every known value, in the
-//! encodings that programs print by accident, wrapped over lines or quoted, and every credential of a known shape by a mark such as
-//! `[redacted:GITHUB_TOKEN]`, in whole texts and in streams alike. [`neutralise`] makes control, bidirectional
-//! and invisible characters visible.
+//! encodings that programs print by accident, wrapped over lines or quoted, and every credential of a known
+//! shape by a mark such as `[redacted:GITHUB_TOKEN]`, in whole texts and in streams alike. [`neutralise`]
+//! makes control, bidirectional and invisible characters visible.
 //!
-//! Two forms of keeping them are here as text: `.env` ([`parse_dotenv`]) and the [`Sealed`] store; whoever owns the files
-//! reads and writes them. A third lies in the kernel: [`Keyring`].
+//! Two forms of keeping them are here as text: `.env` ([`parse_dotenv`]) and the [`Sealed`] store; whoever
+//! owns the files reads and writes them. A third lies in the kernel: [`Keyring`].
 //!
-//! What this crate refuses to be: a reader of the environment (the names and values come in as arguments), or a wall. A
-//! program that *wants* to smuggle a value past the redactor can reverse or encrypt it; what keeps secrets from such a
-//! program is that they never enter its sandbox.
+//! What this crate refuses to be: a reader of the environment (the names and values come in as arguments), or
+//! a wall. A program that *wants* to smuggle a value past the redactor can reverse or encrypt it; what keeps
+//! secrets from such a program is that they never enter its sandbox.
 //!
 //! Read `redactor` first; `scan` is its heart, `patterns` what it searches for, `view` how a text is read,
 //! `escape` what it undoes.

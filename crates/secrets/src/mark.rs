@@ -7,8 +7,8 @@ const OPEN: &str = "[redacted:";
 /// The longest name in a mark, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The mark for a name. Whatever is not a letter, a digit, `_`, `-` or `.` becomes `_`, so that a mark needs no
-/// escaping in JSON, in a shell or on a screen.
+/// The mark for a name. Whatever is not a letter, a digit, `_`, `-` or `.` becomes `_`, so that a mark needs
+/// no escaping in JSON, in a shell or on a screen.
 pub(crate) fn mark(name: &str) -> String {
     let name = name.chars().take(NAME_BYTES_MAX);
     let name: String = name.map(|c| if is_name(c) { c } else { '_' }).collect();

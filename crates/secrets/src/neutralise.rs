@@ -3,12 +3,13 @@
 use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _};
 
 /// Replaces what acts on a terminal or hides from the eye by a visible mark: control characters except line
-/// feed and tab by their pictures (`␛`, and `␍` for a carriage return), and with them every ANSI and OSC sequence; directional
-/// and zero-width characters, line separators, tags and other invisible ones by their numbers (`⟨U+202E⟩`). The emoji selector
-/// U+FE0F is kept after a visible character that is not an ASCII letter.
+/// feed and tab by their pictures (`␛`, and `␍` for a carriage return), and with them every ANSI and OSC
+/// sequence; directional and zero-width characters, line separators, tags and other invisible ones by their
+/// numbers (`⟨U+202E⟩`). The emoji selector U+FE0F is kept after a visible character that is not an ASCII
+/// letter.
 ///
-/// No language writes a character so: whoever sees a mark knows that the character itself stands there, and not an escape for it.
-/// Doing it twice does the same as doing it once.
+/// No language writes a character so: whoever sees a mark knows that the character itself stands there, and
+/// not an escape for it. Doing it twice does the same as doing it once.
 #[must_use]
 pub fn neutralise(text: &str) -> Cow<'_, str> {
     let mut clean = String::new();

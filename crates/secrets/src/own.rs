@@ -1,7 +1,7 @@
 //! Credentials of the owner's own kind: what they begin with, and what follows.
 //!
-//! No regular expressions: a match is decided as the bytes come, by a bounded number of them, and what matches must not be
-//! able to eat the names and digests that the journal itself is written in.
+//! No regular expressions: a match is decided as the bytes come, by a bounded number of them, and what
+//! matches must not be able to eat the names and digests that the journal itself is written in.
 
 use crate::shape::{Class, Kind, Shape};
 
@@ -25,8 +25,8 @@ pub enum Characters {
     Dash,
 }
 
-/// A kind of credential. Other characters than digits are taken out only where they look random: eight different ones, of
-/// two of lower case, upper case and digits, so that a word or a placeholder is none.
+/// A kind of credential. Other characters than digits are taken out only where they look random: eight
+/// different ones, of two of lower case, upper case and digits, so that a word or a placeholder is none.
 #[derive(Debug, Clone)]
 pub struct OwnShape(pub(crate) Shape);
 

@@ -1,5 +1,5 @@
-//! What is searched for, as one automaton for every spelling of every known value and for the beginnings of shapes, and
-//! how it is led over a text through each view. Each view reads each byte once.
+//! What is searched for, as one automaton for every spelling of every known value and for the beginnings of
+//! shapes, and how it is led over a text through each view. Each view reads each byte once.
 
 use crate::{
     known, mark,
@@ -23,8 +23,8 @@ use zeroize::Zeroizing;
 const MARGIN_MIN: usize = 128;
 const MARGIN_STEP: usize = 64;
 
-/// What is searched for, as one automaton for every spelling of every value. It holds copies of the values, which live as
-/// long as the redactor and, unlike the vault's, are not zeroised.
+/// What is searched for, as one automaton for every spelling of every value. It holds copies of the values,
+/// which live as long as the redactor and, unlike the vault's, are not zeroised.
 pub(crate) struct Patterns {
     /// None when it could not be built; then everything is masked.
     automaton: Option<Automaton>,
@@ -100,14 +100,15 @@ impl Patterns {
         }
     }
 
-    /// How many bytes beside a cut may be a part of what is searched for: the longest literal with its line breaks, or a
-    /// value with each character escaped in six, which in the longest, UTF-32's, has four, and
+    /// How many bytes beside a cut may be a part of what is searched for: the longest literal with its line
+    /// breaks, or a value with each character escaped in six, which in the longest, UTF-32's, has four, and
     /// what a token of a known shape has. Rounded up, so that the length of a secret does not show.
     pub(crate) fn margin(&self) -> usize {
         (self.longest + self.longest / 2).next_multiple_of(MARGIN_STEP).max(MARGIN_MIN)
     }
 
-    /// The most bytes that may be the beginning of a literal in any view: each of its characters encoded, behind the widest gap.
+    /// The most bytes that may be the beginning of a literal in any view: each of its characters encoded,
+    /// behind the widest gap.
     pub(crate) fn hold_max(&self) -> usize {
         (self.longest + 1) * SPREAD_MAX + CONTEXT
     }
@@ -130,8 +131,8 @@ impl Patterns {
         self.automaton.is_some() && !View::of(bytes, 0, self.has_strict).any(is_in)
     }
 
-    /// Every literal that begins at `from` or later, by place; at one place known values first, then by length. And the
-    /// first place where the rest of the input is the beginning of a literal.
+    /// Every literal that begins at `from` or later, by place; at one place known values first, then by
+    /// length. And the first place where the rest of the input is the beginning of a literal.
     pub(crate) fn find(&self, bytes: &[u8], from: usize, end: bool) -> (Vec<Match<'_>>, usize) {
         let (mut matches, mut limit) = (Vec::new(), bytes.len());
         for view in View::of(bytes, from, self.has_strict) {
@@ -148,8 +149,8 @@ impl Patterns {
         (matches, limit)
     }
 
-    /// Reads through one view and tells each literal, with its place and length in `bytes`. Returns the first place where
-    /// the rest is the beginning of a literal.
+    /// Reads through one view and tells each literal, with its place and length in `bytes`. Returns the first
+    /// place where the rest is the beginning of a literal.
     fn read<'a>(
         &'a self,
         view: View,
@@ -161,7 +162,8 @@ impl Patterns {
         let Some(automaton) = &self.automaton else { return bytes.len() };
         let mut reading = Reading::new(view, bytes, from, end);
         let mut state = automaton.start;
-        // Where each byte begins that was seen since nothing of a literal was: in a plain view that is known without being kept.
+        // Where each byte begins that was seen since nothing of a literal was: in a plain view that is known
+        // without being kept.
         let mut places = Vec::new();
         loop {
             if state == automaton.start {
@@ -205,7 +207,8 @@ impl Patterns {
 }
 
 impl Pattern {
-    /// What is no known value has one spelling; and a value that is none of hexadecimal is another one in another case.
+    /// What is no known value has one spelling; and a value that is none of hexadecimal is another one in
+    /// another case.
     fn is_found_in(&self, view: View) -> bool {
         match (view, self.what) {
             (View::Plain, _) => true,
@@ -234,8 +237,8 @@ struct Automaton {
 }
 
 impl Automaton {
-    /// The first `known` literals are those of known values. A contiguous automaton is built in a fraction of the time of
-    /// a full table.
+    /// The first `known` literals are those of known values. A contiguous automaton is built in a fraction of
+    /// the time of a full table.
     fn new(literals: &[Zeroizing<Vec<u8>>], known: usize) -> Option<Self> {
         let nfa =
             NFA::builder().match_kind(MatchKind::Standard).build(literals.iter().map(|text| &**text)).ok()?;
@@ -253,8 +256,8 @@ impl Automaton {
     }
 }
 
-/// For each state the longest end of what it has read that is the beginning of one of the first `count` literals, and
-/// shorter than it. The state after the first bytes of a literal has read exactly those.
+/// For each state the longest end of what it has read that is the beginning of one of the first `count`
+/// literals, and shorter than it. The state after the first bytes of a literal has read exactly those.
 fn open(nfa: &NFA, start: StateID, literals: &[Zeroizing<Vec<u8>>], count: usize) -> HashMap<StateID, usize> {
     let next = |state, byte: &u8| nfa.next_state(Anchored::No, state, *byte);
     let mut open = HashMap::new();

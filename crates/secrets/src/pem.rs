@@ -18,8 +18,8 @@ const MATERIAL_MIN: usize = 16;
 /// The longest body that is swallowed when no last line comes: four times an RSA key of 16,384 bits.
 const BODY_MAX: usize = 64 << 10;
 
-/// Decides by what follows [`BEGIN`] whether a private key follows. The line alone, as in a text about keys, is
-/// none.
+/// Decides by what follows [`BEGIN`] whether a private key follows. The line alone, as in a text about keys,
+/// is none.
 pub(crate) fn look(body: &[u8]) -> Found {
     let label = body.iter().take(LABEL_MAX).take_while(|byte| is_label(**byte)).count();
     let (Some(name), Some(rest)) = (body.get(..label), body.get(label..)) else { return Found::No };
@@ -53,7 +53,8 @@ pub(crate) enum Block {
 impl Block {
     pub(crate) const START: Self = Self::Body(Body::START);
 
-    /// Swallows the last byte of `bytes`. Returns whether it belongs to the block, and the block if it goes on.
+    /// Swallows the last byte of `bytes`. Returns whether it belongs to the block, and the block if it goes
+    /// on.
     pub(crate) fn swallow(self, bytes: &[u8]) -> (bool, Option<Self>) {
         let byte = bytes.last().copied().unwrap_or_default();
         match self {
@@ -70,9 +71,10 @@ impl Block {
     }
 }
 
-/// What was read of a body: header lines, then words of Base64, parted by line ends or blanks. Whoever wants something to be hidden
-/// writes it between two lines of a key, so no more is taken for a body than one has: each word but the last has
-/// [`MATERIAL_MIN`] characters of Base64 in a row. Words without letters are line numbers and quotes.
+/// What was read of a body: header lines, then words of Base64, parted by line ends or blanks. Whoever wants
+/// something to be hidden writes it between two lines of a key, so no more is taken for a body than one has:
+/// each word but the last has [`MATERIAL_MIN`] characters of Base64 in a row. Words without letters are line
+/// numbers and quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Body {
     /// So many bytes may follow.

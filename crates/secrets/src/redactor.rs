@@ -42,8 +42,8 @@ pub struct Redacted<'a> {
 
 impl Redactor {
     /// A redactor for every value of the vault that is strong enough (the rule stands in the module `known`:
-    /// 8 to 8,192 bytes, 20 bits of entropy, not one class of characters unless 16 long, no run, no well-known
-    /// password, no part of a mark) and for every known shape.
+    /// 8 to 8,192 bytes, 20 bits of entropy, not one class of characters unless 16 long, no run, no
+    /// well-known password, no part of a mark) and for every known shape.
     #[must_use]
     pub fn new(vault: &Vault) -> Self {
         Self::with_shapes(vault, &[])
@@ -106,9 +106,9 @@ impl Redactor {
         self.replace(bytes).map_or(Cow::Borrowed(bytes), |(bytes, _)| Cow::Owned(bytes))
     }
 
-    /// What stood before a cut, without secrets and without its last bytes: a secret may have been cut in two there. Always
-    /// as many are left out, whatever they are: to leave out only what begins like a secret would confirm guesses, one
-    /// character at a time.
+    /// What stood before a cut, without secrets and without its last bytes: a secret may have been cut in two
+    /// there. Always as many are left out, whatever they are: to leave out only what begins like a secret
+    /// would confirm guesses, one character at a time.
     #[must_use]
     pub fn redact_before_cut(&self, bytes: &[u8]) -> Vec<u8> {
         let mut clean = self.redact_bytes(bytes).into_owned();
@@ -116,7 +116,8 @@ impl Redactor {
         clean
     }
 
-    /// What stood after a cut, without secrets and without its first bytes; see [`redact_before_cut`](Self::redact_before_cut).
+    /// What stood after a cut, without secrets and without its first bytes; see
+    /// [`redact_before_cut`](Self::redact_before_cut).
     #[must_use]
     pub fn redact_after_cut(&self, bytes: &[u8]) -> Vec<u8> {
         let clean = self.redact_bytes(bytes);

@@ -1,9 +1,9 @@
 //! The scan: finds secrets in a stream of bytes and writes marks in their place.
 //!
-//! The scan decides position by position, from left to right, whether a match begins there, and waits when that
-//! depends on bytes that have not come. A decision looks at most [`CONTEXT`] bytes back, so the result does not depend
-//! on how the input is cut. Matches that overlap become one mark, of the name of the first: otherwise the
-//! rest of a secret could show beside the mark of another.
+//! The scan decides position by position, from left to right, whether a match begins there, and waits when
+//! that depends on bytes that have not come. A decision looks at most [`CONTEXT`] bytes back, so the result
+//! does not depend on how the input is cut. Matches that overlap become one mark, of the name of the first:
+//! otherwise the rest of a secret could show beside the mark of another.
 
 use crate::{
     mark,

@@ -10,10 +10,11 @@
 //! CIPHERTEXT
 //! ```
 //!
-//! The ciphertext is XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) over the secrets as [`parse_dotenv`] reads them; the
-//! four lines above it are authenticated with it. The key is a key file's 32 bytes, or Argon2id (RFC 9106) of a passphrase
-//! with 64 MiB, 3 passes and 1 lane: fixed by the version, so that a forged file cannot ask for more. Names are not secret:
-//! `list` needs no key. All of it is Base64 (RFC 4648) where it is not text. Randomness is the caller's.
+//! The ciphertext is XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) over the secrets as [`parse_dotenv`]
+//! reads them; the four lines above it are authenticated with it. The key is a key file's 32 bytes, or
+//! Argon2id (RFC 9106) of a passphrase with 64 MiB, 3 passes and 1 lane: fixed by the version, so that a
+//! forged file cannot ask for more. Names are not secret: `list` needs no key. All of it is Base64 (RFC 4648)
+//! where it is not text. Randomness is the caller's.
 
 use crate::{DotenvError, Secret, dotenv, parse_dotenv};
 use argon2::{Algorithm, Argon2, Params, Version};

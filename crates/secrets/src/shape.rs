@@ -1,8 +1,8 @@
 //! Credentials known by their shape: a literal prefix followed by a run of certain characters.
 //!
 //! Each shape is decided by a bounded number of bytes after its prefix; from there on the run is swallowed to
-//! its end, however long. So neither regular expressions nor a large buffer are needed, and hostile input costs
-//! linear time.
+//! its end, however long. So neither regular expressions nor a large buffer are needed, and hostile input
+//! costs linear time.
 
 use crate::pem;
 use std::borrow::Cow;
@@ -199,8 +199,8 @@ fn looks_random(run: &[u8]) -> bool {
     distinct >= 8 && mixed >= 2
 }
 
-/// Whether a word may begin here: not inside another one (`task-…` holds `sk-`), unless what looks like the end
-/// of a word is an escape (`\n` and `\u0022` in JSON, `%22` in a URL).
+/// Whether a word may begin here: not inside another one (`task-…` holds `sk-`), unless what looks like the
+/// end of a word is an escape (`\n` and `\u0022` in JSON, `%22` in a URL).
 fn is_edge(before: &[u8]) -> bool {
     match before {
         [.., b'\\', b'n' | b'r' | b't'] => true,

@@ -44,8 +44,8 @@ const NAMES: &[&str] = &[
 /// Endings of a name that say its value only tells where a secret lies.
 const POINTERS: &[&str] = &["_FILE", "_PATH", "_DIR", "_NAME", "_ENV", "_SOCK"];
 
-/// Whether a variable of this name is taken for a secret: `*_API_KEY`, `*_TOKEN`, `*_SECRET*`, `*_PASSWORD` and
-/// their kin, in any case, but not `*_FILE` or `*_PATH`.
+/// Whether a variable of this name is taken for a secret: `*_API_KEY`, `*_TOKEN`, `*_SECRET*`, `*_PASSWORD`
+/// and their kin, in any case, but not `*_FILE` or `*_PATH`.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
@@ -82,7 +82,8 @@ impl Vault {
         }
     }
 
-    /// Adds a value that another one of its name stands before: it is not for use, and is known where it shows.
+    /// Adds a value that another one of its name stands before: it is not for use, and is known where it
+    /// shows.
     pub fn hide(&mut self, name: String, secret: Secret) {
         if !secret.expose().is_empty() {
             self.hidden.push((name, secret));

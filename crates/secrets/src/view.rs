@@ -1,12 +1,13 @@
 //! Views: one text read in several ways, so that a spelling need not be listed to be found.
 //!
-//! Beside the bytes as they are there is a loose view, without what programs put between the characters of a value: line
-//! breaks and indentation (Base64 is wrapped at 64 or 76 columns), quotes and backslashes (every escaping of JSON and of
-//! shells, however often), colours of a terminal. The escaped view undoes the escapes of JSON and HTML as well, and the decoded
-//! one percent-encoding, too, whichever characters were encoded: each library has a set of its own. They are two, for a value
-//! may hold a percent sign itself. Where an ampersand may be escaped itself, what comes then is read both as more of an escape
-//! and as letters of a value. Two more are in lower case, for hexadecimal whose digits are in both. What a view shows at a
-//! place depends on at most [`CONTEXT`] bytes before it, not on where reading began.
+//! Beside the bytes as they are there is a loose view, without what programs put between the characters of a
+//! value: line breaks and indentation (Base64 is wrapped at 64 or 76 columns), quotes and backslashes (every
+//! escaping of JSON and of shells, however often), colours of a terminal. The escaped view undoes the escapes
+//! of JSON and HTML as well, and the decoded one percent-encoding, too, whichever characters were encoded:
+//! each library has a set of its own. They are two, for a value may hold a percent sign itself. Where an
+//! ampersand may be escaped itself, what comes then is read both as more of an escape and as letters of a
+//! value. Two more are in lower case, for hexadecimal whose digits are in both. What a view shows at a place
+//! depends on at most [`CONTEXT`] bytes before it, not on where reading began.
 
 use crate::escape::{self, Depth, ESCAPE_MAX, Escape};
 use std::ops::Range;
@@ -30,12 +31,13 @@ pub(crate) enum View {
     Loose,
     /// The same, with escapes and references undone, also where they are escaped twice.
     Escaped,
-    /// The same, undone once: of an ampersand that is escaped, and letters of a value behind it, the other makes one character.
+    /// The same, undone once: of an ampersand that is escaped, and letters of a value behind it, the other
+    /// makes one character.
     EscapedOnce,
     /// The same after percent-decoding.
     Decoded,
-    /// Percent-decoded, with escapes and references undone, and with all that stands between: for values of which a
-    /// loose view leaves too much out, such as a short password with quotes in it.
+    /// Percent-decoded, with escapes and references undone, and with all that stands between: for values of
+    /// which a loose view leaves too much out, such as a short password with quotes in it.
     Strict,
     /// The same, undone once.
     StrictOnce,
@@ -83,8 +85,9 @@ impl View {
     }
 }
 
-/// Whether a text has digits of hexadecimal in both cases, with nothing between them but what stands between bytes or is left out,
-/// and enough of them for a value, or as many as there are at its end. As long as they are in one case, other views know them.
+/// Whether a text has digits of hexadecimal in both cases, with nothing between them but what stands between
+/// bytes or is left out, and enough of them for a value, or as many as there are at its end. As long as they
+/// are in one case, other views know them.
 fn may_be_mixed_hex(text: &[u8]) -> bool {
     let (mut digits, mut upper, mut lower) = (0, false, false);
     for byte in text {
@@ -174,8 +177,8 @@ impl<'a> Reading<'a> {
         self.gap > GAP_MAX
     }
 
-    /// Goes on to the next byte that may be the first of something: what `dull` says is none is not shown, and neither is what
-    /// is left out between. For a caller to whom nothing matters that was shown before.
+    /// Goes on to the next byte that may be the first of something: what `dull` says is none is not shown,
+    /// and neither is what is left out between. For a caller to whom nothing matters that was shown before.
     pub(crate) fn pass_over(&mut self, dull: &Dull) {
         if !matches!(self.color, Color::None) {
             return;

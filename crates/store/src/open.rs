@@ -78,8 +78,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // A plan that depended on what is bound would be made anew for each.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // A statement that changes or sorts much would else note it in a file of the system's temporary directory, which keeps what it
-    // held, and which a process that has bound itself cannot make.
+    // A statement that changes or sorts much would else note it in a file of the system's temporary
+    // directory, which keeps what it held, and which a process that has bound itself cannot make.
     connection.execute_batch("PRAGMA temp_store = MEMORY")
 }
 
@@ -119,8 +119,9 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// How much of the disk a database takes, in bytes: its file without the pages that are free, and its log. The header says that
-/// (SQLite's file format, 1.3), so nothing is opened; of a file that is none the whole length counts.
+/// How much of the disk a database takes, in bytes: its file without the pages that are free, and its log.
+/// The header says that (SQLite's file format, 1.3), so nothing is opened; of a file that is none the whole
+/// length counts.
 ///
 /// # Errors
 /// When the file cannot be read.

@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 /// Writes that may wait; whoever brings one more waits with it.
 const QUEUE_MAX: usize = 4 * GROUP_MAX;
 
-/// A database file that is open and up to date, and that no thread works on yet. While it is open its log and its
-/// shared memory exist, so that a process which will make no file later can open it first.
+/// A database file that is open and up to date, and that no thread works on yet. While it is open its log and
+/// its shared memory exist, so that a process which will make no file later can open it first.
 #[derive(Debug)]
 pub struct Database {
     path: PathBuf,
@@ -85,8 +85,8 @@ struct Inner {
 }
 
 impl Store {
-    /// Opens the file, creating it with mode 600, and brings its schema to the last of `migrations`, which are
-    /// in ascending order of version.
+    /// Opens the file, creating it with mode 600, and brings its schema to the last of `migrations`, which
+    /// are in ascending order of version.
     ///
     /// # Errors
     /// `TooNew` when the file's version is above the last migration's, `NotADatabase` for a file that is none
@@ -168,8 +168,9 @@ impl Store {
         self.located(value.await)
     }
 
-    /// A short read on the connection that writes: it waits for the writes before it, and saves a command that reads
-    /// little a connection and a thread of its own. What reads more than a few rows would hold up the writes.
+    /// A short read on the connection that writes: it waits for the writes before it, and saves a command
+    /// that reads little a connection and a thread of its own. What reads more than a few rows would hold up
+    /// the writes.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -234,7 +235,8 @@ impl Store {
         self.jobs()?.send(Job::Careless).await.map_err(|_| self.closed())
     }
 
-    /// Writes a copy of the database as it is at one moment, while others go on; a file that is there is not replaced.
+    /// Writes a copy of the database as it is at one moment, while others go on; a file that is there is not
+    /// replaced.
     ///
     /// # Errors
     /// `Full` names the copy: then a part of it may be there. Others name the database.

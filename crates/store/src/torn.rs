@@ -1,11 +1,12 @@
 //! What the pages of a torn database still hold.
 //!
-//! SQLite finds a row by the tree over it: where an inner page, the schema or the header is gone, it finds none of those
-//! below, although they are there. Here each page is looked at by itself, so that what is lost is what stood on it. Nothing
-//! that is read is believed: whoever asks knows by other means (a hash) whether a row is one of theirs.
+//! SQLite finds a row by the tree over it: where an inner page, the schema or the header is gone, it finds
+//! none of those below, although they are there. Here each page is looked at by itself, so that what is lost
+//! is what stood on it. Nothing that is read is believed: whoever asks knows by other means (a hash) whether
+//! a row is one of theirs.
 //!
-//! The shapes are those of SQLite's file format (sections 1.6, 2.1 and 4): databases with pages of 4,096 bytes and nothing
-//! reserved in them, as all of Bailey's are.
+//! The shapes are those of SQLite's file format (sections 1.6, 2.1 and 4): databases with pages of 4,096
+//! bytes and nothing reserved in them, as all of Bailey's are.
 
 use crate::{StoreError, open::beside};
 use rusqlite::types::Value;
@@ -88,7 +89,8 @@ impl Torn {
         Ok(Self { file, log, newer, pages })
     }
 
-    /// Calls for each row that a page seems to hold: where it stands, its number where it has one, and what its columns are.
+    /// Calls for each row that a page seems to hold: where it stands, its number where it has one, and what
+    /// its columns are.
     pub fn each(&self, mut found: impl FnMut(Place, Option<i64>, &[Kind])) {
         let mut beyond: Vec<u32> = self.newer.keys().copied().filter(|page| *page > self.pages).collect();
         beyond.sort_unstable();
@@ -137,7 +139,8 @@ impl Torn {
         Some(bytes)
     }
 
-    /// A page as the newest transaction left it; what the file does not reach is zero, what the disk does not give is no page.
+    /// A page as the newest transaction left it; what the file does not reach is zero, what the disk does not
+    /// give is no page.
     fn page(&self, number: u32) -> Option<Box<[u8; PAGE]>> {
         let mut bytes = Box::new([0; PAGE]);
         match (&self.log, self.newer.get(&number)) {
@@ -273,8 +276,9 @@ fn value(serial: u64, bytes: &[u8]) -> Option<Value> {
     })
 }
 
-/// Where the newest image of each page stands in a log, up to its last transaction that was ended. Each image has a sum that
-/// goes on from that of the one before, as it is noted there: so one that is torn hides itself, and none of the others.
+/// Where the newest image of each page stands in a log, up to its last transaction that was ended. Each image
+/// has a sum that goes on from that of the one before, as it is noted there: so one that is torn hides
+/// itself, and none of the others.
 fn log_of(log: &File) -> HashMap<u32, u64> {
     let (mut committed, mut open) = (HashMap::new(), Vec::new());
     let mut head = [0; LOG_HEAD];

@@ -1,8 +1,9 @@
 //! Whose turn it is to write, among all processes that share a database.
 //!
-//! Whoever finds SQLite's own lock taken sleeps and looks again, so that among hundreds of writers some find it taken each time they
-//! look. The kernel keeps those who wait for the lock of a file (flock(2)) in a row, and wakes nobody in vain. That lock orders who
-//! writes and protects nothing: a program which knows nothing of it is held back by SQLite's.
+//! Whoever finds SQLite's own lock taken sleeps and looks again, so that among hundreds of writers some find
+//! it taken each time they look. The kernel keeps those who wait for the lock of a file (flock(2)) in a row,
+//! and wakes nobody in vain. That lock orders who writes and protects nothing: a program which knows nothing
+//! of it is held back by SQLite's.
 
 use crate::{StoreError, open::beside};
 use std::{
@@ -22,8 +23,9 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Turns {
     file: Arc<File>,
-    /// The same file, opened once more, for the thread that waits: what waits and what looks whether nobody does are two, or the end of one's
-    /// turn would be that of the other's. Opened ahead, because a process that has bound itself opens nothing.
+    /// The same file, opened once more, for the thread that waits: what waits and what looks whether nobody
+    /// does are two, or the end of one's turn would be that of the other's. Opened ahead, because a process
+    /// that has bound itself opens nothing.
     waits: Arc<File>,
     waiter: Option<Waiter>,
 }
@@ -67,10 +69,12 @@ impl Turns {
         Ok(Self { file: Arc::new(file), waits: Arc::new(waits), waiter: None })
     }
 
-    /// Waits for this process's turn, for as long as others have theirs: `mark` is another one after each commit.
+    /// Waits for this process's turn, for as long as others have theirs: `mark` is another one after each
+    /// commit.
     ///
     /// # Errors
-    /// `Busy` when nobody committed for as long as `patience`; `Access` when there can be no lock, or no thread.
+    /// `Busy` when nobody committed for as long as `patience`; `Access` when there can be no lock, or no
+    /// thread.
     pub(crate) fn next<M: PartialEq>(
         &mut self,
         patience: Duration,

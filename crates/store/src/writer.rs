@@ -224,7 +224,8 @@ impl Writer {
         let start = Instant::now();
         loop {
             match self.execute("BEGIN IMMEDIATE") {
-                // Somebody who does not wait in the row. BUSY_SNAPSHOT and BUSY_RECOVERY come without waiting: somebody was faster, not slow.
+                // Somebody who does not wait in the row. BUSY_SNAPSHOT and BUSY_RECOVERY come without
+                // waiting: somebody was faster, not slow.
                 Err(StoreError::Busy { .. }) if start.elapsed() < BUSY_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(1));
                 }

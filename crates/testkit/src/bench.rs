@@ -1,4 +1,5 @@
-//! A real journal, policy and kernel in a temporary folder, with a [`World`] and the network door behind them.
+//! A real journal, policy and kernel in a temporary folder, with a [`World`] and the network door behind
+//! them.
 
 use crate::{FakeClock, ModelServer, World};
 use bailey_egress::Egress;

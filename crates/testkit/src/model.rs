@@ -2,8 +2,8 @@
 //! socket, on every wire that Bailey speaks, streamed. Plain
 //! threads, so that it serves tests of the binary as well.
 //!
-//! Which wire is spoken follows from the path that is asked: `/v1/messages` (Anthropic), `/chat/completions` and
-//! `/responses` (OpenAI), `…:streamGenerateContent` (Gemini) or `/api/chat` (Ollama).
+//! Which wire is spoken follows from the path that is asked: `/v1/messages` (Anthropic), `/chat/completions`
+//! and `/responses` (OpenAI), `…:streamGenerateContent` (Gemini) or `/api/chat` (Ollama).
 
 mod http;
 mod script;
@@ -49,7 +49,8 @@ pub(crate) struct Shared {
 }
 
 impl ModelServer {
-    /// A server that gives these replies, one for each request, in order. When they are used up it answers 400.
+    /// A server that gives these replies, one for each request, in order. When they are used up it
+    /// answers 400.
     ///
     /// # Panics
     /// When no socket can be had.
@@ -80,8 +81,8 @@ impl ModelServer {
         server
     }
 
-    /// A server that answers each request with what `author` makes of it: a script that can go on from any point, as
-    /// after a restart.
+    /// A server that answers each request with what `author` makes of it: a script that can go on from any
+    /// point, as after a restart.
     #[must_use]
     pub fn by(author: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let server = Self::start([]);
@@ -116,8 +117,8 @@ impl ModelServer {
     /// Waits until so many requests have come.
     ///
     /// # Panics
-    /// When they do not come in 20 seconds. It blocks its thread: call it from `spawn_blocking` where the other side
-    /// shares that thread.
+    /// When they do not come in 20 seconds. It blocks its thread: call it from `spawn_blocking` where the
+    /// other side shares that thread.
     pub fn wait_for(&self, count: usize) {
         let deadline = Instant::now() + PATIENCE;
         let mut requests = lock(&self.shared.requests);

@@ -1,5 +1,5 @@
-//! A server of the Bot API (core.telegram.org/bots/api) that is as strict as the real one: lengths, HTML, tokens, edits that change
-//! nothing, 429. It can fail in the ways that networks do.
+//! A server of the Bot API (core.telegram.org/bots/api) that is as strict as the real one: lengths, HTML,
+//! tokens, edits that change nothing, 429. It can fail in the ways that networks do.
 #![expect(clippy::indexing_slicing, reason = "parts of tests: a panic is how a test fails")]
 
 use serde_json::{Value, json};
@@ -163,7 +163,8 @@ impl Telegram {
         self.state.0.lock().unwrap().files.insert(id.into(), file);
     }
 
-    /// Somebody sends a photo, in sizes as the server makes them: the file `id`, and a small one that nobody has.
+    /// Somebody sends a photo, in sizes as the server makes them: the file `id`, and a small one that nobody
+    /// has.
     pub fn shows(&self, who: i64, name: &str, chat: i64, id: &str, caption: &str) -> i64 {
         let size = self.state.0.lock().unwrap().files[id].size;
         let photo = json!([
@@ -209,7 +210,8 @@ impl Telegram {
         self.state.0.lock().unwrap().faults.extend(faults);
     }
 
-    /// From now on the bot's key is none, or is one again. Who waits for news already is let in until some come.
+    /// From now on the bot's key is none, or is one again. Who waits for news already is let in until some
+    /// come.
     pub fn locks(&self, is_locked: bool) {
         self.state.0.lock().unwrap().is_locked = is_locked;
     }

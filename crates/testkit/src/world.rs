@@ -1,7 +1,8 @@
 //! A world in memory: an executor with a map of files and five commands.
 //!
-//! It is **not a sandbox**: it holds nothing back and enforces nothing, and says so (`enforced` is none). It is honest
-//! in what a kernel can see: it redeems its permits, keeps to bases, notes what it touched, and ends when cancelled.
+//! It is **not a sandbox**: it holds nothing back and enforces nothing, and says so (`enforced` is none). It
+//! is honest in what a kernel can see: it redeems its permits, keeps to bases, notes what it touched, and
+//! ends when cancelled.
 
 mod files;
 

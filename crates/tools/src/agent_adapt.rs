@@ -1,5 +1,5 @@
-//! `agent.adapt`: the agent's own file, said anew. It is small, so it is said whole: what is planned is what a human is shown
-//! and what is written, and no text is read for it.
+//! `agent.adapt`: the agent's own file, said anew. It is small, so it is said whole: what is planned is what
+//! a human is shown and what is written, and no text is read for it.
 
 use crate::{
     aliases, change,

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// The tool's name.
 pub(crate) const NAME: &str = "agent.run";
-/// Tools that change nothing: sub-agents that have only these run beside each other. Whoever gives work on gives these.
+/// Tools that change nothing: sub-agents that have only these run beside each other. Whoever gives work on
+/// gives these.
 const READERS: [&str; 6] = ["fs.read", "fs.list", "fs.exists", "search.grep", "search.glob", NAME];
 /// Effects of a sub-agent, where no number is given, and at most.
 const OPERATIONS: (u64, u64) = (50, 1000);

@@ -27,9 +27,9 @@ const CARD_LINES_MAX: usize = 2_000;
 /// Most files that are shown one by one: the Red ones first, and there are no more of those.
 const FILES_MAX: usize = RED_FILES_MAX;
 
-/// The card of a question. What was read on the way is in `seen`: contents of files that change, the comparison that a
-/// merge is made of. What is not in it is shown by its new content alone, and the card says so. Files that the gate asks
-/// about stand first.
+/// The card of a question. What was read on the way is in `seen`: contents of files that change, the
+/// comparison that a merge is made of. What is not in it is shown by its new content alone, and the card says
+/// so. Files that the gate asks about stand first.
 #[must_use]
 pub fn card(question: &Question<'_>) -> Card {
     let Question { action, reasons, red, isolation, once, seen, redactor } = *question;

@@ -94,8 +94,8 @@ pub(crate) fn text<'a>(path: &WsPath, file: &'a FileReport) -> Result<&'a str, S
 /// The change of these files.
 ///
 /// # Errors
-/// When new content holds a redaction mark that the old content lacks: the model copied what the screen put in
-/// a secret's place, and writing it would destroy the user's secret.
+/// When new content holds a redaction mark that the old content lacks: the model copied what the screen put
+/// in a secret's place, and writing it would destroy the user's secret.
 pub(crate) fn plan(files: Vec<NewContent<'_>>) -> Result<Plan, String> {
     for file in &files {
         let old = file.source.or(file.base.map(|base| base.content.0.as_slice())).unwrap_or_default();

@@ -51,7 +51,8 @@ fn content_of(digest: Digest, seen: &[Output]) -> Option<&[u8]> {
     })
 }
 
-/// The unified diff of a file's texts, none where there is no such file, without secrets, cut to `lines_max` lines.
+/// The unified diff of a file's texts, none where there is no such file, without secrets, cut to `lines_max`
+/// lines.
 #[must_use]
 pub fn difference(
     path: &str,
@@ -63,7 +64,8 @@ pub fn difference(
     between(path, old.map(str::as_bytes), new.map(str::as_bytes), lines_max, redactor).text
 }
 
-/// The diff from `old` to `new`, where none means that there is no file, without secrets, then cut to `lines_max` lines.
+/// The diff from `old` to `new`, where none means that there is no file, without secrets, then cut to
+/// `lines_max` lines.
 pub(crate) fn between(
     path: &str,
     old: Option<&[u8]>,
@@ -95,8 +97,9 @@ pub(crate) fn between(
     Diff { text, whole: whole && hidden == 0, hidden }
 }
 
-/// The hunks, where secrets can still be taken out of them, and how many bytes have gone already. Of a secret of several lines
-/// a hunk may hold a part, which nobody would know for one: where there is such a secret the texts are compared without it.
+/// The hunks, where secrets can still be taken out of them, and how many bytes have gone already. Of a secret
+/// of several lines a hunk may hold a part, which nobody would know for one: where there is such a secret the
+/// texts are compared without it.
 fn clean_hunks(old: &str, new: &str, redactor: &Redactor) -> (String, usize) {
     let clean = [old, new].map(|text| redactor.redact(text));
     let has_lines = |text: &str, clean: &str| text.lines().count() != clean.lines().count();
@@ -192,7 +195,8 @@ fn cut(text: &str, lines_max: usize) -> (String, bool) {
     (shown.join("\n"), whole)
 }
 
-/// A line by its beginning and its end, where it has more than `most` characters: what matters may stand in either.
+/// A line by its beginning and its end, where it has more than `most` characters: what matters may stand in
+/// either.
 pub(crate) fn line_ends(line: &str, most: usize) -> String {
     let count = line.chars().count();
     if count <= most {

@@ -26,8 +26,8 @@ pub(crate) enum EditError {
     Missing { hint: String },
 }
 
-/// `text` with `old` replaced by `new`: the one place, or all with `all`. Where every line of `text` ends with
-/// CRLF, line ends of `old` and `new` count as CRLF.
+/// `text` with `old` replaced by `new`: the one place, or all with `all`. Where every line of `text` ends
+/// with CRLF, line ends of `old` and `new` count as CRLF.
 ///
 /// # Errors
 /// When there is nothing to replace or it is not clear what.
@@ -89,8 +89,9 @@ pub(crate) fn line_numbers(text: &str, places: &[usize]) -> String {
     lines.join(", ")
 }
 
-/// Where in the text stands what is most like `old`. Lines are named and not quoted: what reads them takes secrets out of the whole file,
-/// and one line of a key, or half of a secret beside a cut, is known to nobody.
+/// Where in the text stands what is most like `old`. Lines are named and not quoted: what reads them takes
+/// secrets out of the whole file, and one line of a key, or half of a secret beside a cut, is known to
+/// nobody.
 pub(crate) fn hint(text: &str, old: &str) -> String {
     if old.contains("[redacted:") {
         return "; it holds a mark that stands for a secret you are not shown, so choose text without it"

@@ -71,8 +71,8 @@ impl Typed for FsPatch {
     }
 }
 
-/// What must be known of a file before it is changed: the content of an old one, the absence of a new one; of a name that is to
-/// go, whether it is a file's.
+/// What must be known of a file before it is changed: the content of an old one, the absence of a new one; of
+/// a name that is to go, whether it is a file's.
 fn looks(file: &FilePatch) -> Result<Vec<Action>, String> {
     let path = arguments::path("patch", &file.path)?;
     let stat = Action::Stat { path: path.clone() };
@@ -92,7 +92,8 @@ fn goes(file: &FilePatch) -> bool {
     matches!(file.change, Change::Delete(_)) || file.to.is_some()
 }
 
-/// A link's name leads to another file, whose content a change is about: that file would go, and the link stay.
+/// A link's name leads to another file, whose content a change is about: that file would go, and the link
+/// stay.
 fn no_link<'a>(path: &WsPath, seen: &'a [Output]) -> Result<&'a [Output], String> {
     let Some((stat, rest)) = seen.split_first() else { return Ok(seen) };
     match stat.report() {

@@ -6,8 +6,8 @@
 //! environment: that is for executors, behind the gate.
 //!
 //! Read `typed` first: it is the shape that every tool has. Then `command_run` (a tool that acts at once) and
-//! `fs_edit` (one that needs to read first). [`Toolbox`] finds a tool by any of its names; [`card()`] shows an
-//! action to the human who must judge it. Every file change is made by `change`, which refuses to write a
+//! `fs_edit` (one that needs to read first). [`Toolbox`] finds a tool by any of its names; [`card()`] shows
+//! an action to the human who must judge it. Every file change is made by `change`, which refuses to write a
 //! redaction mark over a secret.
 
 mod agent_adapt;

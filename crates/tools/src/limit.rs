@@ -22,7 +22,8 @@ pub fn limit(name: &str, limits: &Limits) -> String {
     }
 }
 
-/// What is to be known of a limit that ended a command where it was watched and not held; nothing where the kernel held it.
+/// What is to be known of a limit that ended a command where it was watched and not held; nothing where the
+/// kernel held it.
 #[must_use]
 pub fn burst(name: &str, enforced: Option<&Enforced>) -> &'static str {
     let wall = match name {
@@ -36,8 +37,9 @@ pub fn burst(name: &str, enforced: Option<&Enforced>) -> &'static str {
     }
 }
 
-/// Which setting raises the limit that ended a command, or that it seems to have met, and failed of: nothing counts what the
-/// kernel refuses a command, so its own words are what there is. None where nothing speaks for a limit.
+/// Which setting raises the limit that ended a command, or that it seems to have met, and failed of: nothing
+/// counts what the kernel refuses a command, so its own words are what there is. None where nothing speaks
+/// for a limit.
 #[must_use]
 pub fn raise(report: &ExecReport, limits: &Limits) -> Option<String> {
     let raise = |setting| format!("the human can raise `{setting}` in [limits] of config.toml");

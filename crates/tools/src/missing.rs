@@ -1,8 +1,8 @@
-//! What to tell model and human when a command failed because a package is not here: a package manager's own words speak of
-//! retries and resolvers, and the way out lies outside the walls.
+//! What to tell model and human when a command failed because a package is not here: a package manager's own
+//! words speak of retries and resolvers, and the way out lies outside the walls.
 //!
-//! The command that is named is one of ours, never made of the output: who writes the output would otherwise choose what
-//! the human installs.
+//! The command that is named is one of ours, never made of the output: who writes the output would otherwise
+//! choose what the human installs.
 
 /// A package manager: what it says when it would have to fetch something, and what the human runs outside.
 struct Manager {

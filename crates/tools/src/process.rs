@@ -1,5 +1,5 @@
-//! Processes in the background: what the model is told of one. The text holds nothing that differs from run to run but what the
-//! process printed.
+//! Processes in the background: what the model is told of one. The text holds nothing that differs from run
+//! to run but what the process printed.
 
 use crate::{exec, typed::unexpected};
 use bailey_kernel::{Conclusion, Redactor};

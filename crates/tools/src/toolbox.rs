@@ -59,8 +59,8 @@ impl Toolbox {
         Self { tools, specs, names }
     }
 
-    /// Some of these tools, for a sub-agent: those that name the kinds of action they come to. One that has `agent.run`
-    /// among them can give on what it was given, and no more.
+    /// Some of these tools, for a sub-agent: those that name the kinds of action they come to. One that has
+    /// `agent.run` among them can give on what it was given, and no more.
     ///
     /// # Errors
     /// The first name that is none of a tool that a sub-agent can have.

@@ -31,8 +31,9 @@ pub enum Unreached {
 }
 
 impl Unreached {
-    /// What is known of a command that failed; none where nothing speaks for it, and where the door spoke itself. Packets without a route are
-    /// counted by the kernel; of a name that was not found the command's own words are what there is.
+    /// What is known of a command that failed; none where nothing speaks for it, and where the door spoke
+    /// itself. Packets without a route are counted by the kernel; of a name that was not found the command's
+    /// own words are what there is.
     #[must_use]
     pub fn of(command: &Command, outcome: &Outcome, report: &ExecReport) -> Option<Self> {
         let is_told = !report.refused.is_empty() || !report.not_passed.is_empty();

@@ -1,5 +1,5 @@
-//! A program without the standard library that seals an effect and has it decided. It exits with 0 when the built-in
-//! rules deny what they must and a rule of its own allows the rest.
+//! A program without the standard library that seals an effect and has it decided. It exits with 0 when the
+//! built-in rules deny what they must and a rule of its own allows the rest.
 
 #![no_std]
 #![no_main]

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Rounds that are run first and not counted.
 const WARM_UP: usize = 3;
-/// The pause before each measurement: an agent thinks longer between two steps, and what is made ahead gets ready.
+/// The pause before each measurement: an agent thinks longer between two steps, and what is made ahead gets
+/// ready.
 const GAP: Duration = Duration::from_millis(20);
 
 /// One thing to be measured.
@@ -26,7 +27,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Runs every case in turn, `rounds` times, and [prints](table) what they took. Each run of a case does `per` things, and times are of one.
+/// Runs every case in turn, `rounds` times, and [prints](table) what they took. Each run of a case does `per`
+/// things, and times are of one.
 pub(super) fn compare(title: &str, rounds: usize, per: u32, cases: Vec<Case<'_>>) -> Result<()> {
     compare_after(GAP, title, rounds, per, cases)
 }
@@ -55,7 +57,8 @@ pub(super) fn compare_after(
     Ok(())
 }
 
-/// Prints what was measured: each row's median, tenth, ninetieth and ninety-ninth part, and the ratio of its median to the first one's.
+/// Prints what was measured: each row's median, tenth, ninetieth and ninety-ninth part, and the ratio of its
+/// median to the first one's.
 pub(super) fn table(title: &str, rows: Vec<(String, Vec<Duration>)>) {
     let rounds = rows.iter().map(|(_, times)| times.len()).max().unwrap_or(0);
     println!("{title} (N={rounds})");

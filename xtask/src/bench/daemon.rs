@@ -1,5 +1,6 @@
-//! The daemon: how soon it is there, what it holds and does while nothing happens, what a turn takes beneath it, and five hundred sessions
-//! at once. Each turn calls the model twice and runs one command inside the walls.
+//! The daemon: how soon it is there, what it holds and does while nothing happens, what a turn takes beneath
+//! it, and five hundred sessions at once. Each turn calls the model twice and runs one command inside the
+//! walls.
 
 #![expect(clippy::indexing_slicing, reason = "an index into JSON that is not there is null")]
 
@@ -177,7 +178,8 @@ fn ready(bailey: &Path, home: &Path) -> Result<()> {
     compare("start of a daemon", STARTS, 1, cases)
 }
 
-/// One turn, from its message to its end. Who connects hears of the turn before first: a message is known by its name.
+/// One turn, from its message to its end. Who connects hears of the turn before first: a message is known by
+/// its name.
 fn turn(home: &Path, session: &str) -> Result<()> {
     static MESSAGES: AtomicU64 = AtomicU64::new(0);
     let key = format!("message {}", MESSAGES.fetch_add(1, Ordering::Relaxed));
@@ -198,7 +200,8 @@ fn turn(home: &Path, session: &str) -> Result<()> {
     }
 }
 
-/// One new session after the other, from several front ends; and one sandbox after the other, with nothing around it.
+/// One new session after the other, from several front ends; and one sandbox after the other, with nothing
+/// around it.
 fn rush(bailey: &Path, home: &Path, project: &Path) -> Result<()> {
     println!("one after the other from {FRONTS} front ends, for {} s", RUSH.as_secs());
     if works(project) {

@@ -1,8 +1,8 @@
-//! What the network door costs: small requests, many at a time, and large bodies in either direction, beside the same requests without
-//! it and through other proxies.
+//! What the network door costs: small requests, many at a time, and large bodies in either direction, beside
+//! the same requests without it and through other proxies.
 //!
-//! Server and client are this program's own (`server.rs`, `client.rs`). The client runs as a child for what needs no walls, and as a
-//! command inside of them for what passes the door.
+//! Server and client are this program's own (`server.rs`, `client.rs`). The client runs as a child for what
+//! needs no walls, and as a command inside of them for what passes the door.
 
 pub(super) mod client;
 mod proxies;
@@ -46,7 +46,8 @@ struct Times {
 /// A way from the client to the server.
 struct Way<'a> {
     name: &'static str,
-    /// Whether it leads through somebody else's program: squid breaks some large bodies off, and that is no failure here.
+    /// Whether it leads through somebody else's program: squid breaks some large bodies off, and that is no
+    /// failure here.
     is_foreign: bool,
     client: Box<dyn Fn() -> Command + 'a>,
     times: Times,

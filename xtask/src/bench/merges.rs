@@ -1,5 +1,5 @@
-//! What it costs to compare a session's changes with the project, to apply them and to take them back, beside `cp -a` of the same
-//! files and git's comparison of them.
+//! What it costs to compare a session's changes with the project, to apply them and to take them back, beside
+//! `cp -a` of the same files and git's comparison of them.
 
 use super::{
     case::table,

@@ -1,4 +1,5 @@
-//! Reads and searches: by the reader of a session, behind all its walls, and by the same code in this process, with none.
+//! Reads and searches: by the reader of a session, behind all its walls, and by the same code in this
+//! process, with none.
 
 use super::{
     case::{Case, compare},

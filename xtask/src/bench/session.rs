@@ -1,5 +1,5 @@
-//! Sessions of many calls: what a call costs between the model's reply and its result, how fifty turns add up, and a large
-//! repository.
+//! Sessions of many calls: what a call costs between the model's reply and its result, how fifty turns add
+//! up, and a large repository.
 
 use super::{
     case::{Case, compare, table},

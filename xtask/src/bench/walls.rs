@@ -78,8 +78,9 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
     undisturbed(bailey, &root, &yard, &runtime)
 }
 
-/// As the aims of these figures were measured: with real-time priority, which what is started here inherits, so that nothing else of the
-/// machine comes between, and with a short pause, after which no processor sleeps deeply.
+/// As the aims of these figures were measured: with real-time priority, which what is started here inherits,
+/// so that nothing else of the machine comes between, and with a short pause, after which no processor sleeps
+/// deeply.
 fn undisturbed(bailey: &Path, root: &Path, yard: &Yard, runtime: &Runtime) -> Result<()> {
     if !schedule(&["--fifo", "--pid", "1"]) {
         println!(
@@ -181,7 +182,8 @@ impl Walls {
         Ok(())
     }
 
-    /// Prints what the walls keep of memory while nothing is asked for: a page that several processes have counts in parts.
+    /// Prints what the walls keep of memory while nothing is asked for: a page that several processes have
+    /// counts in parts.
     fn idle(&self) -> Result<()> {
         self.expect(session(0))?;
         std::thread::sleep(SOON);
@@ -212,7 +214,8 @@ impl Walls {
     }
 }
 
-/// Walls of one session after the other, each for one command, with nothing around them. A warden serves those that it was told of.
+/// Walls of one session after the other, each for one command, with nothing around them. A warden serves
+/// those that it was told of.
 pub(super) struct Sessions {
     walls: Walls,
     runtime: Runtime,
@@ -264,7 +267,8 @@ fn has(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// What Bailey's walls show: programs, a few files of /etc, the project writable, its own /proc, /dev and /tmp.
+/// What Bailey's walls show: programs, a few files of /etc, the project writable, its own /proc, /dev and
+/// /tmp.
 pub(super) fn bubblewrap(project: &Path) -> Command {
     let mut command = Command::new("bwrap");
     command.args(["--unshare-all", "--new-session", "--die-with-parent", "--ro-bind", "/usr", "/usr"]);

@@ -1,5 +1,6 @@
-//! The README's picture: the demo's run on a terminal of its own, as SVG. It understands what the program sends to a
-//! terminal and nothing more, and refuses the rest, so that the picture shows what a person would see.
+//! The README's picture: the demo's run on a terminal of its own, as SVG. It understands what the program
+//! sends to a terminal and nothing more, and refuses the rest, so that the picture shows what a person would
+//! see.
 
 use anyhow::{Context as _, Result, bail};
 use std::{fmt::Write as _, path::Path, process::Command};
@@ -11,7 +12,8 @@ const CELL: (f32, usize) = (8.4, 18);
 /// What is left free around the text.
 const MARGIN: usize = 14;
 
-/// Runs the command on a terminal and draws what is on it at the end, below the line that a person would have typed.
+/// Runs the command on a terminal and draws what is on it at the end, below the line that a person would have
+/// typed.
 pub(super) fn draw(command: &Command, typed: &str, to: &Path) -> Result<()> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<String> =

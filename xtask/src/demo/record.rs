@@ -1,5 +1,5 @@
-//! Makes the demo's recording: the model's words come from `demo/words.json` over a real socket, everything that the
-//! requests hold happens.
+//! Makes the demo's recording: the model's words come from `demo/words.json` over a real socket, everything
+//! that the requests hold happens.
 
 use super::{Project, TASK, cassette, command};
 use crate::{check, root};

@@ -1,5 +1,5 @@
-//! The tree of files that an installation consists of, and its two wrappings: a tarball, and a Debian package as deb(5)
-//! describes it. Both are the same bytes each time: sorted names, no owners, one time.
+//! The tree of files that an installation consists of, and its two wrappings: a tarball, and a Debian package
+//! as deb(5) describes it. Both are the same bytes each time: sorted names, no owners, one time.
 
 use super::{ARCH, DEBIAN_ARCH, epoch, output, version};
 use crate::{check, root};
@@ -17,7 +17,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Lays the program out with its manual, completions and documents; `documents` are put beside the licence.
+    /// Lays the program out with its manual, completions and documents; `documents` are put beside the
+    /// licence.
     pub(super) fn make(program: &Path, documents: &[PathBuf], out: &Path) -> Result<Self> {
         let path = out.join(format!("bailey-{}-{ARCH}-linux", version()));
         if path.exists() {
@@ -56,8 +57,8 @@ impl Tree {
         Ok(file)
     }
 
-    /// The package, with scripts that do nothing but have the service manager read its unit, and end what runs from it before it goes: a
-    /// home is never its business.
+    /// The package, with scripts that do nothing but have the service manager read its unit, and end what
+    /// runs from it before it goes: a home is never its business.
     pub(super) fn debian(&self, out: &Path) -> Result<PathBuf> {
         self.debian_as(version(), out)
     }

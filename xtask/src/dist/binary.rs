@@ -1,5 +1,5 @@
-//! The release program, built so that it runs on older systems than the one that builds it, and so that the same commit
-//! gives the same bytes wherever the checkout lies.
+//! The release program, built so that it runs on older systems than the one that builds it, and so that the
+//! same commit gives the same bytes wherever the checkout lies.
 
 use crate::{cargo, check, root, target_dir};
 use anyhow::{Context as _, Result, bail, ensure};

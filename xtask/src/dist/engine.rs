@@ -1,5 +1,5 @@
-//! The image in a container engine: a dockerd of its own, with its own folders and socket and without a network, stopped
-//! by its process id.
+//! The image in a container engine: a dockerd of its own, with its own folders and socket and without a
+//! network, stopped by its process id.
 
 use super::version;
 use crate::check;

@@ -1,4 +1,5 @@
-//! A made system as a machine of its own: a disk image of it that QEMU boots, emulated where this machine has nothing better.
+//! A made system as a machine of its own: a disk image of it that QEMU boots, emulated where this machine has
+//! nothing better.
 
 use crate::check;
 use anyhow::{Context as _, Result};

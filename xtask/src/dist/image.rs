@@ -1,6 +1,6 @@
-//! An OCI image (opencontainers/image-spec v1.1) as one tar of its layout: `docker load` and `podman load` take it, and with the
-//! index of older engines in it also those before Docker 25. The base is a
-//! small Debian with git, for whoever has no image of their own toolchain to put the program into.
+//! An OCI image (opencontainers/image-spec v1.1) as one tar of its layout: `docker load` and `podman load`
+//! take it, and with the index of older engines in it also those before Docker 25. The base is a small Debian
+//! with git, for whoever has no image of their own toolchain to put the program into.
 
 use super::{OCI_ARCH, archive::Tree, archive::tar, digest, epoch, hex, output, root, version};
 use crate::check;

@@ -1,5 +1,5 @@
-//! A fresh system in a folder, and a way to run a script in it as if it were the machine: debootstrap makes it, pivot_root
-//! enters it (who is in a chroot cannot make user namespaces).
+//! A fresh system in a folder, and a way to run a script in it as if it were the machine: debootstrap makes
+//! it, pivot_root enters it (who is in a chroot cannot make user namespaces).
 
 use crate::{check, target_dir};
 use anyhow::{Result, bail};

@@ -1,4 +1,5 @@
-//! The bill of materials: every crate that the program is made of, as SPDX 2.3 in JSON (spdx.github.io/spdx-spec/v2.3).
+//! The bill of materials: every crate that the program is made of, as SPDX 2.3 in JSON
+//! (spdx.github.io/spdx-spec/v2.3).
 
 use super::{epoch, output, version};
 use crate::{

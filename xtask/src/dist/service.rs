@@ -1,5 +1,5 @@
-//! The package in a guest whose first process is systemd: the daemon runs as a hardened service there, `bailey prove` holds under
-//! the same unit, and what is killed comes back.
+//! The package in a guest whose first process is systemd: the daemon runs as a hardened service there,
+//! `bailey prove` holds under the same unit, and what is killed comes back.
 
 use super::{archive::Tree, guest, root, trial};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -23,7 +23,8 @@ TTYPath=/dev/ttyS0
 WantedBy=multi-user.target
 ";
 
-/// `prove@.service` is the package's unit with another program to run. Each line that begins with `--` is looked for afterwards.
+/// `prove@.service` is the package's unit with another program to run. Each line that begins with `--` is
+/// looked for afterwards.
 const SETUP: &str = r#"
 dpkg -i /package.deb >/dev/null
 useradd -m ann

@@ -1,4 +1,5 @@
-//! What a user does with the artefacts, in fresh systems: install, use, upgrade while a session lives, uninstall.
+//! What a user does with the artefacts, in fresh systems: install, use, upgrade while a session lives,
+//! uninstall.
 
 use super::{archive::Tree, root};
 use crate::root as source;

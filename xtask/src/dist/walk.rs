@@ -1,6 +1,7 @@
-//! `cargo xtask dist --walk`: docs/server.md and docs/telegram.md, as somebody new does what they say: the package on a fresh
-//! Debian with systemd, every command of the pages typed at its terminal, and a phone. Two servers stand in for what is
-//! elsewhere, one for the provider of the model and one for Telegram. What was seen is kept in docs/evidence.
+//! `cargo xtask dist --walk`: docs/server.md and docs/telegram.md, as somebody new does what they say: the
+//! package on a fresh Debian with systemd, every command of the pages typed at its terminal, and a phone. Two
+//! servers stand in for what is elsewhere, one for the provider of the model and one for Telegram. What was
+//! seen is kept in docs/evidence.
 //!
 //! Read `walk/server.rs` first.
 
@@ -42,7 +43,8 @@ const NEWER: &str = "0.1.1";
 /// How much of what a command prints is kept, of its beginning and of its end.
 const LINES_MAX: usize = 6;
 
-/// The machine as its owner has it: a user, a repository, another disk. The two addresses lead to the stand-ins.
+/// The machine as its owner has it: a user, a repository, another disk. The two addresses lead to the
+/// stand-ins.
 const SETUP: &str = r#"
 useradd -m -s /bin/bash -G sudo ann
 echo 'ann:correct horse' | chpasswd

@@ -27,8 +27,8 @@ impl fmt::Display for Call {
 }
 
 impl Call {
-    /// The call that a process is about to make, where it is one that counts: files below `folder`, or any file where
-    /// `everywhere` says so, since inside the walls names are others; and every clone and exec.
+    /// The call that a process is about to make, where it is one that counts: files below `folder`, or any
+    /// file where `everywhere` says so, since inside the walls names are others; and every clone and exec.
     pub(super) fn at(pid: Pid, folder: &Path, everywhere: bool) -> Option<Self> {
         let registers = ptrace::getregs(pid).ok()?;
         let (name, about) = known(&registers)?;

@@ -110,7 +110,8 @@ impl Effects {
         Self { acts }
     }
 
-    /// Every line that a command wrote has an intent and is there once; every finished command wrote its line.
+    /// Every line that a command wrote has an intent and is there once; every finished command wrote its
+    /// line.
     fn check_marks(&self, marks: &str) -> Result<()> {
         let mut lines: HashMap<&str, usize> = HashMap::new();
         marks.lines().for_each(|line| *lines.entry(line).or_default() += 1);

@@ -1,9 +1,10 @@
 //! The control: a program that writes a command's intent after the command was begun.
 //!
-//! The released program cannot: a permit comes out of the transaction that writes the intent, and without one there is
-//! nothing to perform. `bailey-controls` is the same program with that one promise broken: it commits the intent of a
-//! command some time after the permit is out. Both are killed at the first write to the log that comes when the command's
-//! line is in the layer: of the released program the check holds, of the other it must not.
+//! The released program cannot: a permit comes out of the transaction that writes the intent, and without one
+//! there is nothing to perform. `bailey-controls` is the same program with that one promise broken: it
+//! commits the intent of a command some time after the permit is out. Both are killed at the first write to
+//! the log that comes when the command's line is in the layer: of the released program the check holds, of
+//! the other it must not.
 
 use super::{
     Build, Program, check,

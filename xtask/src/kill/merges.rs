@@ -1,5 +1,5 @@
-//! An apply or an undo of files and commits, killed at a call: each path is old or new and whole, the repository is one that git
-//! finds nothing wrong with, and the same command again ends the work.
+//! An apply or an undo of files and commits, killed at a call: each path is old or new and whole, the
+//! repository is one that git finds nothing wrong with, and the same command again ends the work.
 
 use super::calls::Call;
 use super::check::nothing_left;
@@ -37,7 +37,8 @@ impl Way {
     }
 }
 
-/// What the session does: changes, deletes, makes, links, and commits half of it; of `sides` it changes the last line, and the user the first.
+/// What the session does: changes, deletes, makes, links, and commits half of it; of `sides` it changes the
+/// last line, and the user the first.
 const WORK: &str = "set -e; export GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@example.invalid GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@example.invalid
     echo two >notes; rm gone; git add --all; git commit -qm first
     mkdir -p made/deep; echo new >made/deep/file; chmod 755 run; ln -s notes link; git add --all; git commit -qm second

@@ -1,13 +1,14 @@
 //! `cargo xtask kill --power N`: the machine loses its power.
 //!
-//! A Linux guest in QEMU runs the real binary, with its home on a disk, and tells the serial console what the binary says.
-//! QEMU is killed at a random moment: what the guest's page cache held is gone, what the guest had flushed is on the disk.
-//! A second guest opens the same disk and reads the journal. Every entry that was reported as lasting must be there, and
-//! the chain must hold. The control is a program that never waits for the disk: in the same rig, killed as soon as it shows a
-//! question, it must lose an entry. Killed later it may be lucky: the walls' overlay flushes its disk when it is unmounted,
-//! after every command.
+//! A Linux guest in QEMU runs the real binary, with its home on a disk, and tells the serial console what the
+//! binary says. QEMU is killed at a random moment: what the guest's page cache held is gone, what the guest
+//! had flushed is on the disk. A second guest opens the same disk and reads the journal. Every entry that was
+//! reported as lasting must be there, and the chain must hold. The control is a program that never waits for
+//! the disk: in the same rig, killed as soon as it shows a question, it must lose an entry. Killed later it
+//! may be lucky: the walls' overlay flushes its disk when it is unmounted, after every command.
 //!
-//! What a real drive does with what it was told to flush is not tested: the disk is a file of the host, and the host lives.
+//! What a real drive does with what it was told to flush is not tested: the disk is a file of the host, and
+//! the host lives.
 //!
 //! Read `guest.rs` first (what happens inside), then `rig.rs` (what it runs on), then `check.rs`.
 
@@ -23,8 +24,8 @@ use guest::BEGIN;
 use rig::{QUESTION, Rig};
 use std::time::{Duration, Instant};
 
-/// The kill comes within this time after the program was started, or after it first asked: in turn, since what comes first
-/// is a new journal, and what comes then is work.
+/// The kill comes within this time after the program was started, or after it first asked: in turn, since
+/// what comes first is a new journal, and what comes then is work.
 const SPAN: Duration = Duration::from_secs(15);
 /// How often the control may be lucky: the guest's kernel flushes by itself now and then.
 const LUCK: usize = 3;

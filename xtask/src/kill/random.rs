@@ -1,6 +1,7 @@
-//! Kills at random moments under load: several sessions in projects of their own share one home, and each runs its task and
-//! applies it, takes the apply back, and applies again. One of Bailey's processes, whichever, is killed at a random moment.
-//! Its session does again what was cut; the others must not notice. Then the same must hold as at every other kill.
+//! Kills at random moments under load: several sessions in projects of their own share one home, and each
+//! runs its task and applies it, takes the apply back, and applies again. One of Bailey's processes,
+//! whichever, is killed at a random moment. Its session does again what was cut; the others must not notice.
+//! Then the same must hold as at every other kill.
 
 use super::{
     Options, Program, check,
@@ -44,7 +45,8 @@ pub(super) fn run(times: usize, options: &Options) -> Result<()> {
     let mut failures = Vec::new();
     let numbers = options.from.max(1)..=options.to.min(times);
     for number in numbers.clone() {
-        // Dice of its own, so that it can be done again alone. The moment is a part of what the last round took.
+        // Dice of its own, so that it can be done again alone. The moment is a part of what the last round
+        // took.
         let mut dice = Dice::new(Some(seed.wrapping_add(u64::try_from(number)?)));
         match killed(&program.path, &mut dice, &mut span) {
             Ok(told) => println!("{number:>4}  {told}: holds"),
@@ -146,7 +148,8 @@ impl<'a> Actor<'a> {
         let mut output = self.ran(command)?;
         for number in 0..=AGAIN {
             let is_wanted = self.stage.file("notes").as_deref() == Some(wanted);
-            // A merge that was cut between its last change and its end leaves nothing to do for the one after it.
+            // A merge that was cut between its last change and its end leaves nothing to do for the one after
+            // it.
             if is_wanted && (output.status.success() || (number > 0 && !is_task)) {
                 return Ok(());
             }

@@ -1,8 +1,9 @@
 //! One small turn of the real binary: a home, a project, and a model that can go on from any point.
 //!
-//! The model edits `notes`, runs a command that adds a line to `marks`, runs a second one, and answers. Each call has a
-//! name of its own, and a command's line is its call's name: so `marks` says what was done, and how often, whatever the
-//! journal says. What the model is told may have happened it does again under another name, as a model would.
+//! The model edits `notes`, runs a command that adds a line to `marks`, runs a second one, and answers. Each
+//! call has a name of its own, and a command's line is its call's name: so `marks` says what was done, and
+//! how often, whatever the journal says. What the model is told may have happened it does again under another
+//! name, as a model would.
 
 use super::calls::Call;
 use super::trace::{self, Role, Traced, When};
@@ -130,8 +131,8 @@ impl Stage {
         self.output(&mut self.going_on()?)
     }
 
-    /// What a person would do after a kill: the task again where it was never accepted, a word where the turn had ended,
-    /// and else nothing.
+    /// What a person would do after a kill: the task again where it was never accepted, a word where the turn
+    /// had ended, and else nothing.
     pub(super) fn going_on(&self) -> Result<Command> {
         let Some(session) = self.session()? else { return Ok(self.task()) };
         let trail = self.trail()?;

@@ -1,4 +1,5 @@
-//! The driver: runs a program under ptrace(2), counts its calls over all threads, and kills it at one of them.
+//! The driver: runs a program under ptrace(2), counts its calls over all threads, and kills it at one of
+//! them.
 //!
 //! INVARIANT: all of a run happens on one thread, because the kernel knows a tracer by its thread.
 
@@ -28,8 +29,8 @@ pub(super) enum Role {
     Main,
     /// The warden alone.
     Warden,
-    /// What the warden forks, as far as it is Bailey's own code: holders, inits, workers. What one of them executes is
-    /// let go.
+    /// What the warden forks, as far as it is Bailey's own code: holders, inits, workers. What one of them
+    /// executes is let go.
     Walls,
 }
 
@@ -64,7 +65,8 @@ pub(super) struct Traced {
     pub(super) hung: bool,
 }
 
-/// Runs `program` to its end, or to the call at which `aim`, given the call and its number from 1 on, says so.
+/// Runs `program` to its end, or to the call at which `aim`, given the call and its number from 1 on, says
+/// so.
 pub(super) fn run(
     program: &Command,
     folder: &Path,

@@ -1,4 +1,5 @@
-//! What breaks: processes by kill -9, the model for some seconds at a time, and once the disk is full for a minute.
+//! What breaks: processes by kill -9, the model for some seconds at a time, and once the disk is full for a
+//! minute.
 
 use super::Yard;
 use nix::{

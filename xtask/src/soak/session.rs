@@ -1,5 +1,5 @@
-//! One front end: it gives its session one task after the other, each under a name, and says it again under the same name until it has
-//! heard how it ended.
+//! One front end: it gives its session one task after the other, each under a name, and says it again under
+//! the same name until it has heard how it ended.
 
 use super::Yard;
 use crate::line::{self, Line};
@@ -48,7 +48,8 @@ pub(super) fn run(yard: &Yard, number: usize) -> Result<Tally> {
         yard.is_about(number, format!("task {task}"), true);
         let mut try_number = 0;
         loop {
-            // A turn that failed, as with a model that is down for longer, has ended: going on is another message.
+            // A turn that failed, as with a model that is down for longer, has ended: going on is another
+            // message.
             let key = format!("soak-{number}-{task}-{}", tally.failed);
             let text = format!("task {number}-{task}-{}", tally.failed);
             match attempt(yard, number, &mut tally.session, &key, &text) {

@@ -24,7 +24,8 @@ fn setup() -> Setup {
     Setup::default().rule(ASK_DEPLOY)
 }
 
-/// Two turns; between them the process that the first one began ends. Answers what the model saw, the folder and the entries.
+/// Two turns; between them the process that the first one began ends. Answers what the model saw, the folder
+/// and the entries.
 async fn recorded(program: &'static str) -> (Vec<String>, TempDir, Vec<Recorded>) {
     let begin = Reply::calls([("c1", "command_run", json!({ "argv": [program, "it"], "background": true }))]);
     let waits = (program == ASKED).then(|| Reply::text("I wait"));

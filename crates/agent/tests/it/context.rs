@@ -71,8 +71,8 @@ fn last(request: &Value) -> (String, bool) {
     (parts.last().unwrap()["text"].as_str().unwrap_or_default().to_owned(), is_result)
 }
 
-/// A model that reads a file at every step, and knows the code word only where the request holds it. A request that
-/// is longer than its window is refused.
+/// A model that reads a file at every step, and knows the code word only where the request holds it. A
+/// request that is longer than its window is refused.
 fn model(window: u64, summary: impl Fn() -> Reply + Send + Sync + 'static) -> ModelServer {
     let calls = AtomicUsize::new(0);
     ModelServer::by(move |request| {
@@ -335,7 +335,8 @@ async fn one_result_that_is_longer_than_the_window_is_shortened_at_once() {
     assert!(server.requests()[1].body.contains("bytes left out"));
 }
 
-/// What was said long ago is summed up whole, and where whoever sums up has a smaller window, that is measured and said.
+/// What was said long ago is summed up whole, and where whoever sums up has a smaller window, that is
+/// measured and said.
 #[tokio::test]
 async fn a_record_is_cut_for_whoever_cannot_read_it_whole_and_for_nobody_else() {
     for (own, is_cut) in [(30_000, false), (4_500, true)] {
@@ -361,7 +362,8 @@ async fn a_record_is_cut_for_whoever_cannot_read_it_whole_and_for_nobody_else() 
     }
 }
 
-/// Beneath a limit in money nobody without a price is asked; a conversation goes on without that one's summary.
+/// Beneath a limit in money nobody without a price is asked; a conversation goes on without that one's
+/// summary.
 #[tokio::test]
 async fn a_model_without_a_price_that_is_to_sum_up_ends_no_conversation() {
     let server = model(9_000, sensible);

@@ -7,7 +7,8 @@ use bailey_kernel::{Instruction, Observation};
 use bailey_protocol::{Answer, Happening, SessionId};
 use bailey_testkit::{Gate, Message, ModelServer, Reply, Setup};
 use serde_json::{Value, json};
-/// One errand, beginning and end: what the sub-agent's model is told of its calls, and what its parent is told.
+/// One errand, beginning and end: what the sub-agent's model is told of its calls, and what its parent is
+/// told.
 async fn errand<const N: usize>(
     setup: Setup,
     arguments: Value,
@@ -65,8 +66,8 @@ async fn a_sub_agent_has_the_tools_it_was_given() {
     );
 }
 
-/// An errand whose sub-agent gives `onward` on to another one, which makes these calls: what that one's model is told of
-/// them, and what the first one's is told in the end.
+/// An errand whose sub-agent gives `onward` on to another one, which makes these calls: what that one's model
+/// is told of them, and what the first one's is told in the end.
 async fn given_on<const N: usize>(
     given: Value,
     onward: Value,

@@ -228,7 +228,8 @@ async fn what_ran_out_is_asked_once_more_and_its_yes_counts() {
     assert!(table.bench.kernel.ask_again(&scope, again).await.is_err(), "it was answered");
 }
 
-/// Some servers number the calls of each reply anew: the yes was taken for the later call of that name, and lost.
+/// Some servers number the calls of each reply anew: the yes was taken for the later call of that name, and
+/// lost.
 #[tokio::test]
 async fn what_is_asked_once_more_is_its_own_call_where_a_later_one_has_its_name() {
     let clock = Arc::new(FakeClock::default());
@@ -250,7 +251,8 @@ async fn what_is_asked_once_more_is_its_own_call_where_a_later_one_has_its_name(
     assert_eq!(table.bench.facts("asked").await.len(), 3, "nothing else was asked");
 }
 
-/// One whose yes came to nothing was taken up again at each step, and the model was asked as often, until the budget was used up.
+/// One whose yes came to nothing was taken up again at each step, and the model was asked as often, until the
+/// budget was used up.
 #[tokio::test]
 async fn a_yes_to_what_was_asked_once_more_is_followed_once() {
     for is_there in [true, false] {
@@ -310,7 +312,8 @@ async fn a_turn_that_is_cancelled_takes_a_yes_back_that_nothing_began_on() {
     }
 }
 
-/// Of what had run out the model was told that it was not approved; once it was let happen all the same, a kill left it at that.
+/// Of what had run out the model was told that it was not approved; once it was let happen all the same, a
+/// kill left it at that.
 #[tokio::test]
 async fn what_was_asked_once_more_and_let_happen_is_told_after_a_kill() {
     for given in [Answer::Yes, Answer::YesForSession] {

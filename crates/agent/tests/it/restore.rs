@@ -1,5 +1,5 @@
-//! Coming back after a crash at any moment: a turn is recorded, its journal is cut after each entry in turn, and the
-//! session is taken up from what is left.
+//! Coming back after a crash at any moment: a turn is recorded, its journal is cut after each entry in turn,
+//! and the session is taken up from what is left.
 
 use crate::support::{ASK_DEPLOY, assert_every_call_has_its_result, hands, interject, observations, toolbox};
 use bailey_agent::{Brain as _, Loop, TurnEnd};
@@ -20,8 +20,8 @@ fn setup() -> Setup {
     Setup { secrets, ..Setup::default() }.rule(ASK_DEPLOY)
 }
 
-/// A turn with reads, an edit, a command that prints a secret in bytes that are no text, a message in its middle, a
-/// question, an unknown tool and an answer. Answers the folder and the entries.
+/// A turn with reads, an edit, a command that prints a secret in bytes that are no text, a message in its
+/// middle, a question, an unknown tool and an answer. Answers the folder and the entries.
 async fn recorded() -> (TempDir, Vec<Recorded>) {
     let server = ModelServer::start([
         Reply::calls([

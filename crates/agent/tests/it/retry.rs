@@ -94,7 +94,8 @@ async fn a_pause_can_be_cancelled() {
     assert_eq!(end.unwrap(), TurnEnd::Cancelled);
 }
 
-/// The lid was closed: eight hours pass while the model answers, and its connection is dead. The turn goes on.
+/// The lid was closed: eight hours pass while the model answers, and its connection is dead. The turn goes
+/// on.
 #[tokio::test]
 async fn after_a_pause_of_hours_and_a_dead_connection_the_turn_goes_on() {
     const PAUSE: Duration = Duration::from_secs(8 * 60 * 60);

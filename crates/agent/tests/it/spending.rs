@@ -1,4 +1,5 @@
-//! Budgets in a turn: the model is warned, the turn comes to an end that can be continued, and no answer that was begun is free.
+//! Budgets in a turn: the model is warned, the turn comes to an end that can be continued, and no answer that
+//! was begun is free.
 
 use crate::support::{Table, hands, table_at};
 use bailey_agent::{Models, TurnEnd};

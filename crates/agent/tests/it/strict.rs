@@ -213,7 +213,8 @@ async fn room_is_made_whatever_a_server_calls_too_long() {
     }
 }
 
-/// A refusal in such words that means something else is told in the server's own words, and no smaller window is learned of it.
+/// A refusal in such words that means something else is told in the server's own words, and no smaller window
+/// is learned of it.
 #[tokio::test]
 async fn a_refusal_that_only_sounds_like_too_long_is_told_as_it_is() {
     let words = "a stop sequence has a length that exceeds its limit";

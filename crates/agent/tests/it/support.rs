@@ -12,8 +12,8 @@ use bailey_tools::{ToolConfig, Toolbox};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
-/// A rule that asks before commands that begin with `deploy`. A shell line hides its program, so tests that mean this
-/// rule give `argv`.
+/// A rule that asks before commands that begin with `deploy`. A shell line hides its program, so tests that
+/// mean this rule give `argv`.
 pub(crate) const ASK_DEPLOY: &str = r#"
 [[rule]]
 name = "ask-deploy"

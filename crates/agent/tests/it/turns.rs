@@ -323,7 +323,8 @@ async fn the_call_at_which_a_reply_was_cut_is_not_run_and_said_to_be() {
         assert!(!seen[0].1.contains("cut"), "{seen:?}");
         assert_eq!(notices(&mut table).len(), 2 - run);
     }
-    // A reply that was cut where its only call had just begun: its arguments are empty, and would be taken for meant.
+    // A reply that was cut where its only call had just begun: its arguments are empty, and would be taken
+    // for meant.
     let begun = Message::calls([("l", "fs_list", json!({}))]);
     let mut table = table([stopped(begun, "max_tokens"), Reply::text("done")]).await;
     table.turn().await.unwrap();

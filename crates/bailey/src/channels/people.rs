@@ -77,7 +77,8 @@ impl People {
         Some(Speaker { channel: channel.into(), id, name, role })
     }
 
-    /// Whether there is nothing to note when this one asks: they were told their code already, or too many wait.
+    /// Whether there is nothing to note when this one asks: they were told their code already, or too many
+    /// wait.
     pub(crate) fn is_noted(&self, id: &str) -> bool {
         let now = SystemClock.now().as_millisecond();
         let is_fresh = |asked: &&Asked| asked.is_fresh(now);
@@ -85,8 +86,8 @@ impl People {
         fresh.len() >= ASKED_MAX || fresh.iter().any(|asked| asked.id == id)
     }
 
-    /// Notes that somebody asks to be let in: the code that they give the owner, and whether it is a new one. None where too many
-    /// wait already.
+    /// Notes that somebody asks to be let in: the code that they give the owner, and whether it is a new one.
+    /// None where too many wait already.
     ///
     /// # Errors
     /// When there are no random numbers.

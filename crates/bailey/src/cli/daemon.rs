@@ -53,8 +53,8 @@ pub(crate) enum Schedule {
         /// How many tokens each time may use up, where `limits.session_tokens` is not lower
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
         tokens: Option<u64>,
-        /// What each time may do, and nothing else: `read,list:src`, `exec:cargo test`, `http:HOST`; several times [default: all that your
-        /// rules allow, or ask you about]
+        /// What each time may do, and nothing else: `read,list:src`, `exec:cargo test`, `http:HOST`; several
+        /// times [default: all that your rules allow, or ask you about]
         #[arg(long, value_name = "KIND,…[:WHAT]")]
         may: Vec<String>,
     },

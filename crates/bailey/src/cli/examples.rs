@@ -1,5 +1,5 @@
-//! An example or two of each command, in one table, so that all help has one shape. A test reads every line of it with the
-//! parser itself.
+//! An example or two of each command, in one table, so that all help has one shape. A test reads every line
+//! of it with the parser itself.
 
 use clap::Command;
 

@@ -21,7 +21,8 @@ pub(crate) enum Audit {
         #[arg(long, value_name = "PUB")]
         key: Option<String>,
     },
-    /// Prove to somebody else that an entry is in the journal, or that the journal only grew since a checkpoint
+    /// Prove to somebody else that an entry is in the journal, or that the journal only grew since a
+    /// checkpoint
     Prove(Prove),
     /// Check a proof or an archive; this needs no journal, only the key
     ///
@@ -42,15 +43,18 @@ pub(crate) enum Audit {
     Send,
     /// Move sessions that nobody needs any more out of the journal, into files beside it
     ///
-    /// A session leaves whole; what is needed stays: changes to apply or to take back, open questions, tokens, what a process
-    /// has. The hashes stay, so that the journal proves what it proved. With `keep_days` in config.toml this happens by itself.
+    /// A session leaves whole; what is needed stays: changes to apply or to take back, open questions,
+    /// tokens, what a process has. The hashes stay, so that the journal proves what it proved. With
+    /// `keep_days` in config.toml this happens by itself.
     Archive(Archive),
-    /// Verify the chain, then make everything that follows from it anew, and say what was not as the chain says
+    /// Verify the chain, then make everything that follows from it anew, and say what was not as the chain
+    /// says
     Rebuild,
-    /// Bring what can still be read of a damaged journal into a new one, which takes its place, and say what was lost
+    /// Bring what can still be read of a damaged journal into a new one, which takes its place, and say what
+    /// was lost
     ///
-    /// Nobody may use the home meanwhile. What is damaged is kept beside it and deleted by nobody. The copies of the home
-    /// (`backups/`) are asked for what is missing.
+    /// Nobody may use the home meanwhile. What is damaged is kept beside it and deleted by nobody. The copies
+    /// of the home (`backups/`) are asked for what is missing.
     Salvage {
         /// Another copy of this home to ask; may be given several times
         #[arg(long = "copy", value_name = "DIR")]

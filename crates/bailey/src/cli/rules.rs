@@ -91,21 +91,23 @@ pub(crate) enum Policy {
     },
     /// Read the rule files and say what is wrong with them
     Check,
-    /// Try the examples that rules carry, and say which of them the rules do not keep; exit code 1 when one fails
+    /// Try the examples that rules carry, and say which of them the rules do not keep; exit code 1 when one
+    /// fails
     ///
-    /// A rule carries them as `examples = { allow = ["exec cargo test"], ask = [], deny = [] }`: read, stat, list, search or
-    /// diff with a path, change, apply, undo or discard with paths, exec with a command, http or model with a URL. Bailey
-    /// does not start while one of them fails.
+    /// A rule carries them as `examples = { allow = ["exec cargo test"], ask = [], deny = [] }`: read, stat,
+    /// list, search or diff with a path, change, apply, undo or discard with paths, exec with a command, http
+    /// or model with a URL. Bailey does not start while one of them fails.
     Test {
         /// These rule files, such as a draft, laid over those of the home
         files: Vec<PathBuf>,
     },
     /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
     Explain(Explain),
-    /// Answer another runtime whether it may use its tools, line by line as JSON; docs/decide.md is the protocol
+    /// Answer another runtime whether it may use its tools, line by line as JSON; docs/decide.md is the
+    /// protocol
     ///
-    /// Nothing is done here: that runtime runs its tools, and asks its own human where the answer is "ask". Each answer is an
-    /// entry of the journal. A task ends with its input, or with a signal.
+    /// Nothing is done here: that runtime runs its tools, and asks its own human where the answer is "ask".
+    /// Each answer is an entry of the journal. A task ends with its input, or with a signal.
     Decide {
         /// Take questions from standard input, and answer on standard output
         #[arg(long, required = true)]
@@ -114,7 +116,8 @@ pub(crate) enum Policy {
         #[arg(long, value_enum, value_name = "TIER", default_value = "untrusted")]
         trust: TrustTier,
     },
-    /// Decide again what the journal recorded, by a draft of the rules, and say what would be decided otherwise
+    /// Decide again what the journal recorded, by a draft of the rules, and say what would be decided
+    /// otherwise
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
     /// Put a rule file into the home's policy, or take one away, once it is shown what that means
@@ -127,7 +130,8 @@ pub(crate) enum Policy {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Update {
-    /// The new text of a rule file, or `-`: standard input; the home's file of the same name is replaced, or it is one more
+    /// The new text of a rule file, or `-`: standard input; the home's file of the same name is replaced, or
+    /// it is one more
     #[arg(required_unless_present = "remove", conflicts_with = "remove")]
     pub(crate) file: Option<PathBuf>,
     /// The name of the home's rule file, where it is another one
@@ -146,7 +150,8 @@ pub(crate) struct Update {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Simulate {
-    /// A rule file, or a folder of them, laid over those of the home: one of the same name is replaced, any other added
+    /// A rule file, or a folder of them, laid over those of the home: one of the same name is replaced, any
+    /// other added
     #[arg(value_name = "PATH")]
     pub(crate) drafts: Vec<PathBuf>,
     /// Leave this rule file of the home out

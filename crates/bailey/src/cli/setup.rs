@@ -123,8 +123,8 @@ pub(crate) struct Explain {
     /// What the journal's entry of this number was about, then and by the rules of today
     #[arg(long, value_name = "SEQ", conflicts_with = "action")]
     pub(crate) entry: Option<u64>,
-    /// Who asks [default: you, of what only your own commands do: diff, apply, undo, discard; a plugin, of a tool; else
-    /// the agent]
+    /// Who asks [default: you, of what only your own commands do: diff, apply, undo, discard; a plugin, of a
+    /// tool; else the agent]
     #[arg(long, value_enum)]
     pub(crate) role: Option<Role>,
     /// As if the command asked for a way to the network
@@ -136,8 +136,8 @@ pub(crate) struct Explain {
     /// In this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; exec -- COMMAND;
-    /// http [METHOD] URL; model PROVIDER/NAME; tool NAME, of another program
+    /// read, stat, list, search or diff with a PATH; change, apply, undo or discard with PATHs; exec --
+    /// COMMAND; http [METHOD] URL; model PROVIDER/NAME; tool NAME, of another program
     #[arg(required_unless_present = "entry")]
     pub(crate) action: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! The command line as a whole: one shape of help, examples that are true, documents that say what the program says.
+//! The command line as a whole: one shape of help, examples that are true, documents that say what the
+//! program says.
 
 use super::{EXIT_CODES, command, examples::EXAMPLES, reference};
 use clap::Command;

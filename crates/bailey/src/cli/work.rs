@@ -51,7 +51,8 @@ impl TurnOptions {
 pub(crate) enum Answering {
     /// Ask on the terminal; without one, answer with no
     Ask,
-    /// Ask nobody here: the model works on, and the turn ends while `bailey approvals` has questions to answer
+    /// Ask nobody here: the model works on, and the turn ends while `bailey approvals` has questions to
+    /// answer
     Later,
     /// Answer every question with no
     Never,
@@ -72,7 +73,8 @@ pub(crate) struct Run {
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked about
+    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
+    /// about
     #[arg(long)]
     pub(crate) no_sandbox: bool,
     /// Begin in a workspace that `bailey pool add` made ready
@@ -93,7 +95,8 @@ pub(crate) struct Chat {
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked about
+    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
+    /// about
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_sandbox: bool,
     /// Begin in a workspace that `bailey pool add` made ready
@@ -143,8 +146,8 @@ pub(crate) enum Sessions {
     Diff {
         /// The session, or its last digits
         session: String,
-        /// Only these files and what lies below them; they count from the project's root, and something must have changed at
-        /// each
+        /// Only these files and what lies below them; they count from the project's root, and something must
+        /// have changed at each
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Only what is Red: a human is asked before it is applied
@@ -158,18 +161,19 @@ pub(crate) enum Sessions {
     Apply {
         /// The session, or its last digits
         session: String,
-        /// Only these files and what lies below them, also where git ignores what is named; they count from the project's root, and
-        /// something must have changed at each
+        /// Only these files and what lies below them, also where git ignores what is named; they count from
+        /// the project's root, and something must have changed at each
         #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Ask about each hunk, and apply those that you pick
         #[arg(long, conflicts_with = "only")]
         hunks: bool,
-        /// Only these hunks, as `sessions diff --hunks` names them; refused where the file is not what was shown
+        /// Only these hunks, as `sessions diff --hunks` names them; refused where the file is not what was
+        /// shown
         #[arg(long, value_name = "PATH:NUMBERS@DIGITS", conflicts_with = "paths")]
         only: Vec<String>,
-        /// Whether to ask about what is Red; with `never` nothing is applied where something of it is Red, so name
-        /// the files that are not
+        /// Whether to ask about what is Red; with `never` nothing is applied where something of it is Red, so
+        /// name the files that are not
         #[arg(long, value_enum, default_value_t = Approve::Ask)]
         approve: Approve,
     },

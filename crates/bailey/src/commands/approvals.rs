@@ -1,7 +1,7 @@
 //! `bailey approvals`: what waits for a human, and the human's answer, from any terminal of this home.
 //!
-//! The answer is written to the journal, where the process that asked looks for it. When that has ended, the answer stays
-//! there for `bailey sessions resume`.
+//! The answer is written to the journal, where the process that asked looks for it. When that has ended, the
+//! answer stays there for `bailey sessions resume`.
 
 mod servers;
 

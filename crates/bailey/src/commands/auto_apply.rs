@@ -1,4 +1,5 @@
-//! What a run changed is applied without a question where the owner said under which conditions, and all of them hold.
+//! What a run changed is applied without a question where the owner said under which conditions, and all of
+//! them hold.
 
 use crate::{config::AutoApply, front::Front};
 use bailey_kernel::Acted;
@@ -80,8 +81,8 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
     Ok(())
 }
 
-/// Lines that a change adds and takes away; none where it is more than text: another mode, a link, bytes, or something that a
-/// person is to know.
+/// Lines that a change adds and takes away; none where it is more than text: another mode, a link, bytes, or
+/// something that a person is to know.
 fn lines_of(change: &Change) -> Option<usize> {
     if !change.remarks.is_empty() || change.conflict.is_some() {
         return None;

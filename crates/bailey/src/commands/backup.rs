@@ -1,7 +1,8 @@
 //! `bailey backup` and `bailey restore`: a copy of a home that everybody can check, and the way back.
 //!
-//! A copy is a directory: the files of the home as they are, the journal as one moment had it, and a list of digests that sha256sum(1)
-//! reads. So there is no format of our own to be parsed, and who has only a copy and no Bailey can look at all of it.
+//! A copy is a directory: the files of the home as they are, the journal as one moment had it, and a list of
+//! digests that sha256sum(1) reads. So there is no format of our own to be parsed, and who has only a copy
+//! and no Bailey can look at all of it.
 
 mod beneath;
 mod files;
@@ -35,8 +36,8 @@ use sums::Sums;
 const KEPT: usize = 5;
 const JOURNAL: &str = "journal.db";
 const ENV: &str = ".env";
-/// Which workspaces were made ready ahead. Tasks take them meanwhile, and what they are goes on in `sessions`: a copy that says so later
-/// would give what is used to somebody else.
+/// Which workspaces were made ready ahead. Tasks take them meanwhile, and what they are goes on in
+/// `sessions`: a copy that says so later would give what is used to somebody else.
 const POOL: &str = "pool";
 /// What a file takes of a disk is a number of these, in bytes.
 const BLOCK: u64 = 4096;
@@ -159,15 +160,16 @@ fn short_of(at: &Path, needed: u64) -> Result<Option<String>> {
     Ok(is_short.then(|| format!("needs {:.1} MiB, and {:.1} MiB are free", mib(needed), mib(free))))
 }
 
-/// Holds what is just being made, so that nobody takes it for one that was cut off; none where another process does.
+/// Holds what is just being made, so that nobody takes it for one that was cut off; none where another
+/// process does.
 fn hold(new: &Path) -> Option<File> {
     let folder = File::open(new).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(folder)
 }
 
-/// Removes what a kill left of the home's own copies, and what could not be removed before: nobody makes them any more, and they take
-/// room. Why some stay.
+/// Removes what a kill left of the home's own copies, and what could not be removed before: nobody makes them
+/// any more, and they take room. Why some stay.
 fn remove_cut_off(home: &Home) -> Vec<String> {
     let entries = fs::read_dir(home.backups()).into_iter().flatten().flatten();
     let is_new = |path: &PathBuf| {
@@ -181,11 +183,12 @@ fn remove(copy: &Path) -> Result<(), String> {
     fs::remove_dir_all(copy).map_err(|error| format!("`{}` cannot be removed: {error}", copy.display()))
 }
 
-/// Removes the home's own copies but for the newest, of which the one that was just made is one. Those that are ahead of it were made by
-/// a clock that was wrong, and go first. How many, and why some stay: one that cannot be removed is no reason to keep another, and none to
-/// call the new one failed.
+/// Removes the home's own copies but for the newest, of which the one that was just made is one. Those that
+/// are ahead of it were made by a clock that was wrong, and go first. How many, and why some stay: one that
+/// cannot be removed is no reason to keep another, and none to call the new one failed.
 fn remove_old(home: &Home, made: &Path, stay: &mut Vec<String>) -> usize {
-    // One that another process is just making is none yet, and one with a name of the owner's own is the owner's to remove.
+    // One that another process is just making is none yet, and one with a name of the owner's own is the
+    // owner's to remove.
     let is_named = |path: &Path| {
         let name = path.file_name().and_then(OsStr::to_str);
         name.is_some_and(|name| DateTime::strptime(COPY_NAME, name).is_ok())
@@ -200,7 +203,8 @@ fn remove_old(home: &Home, made: &Path, stay: &mut Vec<String>) -> usize {
     let old = (before.len() + ahead.len() + 1).saturating_sub(KEPT);
     let mut removed = 0;
     for copy in ahead.iter().chain(&before).take(old) {
-        // Of what is removed in part only, nobody is to think that it is a copy; and the next time it is tried again.
+        // Of what is removed in part only, nobody is to think that it is a copy; and the next time it is
+        // tried again.
         let name = copy.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let going = copy.with_file_name(format!(".{name}.new-{}", std::process::id()));
         let going = if fs::rename(copy, &going).is_ok() { &going } else { copy };

@@ -1,5 +1,5 @@
-//! `bailey channels`: who may speak over the chat channels of a home. The process that talks with a platform is here, too
-//! (`bridge.rs`); the daemon starts it.
+//! `bailey channels`: who may speak over the chat channels of a home. The process that talks with a platform
+//! is here, too (`bridge.rs`); the daemon starts it.
 
 mod answer;
 mod bridge;

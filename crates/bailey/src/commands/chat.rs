@@ -1,5 +1,5 @@
-//! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own (`keeper.rs`), which
-//! binds itself as that of `bailey run` does.
+//! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own (`keeper.rs`),
+//! which binds itself as that of `bailey run` does.
 
 pub(super) mod desk;
 pub(super) mod keeper;

@@ -230,8 +230,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// A new draft of `old`, or the one that waits. One that waits for a file that is another meanwhile is put aside:
-    /// written, it would take back what was changed since.
+    /// A new draft of `old`, or the one that waits. One that waits for a file that is another meanwhile is
+    /// put aside: written, it would take back what was changed since.
     fn open(home: &Home, old: &str, printer: &Printer) -> Result<Self> {
         let draft = Self {
             path: home.root.join("config.toml.draft"),
@@ -277,8 +277,8 @@ fn editor(config: &Path) -> Result<String> {
     })
 }
 
-/// The human's own editor: the one program that Bailey starts outside of all walls, because the human asked for it by name
-/// and types into it.
+/// The human's own editor: the one program that Bailey starts outside of all walls, because the human asked
+/// for it by name and types into it.
 fn open_editor(editor: &str, path: &Path) -> Result<()> {
     let status = std::process::Command::new("/bin/sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])

@@ -1,4 +1,5 @@
-//! `bailey doctor`: whether everything that Bailey stands on is there, truly tried where it can be, each with its fix.
+//! `bailey doctor`: whether everything that Bailey stands on is there, truly tried where it can be, each with
+//! its fix.
 
 mod host;
 mod inside;

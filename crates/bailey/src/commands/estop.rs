@@ -1,8 +1,10 @@
-//! `bailey estop`: everything that agents of this home do ends at once, and nothing begins until a human releases it.
+//! `bailey estop`: everything that agents of this home do ends at once, and nothing begins until a human
+//! releases it.
 //!
-//! The journal bars what has not begun, in the transaction in which it would. What has begun ends with the process that runs
-//! its session: that one is asked to end, and killed when it does not, and takes everything inside the walls with it. Both are
-//! done at the same time, since whoever holds the journal keeps the bar waiting, and may be one of those that are to end.
+//! The journal bars what has not begun, in the transaction in which it would. What has begun ends with the
+//! process that runs its session: that one is asked to end, and killed when it does not, and takes everything
+//! inside the walls with it. Both are done at the same time, since whoever holds the journal keeps the bar
+//! waiting, and may be one of those that are to end.
 
 pub(super) mod running;
 
@@ -28,7 +30,8 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
     let begin = Instant::now();
     let (mut barred, mut all) = end(home, why, printer).await;
     if barred.is_err() {
-        // By now nobody else takes the room that is kept for this, and whoever kept the journal from it has ended.
+        // By now nobody else takes the room that is kept for this, and whoever kept the journal from it has
+        // ended.
         reserve::give_up(&home.root);
         let ended = all.ended;
         (barred, all) = end(home, why, printer).await;
@@ -90,8 +93,8 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the configuration or a store of keys cannot be read, the bar stands all the same: without the person's words then,
-/// for nobody knows which of them is a key.
+/// Where the configuration or a store of keys cannot be read, the bar stands all the same: without the
+/// person's words then, for nobody knows which of them is a key.
 async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<Journal> {
     let keys = Config::load(home).and_then(|config| Keys::load(home, &config, printer));
     let (redactor, why) = match keys {
@@ -109,8 +112,8 @@ async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<Journal> {
     Ok(journal)
 }
 
-/// The key knows then of a journal that was stopped: whoever takes that one away does not take the stop along. The bar does not depend
-/// on it. Whether it is signed.
+/// The key knows then of a journal that was stopped: whoever takes that one away does not take the stop
+/// along. The bar does not depend on it. Whether it is signed.
 pub(super) async fn sign(home: &Home, journal: &Journal, printer: &Printer) -> bool {
     let mut signed = journal.checkpoint().await;
     if signed.is_err() && reserve::give_up(&home.root) {

@@ -1,5 +1,5 @@
-//! `bailey init`: a commented configuration, the default rules, and a personality that is accepted. It asks nothing, finds out what it can, overwrites
-//! nothing, and says what comes next.
+//! `bailey init`: a commented configuration, the default rules, and a personality that is accepted. It asks
+//! nothing, finds out what it can, overwrites nothing, and says what comes next.
 
 use crate::{
     config::{Config, TEMPLATE},

@@ -113,7 +113,8 @@ fn configured(config: &Config, keys: &Keys, name: &str, provider: &Provider) -> 
     }
 }
 
-/// Asks every provider whose key is there, all at once. Each question is an effect like any other: decided and journalled.
+/// Asks every provider whose key is there, all at once. Each question is an effect like any other: decided
+/// and journalled.
 async fn ask_all(
     home: &Home,
     config: &Config,

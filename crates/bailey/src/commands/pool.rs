@@ -1,8 +1,10 @@
-//! `bailey pool`: workspaces made ready ahead, with what a project depends on loaded, so that a task begins at once.
+//! `bailey pool`: workspaces made ready ahead, with what a project depends on loaded, so that a task begins
+//! at once.
 //!
-//! A ready workspace is a session in which a command of yours ran, such as `npm ci`, and nothing else: its private layer and home hold
-//! what that brought. A task takes one and goes on in it. Each is run by a process of its own, which binds itself like any other that runs
-//! commands; this one only notes which of them are ready.
+//! A ready workspace is a session in which a command of yours ran, such as `npm ci`, and nothing else: its
+//! private layer and home hold what that brought. A task takes one and goes on in it. Each is run by a
+//! process of its own, which binds itself like any other that runs commands; this one only notes which of
+//! them are ready.
 
 use crate::{
     cli::{Pool, Ready},
@@ -25,7 +27,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// Files that say what a project depends on: where one of them changed, what was loaded for it is of yesterday.
+/// Files that say what a project depends on: where one of them changed, what was loaded for it is of
+/// yesterday.
 const MANIFESTS: [&str; 23] = [
     "Cargo.lock",
     "Cargo.toml",
@@ -159,8 +162,8 @@ fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes a ready workspace of a project, the newest first, which then is nobody else's as long as this process lives. Where that ends
-/// before it has opened the session, it is ready again.
+/// Takes a ready workspace of a project, the newest first, which then is nobody else's as long as this
+/// process lives. Where that ends before it has opened the session, it is ready again.
 ///
 /// # Errors
 /// When there is none, with what is wrong with those that there are.
@@ -185,8 +188,8 @@ pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<Sessio
     )
 }
 
-/// Takes a note away from all others, of whom one succeeds: it bears another name, and is locked until this process ends, however that
-/// comes. Once bound, it could not write it back itself.
+/// Takes a note away from all others, of whom one succeeds: it bears another name, and is locked until this
+/// process ends, however that comes. Once bound, it could not write it back itself.
 fn claim(home: &Home, mark: &Mark) -> bool {
     let (note, now) = (home.ready(mark.session), Mark { held: held(home, mark.session), ..mark.clone() });
     let Ok(mut file) = File::options().write(true).open(&note) else { return false };
@@ -238,8 +241,8 @@ fn stale(home: &Home, mark: &Mark) -> Option<String> {
     (!changed.is_empty()).then(|| format!("{} changed since", changed.join(", ")))
 }
 
-/// What is there of [`MANIFESTS`], also where a link leads to it. They are looked at and never opened: a workspace's files are read
-/// inside the walls.
+/// What is there of [`MANIFESTS`], also where a link leads to it. They are looked at and never opened: a
+/// workspace's files are read inside the walls.
 fn manifests(root: &Path) -> Vec<(String, u64, i128)> {
     let of = |name: &str| {
         let path = root.join(name);

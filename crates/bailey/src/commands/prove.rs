@@ -1,7 +1,7 @@
 //! `bailey prove`: the attacks of SECURITY.md, tried against this installation, each with its control.
 //!
-//! Read `table.rs` first (what is tried), then `trial.rs` (what follows from a try), then `stand.rs` (where). The attacks
-//! themselves are in `crate::probe`.
+//! Read `table.rs` first (what is tried), then `trial.rs` (what follows from a try), then `stand.rs` (where).
+//! The attacks themselves are in `crate::probe`.
 
 mod claims;
 mod desk;
@@ -146,7 +146,8 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
     Ok(ExitCode::from(code(count)))
 }
 
-/// Whether what was tried says neither yes nor no: of how many lines held, did not hold and could not be tried.
+/// Whether what was tried says neither yes nor no: of how many lines held, did not hold and could not be
+/// tried.
 fn is_nothing_shown([held, not_held, _]: [usize; 3]) -> bool {
     held == 0 && not_held == 0
 }

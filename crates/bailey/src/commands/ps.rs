@@ -45,7 +45,8 @@ pub(super) async fn run(home: &Home, stop: Option<&str>, printer: &Printer) -> R
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those whose session a process of Bailey's holds. The others ended with theirs, and nobody has written it yet.
+/// Those whose session a process of Bailey's holds. The others ended with theirs, and nobody has written it
+/// yet.
 async fn living(home: &Home, journal: &Journal) -> Result<Vec<Background>> {
     let mut processes = journal.in_background().await?;
     // Where the kernel tells nothing, each lock is still tried.

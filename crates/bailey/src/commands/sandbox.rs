@@ -71,7 +71,8 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     if let Some(moved) = command.cwd.moved(&workspace.0, &host.workspace().0) {
         command.cwd = moved;
     }
-    // Of what is not kept nothing can be lost; that less stands around it, which comes first, is to be known all the same.
+    // Of what is not kept nothing can be lost; that less stands around it, which comes first, is to be known
+    // all the same.
     let told = if keep { remarks.len() } else { usize::from(is_copied) };
     remarks.iter().take(told).for_each(|remark| printer.warn(remark));
     let shown = command.clone();
@@ -107,7 +108,8 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
             return Err(exit::Failure { error: asked(home, network), code: exit::DENIED }.into());
         }
     };
-    // Last, so that it hides nothing of what the command came to; and of one that was not run there is nothing.
+    // Last, so that it hides nothing of what the command came to; and of one that was not run there is
+    // nothing.
     if code.is_ok() {
         discarded.context("what the command changed could not be thrown away")?;
     }
@@ -162,8 +164,8 @@ async fn act(
     tokio::join!(host.act_printing(by, action, out), live::write(pieces, by.cancel(), limit, printer))
 }
 
-/// Waits for it. A signal that asks this program to end cancels what it does, and is the code to exit with; at a second one nothing is
-/// waited for any more.
+/// Waits for it. A signal that asks this program to end cancels what it does, and is the code to exit with;
+/// at a second one nothing is waited for any more.
 async fn cut_by<T>(mut signals: Ended, by: &Scope, work: impl Future<Output = T>) -> Option<(T, Option<u8>)> {
     tokio::pin!(work);
     let code = tokio::select! {

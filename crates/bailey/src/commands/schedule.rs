@@ -102,7 +102,8 @@ fn may_change_unseen(scope: &[Condition]) -> bool {
     has(Kind::Change) && !(has(Kind::Read) && has(Kind::Stat))
 }
 
-/// That the rules, as they are now, allow all that a schedule is to do: nobody is there to be asked when it does.
+/// That the rules, as they are now, allow all that a schedule is to do: nobody is there to be asked when it
+/// does.
 fn vouch(home: &Home, scope: Vec<Condition>, workspace: &WsPath) -> Result<()> {
     if scope.is_empty() {
         return Ok(());

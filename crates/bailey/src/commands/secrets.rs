@@ -88,7 +88,8 @@ fn is_weak(name: &str, secret: &Secret) -> bool {
     !Redactor::of_values(&vault).unmatched().is_empty()
 }
 
-/// Says where else one of this name lies that is used all the same: before the store that was changed, or anywhere.
+/// Says where else one of this name lies that is used all the same: before the store that was changed, or
+/// anywhere.
 fn tell_of_others(stores: Stores<'_>, name: &str, changed: Option<Store>, printer: &Printer) -> Result<()> {
     if is_in_environment(name) {
         printer.warn(&format!(

@@ -375,8 +375,8 @@ struct Found {
     revealed: Vec<WsPath>,
 }
 
-/// Has the daemon end the process of a session that rests there and that nobody looks at, which it would do by itself in a minute.
-/// What goes wrong here is told by whoever finds the session in use.
+/// Has the daemon end the process of a session that rests there and that nobody looks at, which it would do
+/// by itself in a minute. What goes wrong here is told by whoever finds the session in use.
 async fn let_go(home: &Home, session: SessionId) {
     let Ok(Some(mut daemon)) = Client::connect(home) else { return };
     let Ok(Told::Status(status)) = daemon.ask(Ask::Status).await else { return };

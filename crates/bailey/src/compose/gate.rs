@@ -34,7 +34,8 @@ impl Gate {
     }
 }
 
-/// Opens the gate. From here on this process is bound: it reads rules and writes the journal, and reaches nothing else.
+/// Opens the gate. From here on this process is bound: it reads rules and writes the journal, and reaches
+/// nothing else.
 ///
 /// # Errors
 /// When everything is stopped, or the rules or the journal cannot be read.

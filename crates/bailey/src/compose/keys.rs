@@ -1,4 +1,5 @@
-//! What is secret here: keys from the environment and Bailey's own stores, and what keeps them out of whatever is written.
+//! What is secret here: keys from the environment and Bailey's own stores, and what keeps them out of
+//! whatever is written.
 
 use crate::{config::Config, home::Home, print::Printer, stores::Stores};
 use anyhow::Result;
@@ -16,7 +17,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// From the environment and Bailey's own stores; a repository's is never read. What is loaded is never printed.
+    /// From the environment and Bailey's own stores; a repository's is never read. What is loaded is never
+    /// printed.
     ///
     /// # Errors
     /// When a store cannot be read, or others can read it.
@@ -45,8 +47,8 @@ impl Keys {
     }
 }
 
-/// What names the keys that commands may use by now, as they are and as they are bound: whoever holds them knows whether they are still the
-/// owner's, and nobody else learns one from it.
+/// What names the keys that commands may use by now, as they are and as they are bound: whoever holds them
+/// knows whether they are still the owner's, and nobody else learns one from it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Named {
     pub(crate) salt: String,

@@ -18,8 +18,8 @@ pub(super) struct Models {
     pub(super) retry: Retry,
 }
 
-/// Chooses the models: what the flags say, else the one that the session had, where that is still to be had, else the configuration, else
-/// the first key that is there.
+/// Chooses the models: what the flags say, else the one that the session had, where that is still to be had,
+/// else the configuration, else the first key that is there.
 #[expect(clippy::too_many_arguments, reason = "all that a choice depends on; it is made in one place")]
 pub(super) fn models(
     home: &Home,

@@ -1,5 +1,5 @@
-//! What the owner does without an agent: asks a provider, keeps a line to a server, changes a rule. Each has its permit and its entry,
-//! as what an agent does.
+//! What the owner does without an agent: asks a provider, keeps a line to a server, changes a rule. Each has
+//! its permit and its entry, as what an agent does.
 
 use super::{
     EVENTS_WAITING_MAX, Keys, command_line, door, journal, kernel_config, models, policy, rules::with_binding,
@@ -34,14 +34,14 @@ pub(crate) fn owner_session() -> SessionId {
     SessionId::new(0, [0; 10])
 }
 
-/// Whether a session is none of an agent's: the owner's own, the rules', or that of a channel's or the collector's line. They began at no
-/// time.
+/// Whether a session is none of an agent's: the owner's own, the rules', or that of a channel's or the
+/// collector's line. They began at no time.
 pub(crate) fn is_of_bailey(session: SessionId) -> bool {
     session < SessionId::new(1, [0; 10])
 }
 
-/// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools. From here on this
-/// process is bound, and as long as the lock is held an emergency stop finds it.
+/// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools. From
+/// here on this process is bound, and as long as the lock is held an emergency stop finds it.
 pub(crate) async fn owner(
     home: &Home,
     config: &Config,
@@ -105,8 +105,9 @@ impl Opened {
     }
 }
 
-/// The owner's own authority, with a line to one server and nothing else: no walls, no tools, no models. From here on this process is
-/// bound; besides the journal it writes `notes`, which lie in the folder of what the way is for.
+/// The owner's own authority, with a line to one server and nothing else: no walls, no tools, no models. From
+/// here on this process is bound; besides the journal it writes `notes`, which lie in the folder of what the
+/// way is for.
 ///
 /// # Errors
 /// When everything is stopped, or the rules or the journal cannot be read.
@@ -156,8 +157,8 @@ pub(crate) struct Amended {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Changes a rule file, as the owner, who has seen what it means and confirmed it (`why`); then puts the rules that the home
-/// has into force.
+/// Changes a rule file, as the owner, who has seen what it means and confirmed it (`why`); then puts the
+/// rules that the home has into force.
 pub(crate) async fn amend(
     home: &Home,
     config: &Config,

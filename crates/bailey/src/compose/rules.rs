@@ -26,8 +26,8 @@ pub(crate) fn is_compliance(config: &Config) -> Result<bool> {
     Ok(config.approvals.is_compliance() || file::load_organisation(&organisation(), ROOT)?.compliance)
 }
 
-/// The built-in rules, the organisation's and the human's: those of the home, or the default ones where it has none. Their
-/// examples are not tried yet.
+/// The built-in rules, the organisation's and the human's: those of the home, or the default ones where it
+/// has none. Their examples are not tried yet.
 pub(crate) fn rules(home: &Home) -> Result<(Policy, file::Parsed)> {
     Ok(rules_of(&file::Texts::of_dir(&home.policy())?)?)
 }

@@ -1,4 +1,5 @@
-//! What holds for a named agent: a model and tools of its own, and limits of the home's that are lower for it.
+//! What holds for a named agent: a model and tools of its own, and limits of the home's that are lower for
+//! it.
 
 use super::{Config, ConfigError, Document};
 use crate::{
@@ -13,8 +14,8 @@ use bailey_protocol::WsPath;
 use std::io;
 
 impl Config {
-    /// Looks at the home's named agents: that those are there whom a channel or a schedule names, and that what the owner says of each
-    /// can be obeyed. The home's own agent works without.
+    /// Looks at the home's named agents: that those are there whom a channel or a schedule names, and that
+    /// what the owner says of each can be obeyed. The home's own agent works without.
     ///
     /// # Errors
     /// At the first that is not there, or whose settings have a mistake.

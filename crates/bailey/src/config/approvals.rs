@@ -33,8 +33,8 @@ pub(crate) struct Approvals {
 pub(crate) struct Step {
     /// How long after the question it begins.
     pub(crate) after_seconds: u64,
-    /// A program of the owner's and its arguments, to which the question's first digits and the kind of what waits are added; none:
-    /// the step is written to the journal only.
+    /// A program of the owner's and its arguments, to which the question's first digits and the kind of what
+    /// waits are added; none: the step is written to the journal only.
     #[serde(default)]
     pub(crate) notify: Vec<String>,
 }
@@ -157,7 +157,8 @@ impl Approvals {
         self.compliance
     }
 
-    /// Looks whether what is asked for can stand beside compliance, where that is wanted here or by the organisation.
+    /// Looks whether what is asked for can stand beside compliance, where that is wanted here or by the
+    /// organisation.
     ///
     /// # Errors
     /// When something says `auto` where a human is always asked.
@@ -175,8 +176,8 @@ impl Approvals {
         }
     }
 
-    /// The policy in which more is looked at. Where the organisation wants compliance, these are its rules, which nothing of a
-    /// home lifts.
+    /// The policy in which more is looked at. Where the organisation wants compliance, these are its rules,
+    /// which nothing of a home lifts.
     pub(crate) fn join(&self, policy: Policy) -> Policy {
         let by_organisation = policy.is_compliance();
         let tier = if by_organisation { Tier::Organisation } else { Tier::User };

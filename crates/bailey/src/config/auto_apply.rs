@@ -1,4 +1,5 @@
-//! `[auto_apply]`: when what a run changed is applied without a question. Only the owner's file says so; without it nothing is.
+//! `[auto_apply]`: when what a run changed is applied without a question. Only the owner's file says so;
+//! without it nothing is.
 
 use super::{ConfigError, document::Document};
 use serde::{Deserialize, Serialize};

@@ -26,7 +26,8 @@ impl Config {
     /// Chooses the system calls of commands by the name of a profile.
     ///
     /// # Errors
-    /// When there is no such profile, at the first mistake of the owner's file, or where that has a named one's name.
+    /// When there is no such profile, at the first mistake of the owner's file, or where that has a named
+    /// one's name.
     pub(crate) fn choose_calls(&mut self, home: &Home, name: &str) -> Result<(), ConfigError> {
         self.calls = match Profile::of_name(name) {
             Some(profile) => {

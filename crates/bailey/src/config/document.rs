@@ -1,5 +1,5 @@
-//! One TOML file that a human wrote, with the place of each of its values, so that a mistake can be pointed at and a value
-//! be traced back.
+//! One TOML file that a human wrote, with the place of each of its values, so that a mistake can be pointed
+//! at and a value be traced back.
 
 use super::{ConfigError, Origin};
 use bailey_policy::file::Mistake;
@@ -124,8 +124,8 @@ fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> Mistake {
     Mistake::at(&path.display().to_string(), text, byte, message)
 }
 
-/// What to do about the header of a table at this byte that the text had before, as whoever adds what a page shows at the end of a
-/// file that `bailey init` wrote.
+/// What to do about the header of a table at this byte that the text had before, as whoever adds what a page
+/// shows at the end of a file that `bailey init` wrote.
 fn header_twice(text: &str, byte: usize) -> Option<String> {
     let header = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
     let line = text.get(..byte)?.matches('\n').count();

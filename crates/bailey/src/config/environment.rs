@@ -1,13 +1,14 @@
-//! What the environment may set: enough to start without any file. It names a model and a provider of its own, and lowers
-//! limits. It never lowers a wall: no variable names a rule, raises a limit, or redirects a provider of the file, whose key
-//! it would then get.
+//! What the environment may set: enough to start without any file. It names a model and a provider of its
+//! own, and lowers limits. It never lowers a wall: no variable names a rule, raises a limit, or redirects a
+//! provider of the file, whose key it would then get.
 
 use super::{
     Config, ConfigError, Origin, Provider,
     models::{is_url, wire_of},
 };
 
-/// Every variable of Bailey's own, with what it does. Keys of providers have the names that `key_env` gives them.
+/// Every variable of Bailey's own, with what it does. Keys of providers have the names that `key_env` gives
+/// them.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     (
         "BAILEY_HOME",

@@ -16,7 +16,8 @@ const OWN_FIRST_BYTE_SECONDS: u64 = 600;
 const OWN_PARAMETERS: [&str; 8] =
     ["model", "messages", "contents", "input", "tools", "stream", "system", "instructions"];
 
-/// The window that Ollama is asked to give a model: its own default is a few thousand tokens, too few for any work.
+/// The window that Ollama is asked to give a model: its own default is a few thousand tokens, too few for any
+/// work.
 const OLLAMA_WINDOW_TOKENS: u64 = 32_768;
 
 /// What is asked where nobody names a model, by the key that is there.
@@ -37,7 +38,8 @@ pub(crate) struct Provider {
     pub(crate) base_url: String,
     /// The name of the variable that holds its key; none for servers that ask for none.
     pub(crate) key_env: Option<String>,
-    /// Tokens that a request and its reply may have together, where the catalogue does not know it or it is another.
+    /// Tokens that a request and its reply may have together, where the catalogue does not know it or it is
+    /// another.
     pub(crate) window_tokens: Option<u64>,
     /// Seconds to the first byte, where it needs longer than others.
     pub(crate) first_byte_seconds: Option<u64>,

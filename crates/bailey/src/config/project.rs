@@ -5,8 +5,8 @@ use crate::{home::Home, print::Printer, project, trust::Standing};
 use std::path::Path;
 
 impl Config {
-    /// Narrows by the project's own settings, where there are some and they are trusted. Else one line says what was not
-    /// obeyed and how to change that.
+    /// Narrows by the project's own settings, where there are some and they are trusted. Else one line says
+    /// what was not obeyed and how to change that.
     ///
     /// # Errors
     /// When trusted settings name something outside the closed list.

@@ -1,4 +1,5 @@
-//! What passes at the network door: `[[network.limit]]`, and servers that commands speak with unheard, `network.tunnels`.
+//! What passes at the network door: `[[network.limit]]`, and servers that commands speak with unheard,
+//! `network.tunnels`.
 
 use super::{ConfigError, document::Document, models};
 use bailey_egress::{BoundKey, HostLimit, is_same_server};

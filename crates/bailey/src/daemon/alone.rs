@@ -51,7 +51,8 @@ pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> R
     }
 }
 
-/// Waits until a daemon that hears nobody any more has let go of its home: until then it writes there. Whether it has.
+/// Waits until a daemon that hears nobody any more has let go of its home: until then it writes there.
+/// Whether it has.
 ///
 /// # Errors
 /// When that cannot be seen.
@@ -71,8 +72,8 @@ pub(crate) async fn gone(home: &Home) -> Result<bool> {
     Ok(true)
 }
 
-/// The process that is the home's daemon and that nobody can ask, where there is one: its number, where the kernel or it says that. Who begins
-/// or ends at the moment is waited for.
+/// The process that is the home's daemon and that nobody can ask, where there is one: its number, where the
+/// kernel or it says that. Who begins or ends at the moment is waited for.
 ///
 /// # Errors
 /// When that cannot be seen.

@@ -1,5 +1,5 @@
-//! Processes that hear the world for the daemon: each is begun again when it ends, and asks over a line of packets for what it may
-//! not do itself.
+//! Processes that hear the world for the daemon: each is begun again when it ends, and asks over a line of
+//! packets for what it may not do itself.
 
 use super::{
     Daemon,
@@ -45,7 +45,8 @@ const REVOKED_MAX: Duration = Duration::from_millis(300);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// One that lived so long begins anew at once.
 const LIVED: Duration = Duration::from_secs(300);
-/// How much of what it asks for is looked after at once, and how much waits for that: more than a page's connections ask for.
+/// How much of what it asks for is looked after at once, and how much waits for that: more than a page's
+/// connections ask for.
 const AT_ONCE_MAX: usize = 16;
 const WAITING_MAX: usize = 256;
 
@@ -116,8 +117,9 @@ impl Kept {
         self.cut();
     }
 
-    /// How long it may take to end, once its line is cut. Where it is to be no more while the daemon goes on, somebody may speak there no
-    /// more: what it holds of connections goes with it, and what it noted is on disk.
+    /// How long it may take to end, once its line is cut. Where it is to be no more while the daemon goes on,
+    /// somebody may speak there no more: what it holds of connections goes with it, and what it noted is on
+    /// disk.
     fn ends_within(&self, is_all_over: bool) -> Duration {
         let is_cut_off = self.is_anew.get() || self.is_over.get() && !is_all_over;
         if is_cut_off { REVOKED_MAX } else { super::ENDING_MAX }
@@ -137,7 +139,8 @@ impl Kept {
 }
 
 impl Daemon {
-    /// Keeps a process of this program up: `greet` says to each what it is to hear first, `serve` answers what it asks.
+    /// Keeps a process of this program up: `greet` says to each what it is to hear first, `serve` answers
+    /// what it asks.
     pub(super) fn keep_up<Q, A, F>(
         self: &Rc<Self>,
         kept: Rc<Kept>,
@@ -234,7 +237,8 @@ impl Daemon {
         let mut dying = pin!(ended(child));
         let mut died = None;
         loop {
-            // Before the next is taken: whoever asks for more than is to wait here waits with it in the kernel.
+            // Before the next is taken: whoever asks for more than is to wait here waits with it in the
+            // kernel.
             let place = tokio::select! {
                 biased;
                 place = places.heard.clone().acquire_owned() => place,

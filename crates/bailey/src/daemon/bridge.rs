@@ -1,8 +1,9 @@
-//! What the daemon and a process that hears the world for it say to each other: packets of JSON over a pair of sockets, with a
-//! descriptor where one is handed over.
+//! What the daemon and a process that hears the world for it say to each other: packets of JSON over a pair
+//! of sockets, with a descriptor where one is handed over.
 //!
-//! That process, a channel's or the page's, can open no Unix socket. So it reaches the sessions whose connections the daemon gives
-//! it, and speaks there as whom the daemon introduced: it can neither come to another session nor call itself the owner.
+//! That process, a channel's or the page's, can open no Unix socket. So it reaches the sessions whose
+//! connections the daemon gives it, and speaks there as whom the daemon introduced: it can neither come to
+//! another session nor call itself the owner.
 
 use super::wire;
 use bailey_gateway::{Delivery, Wish};
@@ -23,7 +24,8 @@ use std::{
 
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = 64 << 10;
-/// How much of why something is refused is told, in bytes: written as JSON it becomes six times as long at most, and is a packet still.
+/// How much of why something is refused is told, in bytes: written as JSON it becomes six times as long at
+/// most, and is a packet still.
 const WHY_BYTES_MAX: usize = 8 << 10;
 
 /// A question, or its answer.
@@ -148,7 +150,8 @@ pub(super) trait Refusable: Sized {
     /// That it cannot be done, and why; none where nothing is ever refused.
     fn refused(why: String) -> Option<Self>;
 
-    /// The same of what went wrong. Why that is, is often the world's to say: as much of it is told as fits a packet.
+    /// The same of what went wrong. Why that is, is often the world's to say: as much of it is told as fits a
+    /// packet.
     fn wrong(error: &anyhow::Error) -> Option<Self> {
         Self::refused(wire::cut(&format!("{error:#}"), WHY_BYTES_MAX))
     }

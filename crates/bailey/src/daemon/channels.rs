@@ -70,7 +70,8 @@ impl Daemon {
         }
     }
 
-    /// Ends the processes of all channels, and with them the connections that they have; each begins again at once.
+    /// Ends the processes of all channels, and with them the connections that they have; each begins again at
+    /// once.
     pub(super) fn begin_channels_anew(&self) -> Told {
         self.channels.borrow().iter().for_each(|kept| kept.begin_anew());
         Told::Anew
@@ -85,7 +86,8 @@ impl Daemon {
     ) -> Result<(Answer, Option<OwnedFd>)> {
         let people = People::of(&self.home, name)?;
         let Some(speaker) = people.speaker(name, &asked.id) else {
-            // Whoever writes again and again writes nothing here, and whoever taps takes no place of those who ask.
+            // Whoever writes again and again writes nothing here, and whoever taps takes no place of those
+            // who ask.
             if asked.what == What::Tap || people.is_noted(&asked.id) {
                 return Ok((Answer::Stranger(None), None));
             }
@@ -175,8 +177,9 @@ impl Daemon {
         let opened = match self.open(wanted(known)).await {
             // For want of room nothing is the matter with it.
             Err(error) if self.room().is_err() => Err(error),
-            // One that was removed, or is another agent's, is no reason to say nothing any more. One that cannot be had just now, such as one
-            // that is looked at in a terminal, or whose project is not there, is waited for: what was said to it is its.
+            // One that was removed, or is another agent's, is no reason to say nothing any more. One that
+            // cannot be had just now, such as one that is looked at in a terminal, or whose project is not
+            // there, is waited for: what was said to it is its.
             Err(error) if known.is_some_and(|known| self.is_over(known, &error)) => {
                 self.log.note("not_resumed", json!({ "session": known, "why": format!("{error:#}") }));
                 self.open(wanted(None)).await

@@ -41,7 +41,8 @@ impl Client {
     /// What the daemon refuses, in its words; or it ended before it answered.
     pub(crate) async fn ask(&mut self, ask: Ask) -> Result<Told> {
         let asked = wire::say(&mut self.stream, &Request { v: VERSION, ask }).await;
-        // One that has no room for anybody more says so without being asked, and hears nothing: what it said counts.
+        // One that has no room for anybody more says so without being asked, and hears nothing: what it said
+        // counts.
         let lost = |error: &Error| error.is::<io::Error>();
         match (self.told().await, asked.context("the daemon has ended")) {
             (Ok(Some(told)), _) => Ok(told),

@@ -1,5 +1,5 @@
-//! The first process of a container, or of any PID namespace: whom parents left behind there becomes its child, and nobody else reaps
-//! it (pid_namespaces(7)).
+//! The first process of a container, or of any PID namespace: whom parents left behind there becomes its
+//! child, and nobody else reaps it (pid_namespaces(7)).
 
 use super::process;
 use crate::{exit, program};
@@ -19,7 +19,8 @@ pub(crate) fn is_first() -> bool {
     id() == 1
 }
 
-/// Has the daemon be a child of this process, which passes on what it is to hear and reaps whoever else ends: how the daemon ended.
+/// Has the daemon be a child of this process, which passes on what it is to hear and reaps whoever else ends:
+/// how the daemon ended.
 ///
 /// # Errors
 /// When it cannot be started.

@@ -1,7 +1,7 @@
 //! How the daemon is, as a file of the home: for whoever looks after it and has no socket.
 //!
-//! It is written when something has changed, whole or not at all, and not by the clock: once a minute is looked whether the disk or the
-//! journal says something else.
+//! It is written when something has changed, whole or not at all, and not by the clock: once a minute is
+//! looked whether the disk or the journal says something else.
 
 use super::{
     Daemon,
@@ -24,7 +24,8 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The version of the file's shape. Fields may come; one that goes, or means something else, is another version.
+/// The version of the file's shape. Fields may come; one that goes, or means something else, is another
+/// version.
 const VERSION: u32 = 1;
 /// How often is looked where nothing was said, and for how long changes are gathered.
 const LOOK: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! What servers deliver to a channel: each delivery waits here until the channel's process has noted it, or found it wrong, and its
-//! server hears that.
+//! What servers deliver to a channel: each delivery waits here until the channel's process has noted it, or
+//! found it wrong, and its server hears that.
 
 use super::bridge::Taken;
 use bailey_gateway::{Answer, Delivery};
@@ -49,8 +49,8 @@ impl Inbox {
         }
     }
 
-    /// The next one, for the channel's process, which says what became of the one before; none once that process has ended.
-    /// `left` is [`Inbox::left`] from when it asked.
+    /// The next one, for the channel's process, which says what became of the one before; none once that
+    /// process has ended. `left` is [`Inbox::left`] from when it asked.
     pub(super) async fn next(&self, left: u64, taken: Option<Taken>) -> Option<Delivery> {
         // Without a word about it a new process asks: the one before is delivered again.
         let before = self.taken.borrow_mut().take();
@@ -71,7 +71,8 @@ impl Inbox {
         self.left.get()
     }
 
-    /// The channel's process has ended: nothing is given to it any more, and what it looked at is delivered again.
+    /// The channel's process has ended: nothing is given to it any more, and what it looked at is delivered
+    /// again.
     pub(super) fn leave(&self) {
         self.left.set(self.left.get() + 1);
         self.taken.borrow_mut().take();

@@ -1,4 +1,5 @@
-//! The line to the daemon: what a process that hears the world may not do itself, it asks for there. Its end is the daemon's.
+//! The line to the daemon: what a process that hears the world may not do itself, it asks for there. Its end
+//! is the daemon's.
 
 use super::bridge::{self, Packet};
 use crate::exit;

@@ -1,5 +1,5 @@
-//! The daemon's log: a line of JSON for each thing that happened to it, with its time, how grave it is, and a sentence for whoever reads
-//! many logs. What happened in sessions is in the journal.
+//! The daemon's log: a line of JSON for each thing that happened to it, with its time, how grave it is, and a
+//! sentence for whoever reads many logs. What happened in sessions is in the journal.
 //!
 //! Where its owner wants it, each line is printed, too, for what gathers the output of services.
 
@@ -42,7 +42,8 @@ impl Noted {
         self.log.borrow().note(what, about);
     }
 
-    /// Begins to print what is noted, or ends that. What was to be printed before still is, and nobody waits for it.
+    /// Begins to print what is noted, or ends that. What was to be printed before still is, and nobody waits
+    /// for it.
     pub(super) fn print(&self, is_printed: bool) {
         if self.is_printed.get() == is_printed {
             return;
@@ -128,7 +129,8 @@ pub(crate) fn as_now(mut line: Map<String, Value>) -> Map<String, Value> {
     line
 }
 
-/// How grave something is: `error` where something was not done, `warn` where somebody should look, else `info`.
+/// How grave something is: `error` where something was not done, `warn` where somebody should look, else
+/// `info`.
 fn level(what: &str) -> &'static str {
     let is_warning = [
         "refused",

@@ -1,9 +1,10 @@
-//! Memory: where it runs short nothing new begins, and what costs least to take up again makes room, before the kernel ends
-//! something at random.
+//! Memory: where it runs short nothing new begins, and what costs least to take up again makes room, before
+//! the kernel ends something at random.
 //!
-//! It is looked at when somebody wants a session, and with the daemon's own beat where sessions run; more often only while it is
-//! short. The kernel's notices of pressure (PSI) would spare the beat, but they tell of time that was lost and not of room that
-//! is left, and are not to be had in many containers and control groups of version 1.
+//! It is looked at when somebody wants a session, and with the daemon's own beat where sessions run; more
+//! often only while it is short. The kernel's notices of pressure (PSI) would spare the beat, but they tell
+//! of time that was lost and not of room that is left, and are not to be had in many containers and control
+//! groups of version 1.
 
 use super::{Daemon, Held, wire::MemoryState};
 use crate::config;
@@ -17,7 +18,8 @@ use tokio::{sync::Semaphore, task::spawn_local, time::sleep};
 const SHORT: Duration = Duration::from_secs(1);
 /// How long whoever begins takes to hold what it needs: until then nobody can see how much room is left.
 const FILLING: Duration = Duration::from_secs(if cfg!(feature = "controls") { 6 } else { 2 });
-/// How much less than a limit must be taken until it counts as free again, in percent: else it would come and go.
+/// How much less than a limit must be taken until it counts as free again, in percent: else it would come and
+/// go.
 const BACK: u64 = 5;
 
 /// How it is with memory.
@@ -109,7 +111,8 @@ impl Daemon {
         seen
     }
 
-    /// With the daemon's beat: where nothing runs, nothing can make room, and who wants to begin looks for itself.
+    /// With the daemon's beat: where nothing runs, nothing can make room, and who wants to begin looks for
+    /// itself.
     pub(super) fn watch(self: &Rc<Self>) {
         if !self.sessions.borrow().is_empty() {
             self.heed();
@@ -132,7 +135,8 @@ impl Daemon {
     /// That something new may begin.
     ///
     /// # Errors
-    /// When memory is short: what of it, why that counts, and what can be done. Or the home is not where it was.
+    /// When memory is short: what of it, why that counts, and what can be done. Or the home is not where it
+    /// was.
     pub(super) fn room(self: &Rc<Self>) -> Result<()> {
         self.stay()?;
         let (Level::Held | Level::Shedding, Some(memory)) = self.heed() else { return Ok(()) };
@@ -162,8 +166,8 @@ impl Daemon {
         });
     }
 
-    /// Has somebody make room: all at once who rests and whom nobody looks at; then, one at each look, who costs least to take up
-    /// again.
+    /// Has somebody make room: all at once who rests and whom nobody looks at; then, one at each look, who
+    /// costs least to take up again.
     fn shed(self: &Rc<Self>) {
         let mut sessions = self.sessions.borrow_mut();
         let mut idle = 0;
@@ -184,8 +188,9 @@ impl Daemon {
             return;
         }
         let working = sessions.values().filter(|held| held.cost() == Cost::Turn).count();
-        // Of turns the one that began last: least is lost of it, and those before were there when there was room. The last turn goes on:
-        // it is in nobody's way, and begun again it would only come as far once more.
+        // Of turns the one that began last: least is lost of it, and those before were there when there was
+        // room. The last turn goes on: it is in nobody's way, and begun again it would only come as far once
+        // more.
         let may_go = sessions.values_mut().filter(|held| held.cost() != Cost::Turn || working > 1);
         let Some(held) = may_go.min_by_key(|held| (held.cost(), std::cmp::Reverse(held.began))) else {
             return;

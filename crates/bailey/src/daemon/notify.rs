@@ -1,4 +1,5 @@
-//! What a service manager is told, where one listens (sd_notify(3)): a datagram of words to the socket of `NOTIFY_SOCKET`.
+//! What a service manager is told, where one listens (sd_notify(3)): a datagram of words to the socket of
+//! `NOTIFY_SOCKET`.
 
 use std::{
     env,

@@ -1,5 +1,5 @@
-//! The page: what its process asks for, in whose name. That process parses what browsers send, and has no power of its own: whatever
-//! it asks for comes with a bearer, and is done for who that is, or not at all.
+//! The page: what its process asks for, in whose name. That process parses what browsers send, and has no
+//! power of its own: whatever it asks for comes with a bearer, and is done for who that is, or not at all.
 
 use super::{
     Daemon,
@@ -62,7 +62,8 @@ pub(super) struct Page {
     at: SocketAddr,
     /// Digests of codes that nobody showed yet, and since when they are good.
     codes: RefCell<BTreeMap<Digest, Instant>>,
-    /// When a wrong code was shown, and when a wrong bearer: who shows one of these keeps nobody from showing a right one of those.
+    /// When a wrong code was shown, and when a wrong bearer: who shows one of these keeps nobody from showing
+    /// a right one of those.
     wrong_codes: Wrong,
     wrong_bearers: Wrong,
     deliveries: Semaphore,
@@ -116,7 +117,8 @@ impl Wrong {
 }
 
 impl Daemon {
-    /// Has the page up where its owner wants it, or somebody is let in; and where it is up, as the configuration says.
+    /// Has the page up where its owner wants it, or somebody is let in; and where it is up, as the
+    /// configuration says.
     ///
     /// # Errors
     /// When it cannot listen there: what was up before still is.
@@ -133,7 +135,8 @@ impl Daemon {
     fn open_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
         let before = self.page.borrow().clone();
         let was = Logins::of(&self.home)?.at;
-        // Where the address stays its listener does: the process of before lets go of it only when it has ended.
+        // Where the address stays its listener does: the process of before lets go of it only when it has
+        // ended.
         let is_there = |at: SocketAddr, wanted: SocketAddr| {
             wanted.ip() == at.ip() && [0, at.port()].contains(&wanted.port())
         };
@@ -144,8 +147,8 @@ impl Daemon {
         };
         let at = listener.local_addr()?;
         if was != Some(Place::At(at)) {
-            // What a browser has is for where the page was: of no use to it here, and shown to whoever listens there now. Another address
-            // is another place, also with the same port.
+            // What a browser has is for where the page was: of no use to it here, and shown to whoever
+            // listens there now. Another address is another place, also with the same port.
             let has_moved = was.is_some_and(|was| !was.is(at));
             let count = Logins::change(&self.home, |logins| {
                 logins.at = Some(Place::At(at));
@@ -195,7 +198,8 @@ impl Daemon {
         }
         codes.insert(Digest::of(code.as_bytes()), Instant::now());
         self.log.note("link", json!({}));
-        // What stands behind the `#` never leaves the browser by itself: it is in no request, and so in nobody's log.
+        // What stands behind the `#` never leaves the browser by itself: it is in no request, and so in
+        // nobody's log.
         Ok(Told::Link { url: format!("{}/#code={code}", page.url()) })
     }
 
@@ -333,8 +337,8 @@ impl Daemon {
     }
 }
 
-/// What a command of this program prints, as a pipe. Where it ends otherwise than well that is its last line: with its code, or with none
-/// where it took longer than it may and was ended.
+/// What a command of this program prints, as a pipe. Where it ends otherwise than well that is its last line:
+/// with its code, or with none where it took longer than it may and was ended.
 fn show(mut command: Command, input: Option<String>, remarks: bool, most: Duration) -> Result<OwnedFd> {
     let (out, mut into) = io::pipe().context("no pipe can be made")?;
     command.current_dir("/").stdout(into.try_clone()?);
@@ -436,8 +440,8 @@ pub(crate) fn name(act: &Act) -> &'static str {
     }
 }
 
-/// The command that does it, and what it reads. What a browser said is never taken for a flag: it stands behind an `=`, or behind
-/// `--`.
+/// The command that does it, and what it reads. What a browser said is never taken for a flag: it stands
+/// behind an `=`, or behind `--`.
 pub(crate) fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
     let fixed = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let mut input = None;

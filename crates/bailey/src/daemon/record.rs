@@ -1,5 +1,5 @@
-//! What runs, in files: what a killed daemon ran is begun again by the next one. A record goes when its session's process ends in
-//! order.
+//! What runs, in files: what a killed daemon ran is begun again by the next one. A record goes when its
+//! session's process ends in order.
 
 use crate::home::{Home, write_private};
 use anyhow::Result;

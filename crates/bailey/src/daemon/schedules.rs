@@ -1,5 +1,5 @@
-//! The daemon's clock: what is due begins as a session of its own, said under the name of its moment, so that it is done once however
-//! often the daemon ends in between.
+//! The daemon's clock: what is due begins as a session of its own, said under the name of its moment, so that
+//! it is done once however often the daemon ends in between.
 
 use super::{
     Daemon,
@@ -23,7 +23,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How often is looked at the clock: a minute is a schedule's smallest step. Where tests move it, nobody waits for that.
+/// How often is looked at the clock: a minute is a schedule's smallest step. Where tests move it, nobody
+/// waits for that.
 const LOOK: Duration = match cfg!(feature = "controls") {
     false => Duration::from_secs(15),
     true => Duration::from_millis(100),
@@ -31,9 +32,11 @@ const LOOK: Duration = match cfg!(feature = "controls") {
 /// How old the newest copy of a home may become, and how long it may take to make one.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 const COPY_MAX: Duration = Duration::from_secs(3600);
-/// How long nothing is tried where none could be made: the first time, twice as long each time after that, and a day at most.
+/// How long nothing is tried where none could be made: the first time, twice as long each time after that,
+/// and a day at most.
 const AGAIN: SignedDuration = SignedDuration::from_hours(1);
-/// How long nothing is tried of a schedule that could not be begun: the first time, twice as long each time after that, and `AGAIN` at most.
+/// How long nothing is tried of a schedule that could not be begun: the first time, twice as long each time
+/// after that, and `AGAIN` at most.
 const SOON: SignedDuration = SignedDuration::from_secs(15);
 /// How long a session may take to take its task.
 const ACCEPTED_MAX: Duration = Duration::from_secs(60);
@@ -60,7 +63,8 @@ impl Daemon {
                     unread = None;
                     failed.0.retain(|name, _| due.iter().any(|(due, ..)| due == name));
                     for (name, schedule, moment, missed) in due {
-                        // Those before it took their time: what was removed meanwhile, or begun by hand, is not done.
+                        // Those before it took their time: what was removed meanwhile, or begun by hand, is
+                        // not done.
                         let still = Schedules::of(&self.home)
                             .and_then(|mut all| all.still(&name, &schedule.id).cloned());
                         let Some(schedule) = still.ok().filter(|it| it.since < moment) else { continue };
@@ -125,7 +129,8 @@ impl Daemon {
         Ok(schedules.into_iter().filter_map(due).collect())
     }
 
-    /// How it is with the session of the last time. One that was cut off before it was noted is begun again, and runs beside nobody.
+    /// How it is with the session of the last time. One that was cut off before it was noted is begun again,
+    /// and runs beside nobody.
     fn predecessor(&self, schedule: &Schedule) -> Predecessor {
         let Some(session) = schedule.session.filter(|_| schedule.begun.is_none()) else {
             return Predecessor::None;
@@ -139,8 +144,8 @@ impl Daemon {
         }
     }
 
-    /// Leaves out what is due, and all that came before it: tasks that take longer than from one time to the next would else become
-    /// more and more.
+    /// Leaves out what is due, and all that came before it: tasks that take longer than from one time to the
+    /// next would else become more and more.
     fn skip(&self, (name, id): (&str, &str), moment: Timestamp, count: usize, session: SessionId) {
         let skipped = Schedules::change(&self.home, |schedules| {
             let schedule = schedules.still(name, id)?;
@@ -154,7 +159,8 @@ impl Daemon {
         self.log.note("skipped", about);
     }
 
-    /// Begins to copy the home, in a task of its own: whether there is a copy then. None where one is being made already.
+    /// Begins to copy the home, in a task of its own: whether there is a copy then. None where one is being
+    /// made already.
     fn copy_of_the_day(self: &Rc<Self>) -> Option<oneshot::Receiver<bool>> {
         if self.is_copying.replace(true) {
             return None;
@@ -202,7 +208,8 @@ impl Daemon {
         Ok(Told::Opened { session, remarks: Vec::new() })
     }
 
-    /// A time that was cut off is done first, in its own session, which knows whether it has it: so it is done once.
+    /// A time that was cut off is done first, in its own session, which knows whether it has it: so it is
+    /// done once.
     async fn do_what_is_due(
         self: &Rc<Self>,
         name: &str,
@@ -210,7 +217,8 @@ impl Daemon {
         moment: Timestamp,
     ) -> Result<()> {
         let cut_off = match schedule.begun {
-            // What became of its session since, such as that it was removed, keeps nothing else from being done.
+            // What became of its session since, such as that it was removed, keeps nothing else from being
+            // done.
             Some(begun) => match self.open_task(name, &schedule, Some(begun.session)).await {
                 Ok(_) => Some(begun),
                 Err(error) if self.is_over(begun.session, &error) => None,
@@ -222,7 +230,8 @@ impl Daemon {
             Some(begun) => begun,
             None => Begun { moment, session: self.open_task(name, &schedule, None).await? },
         };
-        // Before it is said: who is cut off afterwards says it to this session once more, under the same name.
+        // Before it is said: who is cut off afterwards says it to this session once more, under the same
+        // name.
         Schedules::change(&self.home, |schedules| {
             schedules.still(name, &schedule.id)?.begun = Some(begun);
             Ok(())
@@ -253,7 +262,8 @@ impl Daemon {
         }
     }
 
-    /// Gives the task of one time to its session. One that takes it only now has done all times up to the last one.
+    /// Gives the task of one time to its session. One that takes it only now has done all times up to the
+    /// last one.
     async fn give_task(
         &self,
         name: &str,
@@ -309,8 +319,8 @@ enum Predecessor {
     Comes,
 }
 
-/// Schedules that could not be begun: since when each is due, when it was tried last, and how long nothing is tried after that. Nothing is
-/// lost meanwhile: what is due stays due.
+/// Schedules that could not be begun: since when each is due, when it was tried last, and how long nothing is
+/// tried after that. Nothing is lost meanwhile: what is due stays due.
 #[derive(Default)]
 struct Failed(BTreeMap<String, (Timestamp, Timestamp, SignedDuration)>);
 
@@ -359,8 +369,8 @@ impl Copies {
         self.failed.is_none_or(|(at, wait)| now.duration_since(at).abs() >= wait)
     }
 
-    /// Whether the home has no copy of the last day. One that is ahead of the clock was made by a wrong one and says nothing, but for what
-    /// was made here before the clock was put back.
+    /// Whether the home has no copy of the last day. One that is ahead of the clock was made by a wrong one
+    /// and says nothing, but for what was made here before the clock was put back.
     fn is_old(&self, home: &Home, now: Timestamp) -> bool {
         let last = self.made.map_or(now, |made| made.max(now));
         !copies(home).any(|made| made <= last && now.duration_since(made).abs() < DAY)
@@ -378,7 +388,8 @@ pub(super) fn newest_copy(home: &Home) -> Option<Timestamp> {
     copies(home).filter(|made| *made <= now).max()
 }
 
-/// When each of the home's copies was made, by its name. One that is just being made has another, and is none yet.
+/// When each of the home's copies was made, by its name. One that is just being made has another, and is none
+/// yet.
 fn copies(home: &Home) -> impl Iterator<Item = Timestamp> {
     let copies = fs::read_dir(home.backups()).into_iter().flatten().flatten();
     copies.filter_map(|copy| {

@@ -1,4 +1,5 @@
-//! The processes of sessions: how the daemon begins them, follows them to their ends, begins again what crashed, and ends what does not end.
+//! The processes of sessions: how the daemon begins them, follows them to their ends, begins again what
+//! crashed, and ends what does not end.
 
 use super::{
     Daemon, ENDING_MAX, ended, process, reader,
@@ -37,12 +38,14 @@ use tokio::{
 const OPENING_MAX: Duration = Duration::from_secs(60);
 /// How long a session may take to tell that its turn is over.
 const RESTING_MAX: Duration = Duration::from_secs(1);
-/// How many lines of what a session's process says on its way are told to whoever opens it, how many the log takes, and how much of
-/// each, in bytes: all that is told at once is a line of an answer (`wire::LINE_BYTES_MAX`).
+/// How many lines of what a session's process says on its way are told to whoever opens it, how many the log
+/// takes, and how much of each, in bytes: all that is told at once is a line of an answer
+/// (`wire::LINE_BYTES_MAX`).
 const REMARKS_MAX: usize = 32;
 const SAID_MAX: usize = 1000;
 const SAID_BYTES_MAX: usize = 4 << 10;
-/// How often a session whose process was killed is begun again within a time: one that is its own end stays as it is.
+/// How often a session whose process was killed is begun again within a time: one that is its own end stays
+/// as it is.
 const CRASHES_MAX: usize = 3;
 const CRASHES_WITHIN: Duration = Duration::from_secs(300);
 
@@ -95,7 +98,8 @@ impl Held {
         self.is_ending() && self.ending.is_some_and(|since| since.elapsed() > most)
     }
 
-    /// Goes on with the configuration that it began with, by the rules of now, and with what of its keys is still the owner's.
+    /// Goes on with the configuration that it began with, by the rules of now, and with what of its keys is
+    /// still the owner's.
     pub(super) fn outlives_a_reload(&mut self, named: &Named) {
         self.say(RULES);
         self.say(&[KEYS, json!(named).to_string().as_bytes(), b"\n"].concat());
@@ -135,7 +139,8 @@ impl Daemon {
     pub(super) fn end_overdue(&self) {
         for held in self.sessions.borrow().values() {
             let State { clients, processes, .. } = held.shown.state;
-            // What somebody asked for who looks on, such as an apply, may take its time, and so may the ends of processes.
+            // What somebody asked for who looks on, such as an apply, may take its time, and so may the ends
+            // of processes.
             let most = if clients + processes == 0 { ENDING_MAX } else { OPENING_MAX };
             if held.is_overdue(most) {
                 self.log.note("hung", json!({ "session": held.shown.session }));
@@ -273,7 +278,8 @@ impl Daemon {
             .args(["--desk", "chat"])
             .args(words)
             .current_dir(&directory)
-            // What is typed to end the daemon is the daemon's to pass on, and the service manager is nobody else's.
+            // What is typed to end the daemon is the daemon's to pass on, and the service manager is nobody
+            // else's.
             .process_group(0)
             .env_remove("NOTIFY_SOCKET")
             .env_remove("WATCHDOG_USEC")
@@ -304,7 +310,8 @@ impl Daemon {
             let code =
                 ended(child).await.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
             timeout(ENDING_MAX, said).await.ok();
-            // It may have listened already, at a name that nobody told; and is bound, so that it takes nothing away.
+            // It may have listened already, at a name that nobody told; and is bound, so that it takes
+            // nothing away.
             if self.beginning.get() == 1 {
                 self.sweep();
             }
@@ -369,7 +376,8 @@ impl Daemon {
         wanted.map_or_else(|| !self.sessions.borrow().contains_key(&session), |wanted| wanted == session)
     }
 
-    /// Listens to what a session's process says to people: until it is open that is told to whoever opens it, then to the log.
+    /// Listens to what a session's process says to people: until it is open that is told to whoever opens it,
+    /// then to the log.
     pub(super) async fn listen(
         self: Rc<Self>,
         mut err: BufReader<pipe::Receiver>,
@@ -426,7 +434,8 @@ impl Daemon {
             self.crashes.borrow_mut().remove(&session);
             return record::forget(&self.home, session);
         }
-        // Whom the daemon ended itself did not crash; and who was to end, and had nothing to do, has ended, if late.
+        // Whom the daemon ended itself did not crash; and who was to end, and had nothing to do, has ended,
+        // if late.
         let is_shed = held.as_ref().is_some_and(|held| held.is_shed);
         let is_wanted = is_shed || held.is_none_or(|held| !held.is_ending());
         match !self.is_stopping.get() && is_wanted {

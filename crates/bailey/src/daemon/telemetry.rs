@@ -1,7 +1,7 @@
 //! The process that tells a collector what is done: it is kept up, and woken when the journal grew.
 //!
-//! Whoever writes the journal, in whatever process, writes its log, and the kernel tells of that (inotify(7)). So nothing looks at a
-//! clock: while nothing is done, nobody wakes.
+//! Whoever writes the journal, in whatever process, writes its log, and the kernel tells of that
+//! (inotify(7)). So nothing looks at a clock: while nothing is done, nobody wakes.
 
 use super::{
     Daemon,

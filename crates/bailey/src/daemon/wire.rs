@@ -58,7 +58,8 @@ pub(crate) enum Ask {
     Open(Wanted),
     /// End the process of a session that is at rest, so that its changes can be looked at elsewhere.
     Close { session: SessionId },
-    /// Have the channels begin anew, whatever the configuration says by now: connections that were made before are those of before.
+    /// Have the channels begin anew, whatever the configuration says by now: connections that were made
+    /// before are those of before.
     Anew,
     /// Begin a schedule's task now.
     Run { schedule: String },
@@ -79,7 +80,8 @@ pub(crate) struct Wanted {
     pub(crate) again: Vec<String>,
     /// Which one it is, where it was there before.
     pub(crate) session: Option<SessionId>,
-    /// Whether who wants it comes back by itself: such a one begins none that ended so often that the daemon left it.
+    /// Whether who wants it comes back by itself: such a one begins none that ended so often that the daemon
+    /// left it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) comes_back: bool,
 }
@@ -210,7 +212,8 @@ impl State {
     }
 }
 
-/// The first line at a session's socket where the daemon connects for a person at a channel: whatever follows is theirs.
+/// The first line at a session's socket where the daemon connects for a person at a channel: whatever follows
+/// is theirs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Introduced {
     pub(crate) introduced: Speaker,
@@ -226,11 +229,12 @@ pub(crate) enum Report {
     State(State),
 }
 
-/// What the daemon says to the process of a session: come to rest, and end; read the rules again; which keys are the owner's by now. That there is no daemon any
-/// more, the end of the pipe says.
+/// What the daemon says to the process of a session: come to rest, and end; read the rules again; which keys
+/// are the owner's by now. That there is no daemon any more, the end of the pipe says.
 pub(crate) const DRAIN: &[u8] = b"drain\n";
 pub(crate) const RULES: &[u8] = b"rules\n";
-/// How the line begins that says which keys are still the owner's: a JSON object follows ([`Named`](crate::compose::Named)).
+/// How the line begins that says which keys are still the owner's: a JSON object follows
+/// ([`Named`](crate::compose::Named)).
 pub(crate) const KEYS: &[u8] = b"keys ";
 
 /// Listens at a socket in a directory that is its owner's alone. One that was left there is taken away.
@@ -267,7 +271,8 @@ fn short<T>(folder: &Path, name: &str, at: impl FnOnce(PathBuf) -> io::Result<T>
     at(Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
 }
 
-/// Whether the other side is this very user: the kernel's word (`SO_PEERCRED`, unix(7)), as it was when it connected.
+/// Whether the other side is this very user: the kernel's word (`SO_PEERCRED`, unix(7)), as it was when it
+/// connected.
 pub(crate) fn is_owner(stream: &tokio::net::UnixStream) -> bool {
     #[cfg(feature = "controls")]
     if crate::controls::is_open_to_all() {
@@ -328,7 +333,8 @@ pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
     }
 }
 
-/// What a line asks for. Whoever is of another version is told so, and may still ask for the end, which all versions ask for alike.
+/// What a line asks for. Whoever is of another version is told so, and may still ask for the end, which all
+/// versions ask for alike.
 ///
 /// # Errors
 /// When both sides are not of one version, or it asks for nothing.

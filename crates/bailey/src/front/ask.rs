@@ -18,8 +18,8 @@ pub(crate) enum Asker {
 }
 
 impl Asker {
-    /// The same where a human is always asked: nobody can say that nobody is, and where there is no terminal somebody answers
-    /// from another one.
+    /// The same where a human is always asked: nobody can say that nobody is, and where there is no terminal
+    /// somebody answers from another one.
     ///
     /// # Errors
     /// When somebody said never.
@@ -160,7 +160,8 @@ pub(super) async fn line(printer: &Printer, question: &str) -> Option<String> {
     Prompt::open(printer).ok()?.line(question).await.ok()?
 }
 
-/// Asks a plain yes-or-no question of a command that the person gave; no where there is no terminal. Ctrl-C ends the command.
+/// Asks a plain yes-or-no question of a command that the person gave; no where there is no terminal. Ctrl-C
+/// ends the command.
 pub(crate) async fn confirm(question: &str) -> bool {
     let asked = async {
         let terminal = Terminal::open()?;

@@ -1,5 +1,5 @@
-//! Cards as a person reads them. What a card quotes is foreign: it stays behind the margin of its own row, however narrow the
-//! terminal is, so that no row of it can be taken for one of Bailey's.
+//! Cards as a person reads them. What a card quotes is foreign: it stays behind the margin of its own row,
+//! however narrow the terminal is, so that no row of it can be taken for one of Bailey's.
 
 use super::text::{self, Span, span, wrap};
 use crate::print::{Printer, Style};
@@ -13,8 +13,8 @@ const MORE: usize = 6;
 const DIFF: &str = "    ";
 const DIFF_MORE: usize = 8;
 
-/// A card, for a terminal of so many cells and rows; none: each value stays on one line. One that is higher than the terminal says at
-/// its end, too, what it asks.
+/// A card, for a terminal of so many cells and rows; none: each value stays on one line. One that is higher
+/// than the terminal says at its end, too, what it asks.
 pub(crate) fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> String {
     let sheet = Sheet { printer, cells: size.map_or(usize::MAX, |(columns, _)| columns) };
     let title = sheet.rows(&[(Style::Yellow, "? "), (Style::Yellow, &card.title)], MORE);
@@ -44,13 +44,14 @@ pub(crate) fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>)
     format!("\n{}\n", rows.join("\n"))
 }
 
-/// A diff's lines, indented and coloured, in rows of so many cells. Secrets are taken out of the whole: one may have several lines.
+/// A diff's lines, indented and coloured, in rows of so many cells. Secrets are taken out of the whole: one
+/// may have several lines.
 pub(crate) fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<String> {
     Sheet { printer, cells }.diff(diff)
 }
 
-/// A value on one line: a line feed in it cannot draw a line of its own. It is drawn as a sign that nothing else is drawn as: `\n` may
-/// be two characters of a command.
+/// A value on one line: a line feed in it cannot draw a line of its own. It is drawn as a sign that nothing
+/// else is drawn as: `\n` may be two characters of a command.
 pub(crate) fn one_line(text: &str) -> String {
     text.replace(LINE_FEED, "⟨U+23CE⟩").replace('\n', LINE_FEED).replace('\t', " ")
 }

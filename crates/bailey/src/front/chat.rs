@@ -1,9 +1,9 @@
-//! The conversation's side of the front end: the message being written, what its slash commands ask for, and what waits
-//! until the model sees it.
+//! The conversation's side of the front end: the message being written, what its slash commands ask for, and
+//! what waits until the model sees it.
 //!
-//! The editor is our own. It is a few keys and a string, and it must do what no library's blocking call does: leave the
-//! keyboard to a card in the middle of a message, let a half-said line of the model stand above it, and be given up at
-//! any moment.
+//! The editor is our own. It is a few keys and a string, and it must do what no library's blocking call does:
+//! leave the keyboard to a card in the middle of a message, let a half-said line of the model stand above it,
+//! and be given up at any moment.
 
 mod command;
 mod input;

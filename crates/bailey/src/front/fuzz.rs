@@ -38,7 +38,8 @@ pub fn markdown(text: &str) {
     }
 }
 
-/// A card as it is kept: what is drawn of it acts on no terminal, and nothing in it draws a line that looks like another part.
+/// A card as it is kept: what is drawn of it acts on no terminal, and nothing in it draws a line that looks
+/// like another part.
 pub fn card(text: &str) {
     let Ok(card) = serde_json::from_str::<Card>(text) else { return };
     let printer = Printer::new(false, Color::Never);
@@ -52,8 +53,8 @@ pub fn card(text: &str) {
     }
 }
 
-/// Bytes from a terminal while a question is open, in two reads: an answer is bounded, acts on no terminal, and none of it was
-/// pasted.
+/// Bytes from a terminal while a question is open, in two reads: an answer is bounded, acts on no terminal,
+/// and none of it was pasted.
 fn answers(bytes: &[u8]) {
     let (mut keys, mut typed) = (Keys::new(), Typed::default());
     let (first, second) = bytes.split_at(bytes.len() / 2);

@@ -1,5 +1,5 @@
-//! The messages of earlier conversations, in Bailey's home: one JSON string a line, for the owner's eyes only. What holds
-//! a secret is never written.
+//! The messages of earlier conversations, in Bailey's home: one JSON string a line, for the owner's eyes
+//! only. What holds a secret is never written.
 
 use crate::print::Printer;
 use std::{

@@ -1,5 +1,5 @@
-//! What a terminal sends, as keys. Its own replies to queries and every unknown sequence are taken and thrown away, so
-//! that nothing which makes a terminal answer can type.
+//! What a terminal sends, as keys. Its own replies to queries and every unknown sequence are taken and thrown
+//! away, so that nothing which makes a terminal answer can type.
 
 /// The longest escape sequence that is looked for, in bytes.
 const SEQUENCE_BYTES_MAX: usize = 256;

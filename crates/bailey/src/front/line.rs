@@ -1,5 +1,5 @@
-//! The message that is being written: text, cursor, and the earlier messages behind the arrow keys. It knows no
-//! terminal.
+//! The message that is being written: text, cursor, and the earlier messages behind the arrow keys. It knows
+//! no terminal.
 
 use super::keys::Key;
 

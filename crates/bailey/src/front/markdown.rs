@@ -1,6 +1,7 @@
-//! Markdown as models write it, drawn line by line while it comes: headings, lists, quotes, rules, fenced code, bold and
-//! inline code. What is not recognised is shown as it is written; nothing is hidden, and a link's address stays visible.
-//! A whole parser would need the whole document, and this text is read while it is said.
+//! Markdown as models write it, drawn line by line while it comes: headings, lists, quotes, rules, fenced
+//! code, bold and inline code. What is not recognised is shown as it is written; nothing is hidden, and a
+//! link's address stays visible. A whole parser would need the whole document, and this text is read while it
+//! is said.
 
 use super::text::{Span, span, wrap};
 use crate::print::{Printer, Style};

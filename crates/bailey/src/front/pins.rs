@@ -25,7 +25,8 @@ impl Pins {
         self.0.iter().enumerate().map(|(at, pin)| line(at, pin)).collect()
     }
 
-    /// The message that a person means by this number; without one the only one that there is. Else what to say.
+    /// The message that a person means by this number; without one the only one that there is. Else what to
+    /// say.
     pub(super) fn find(&self, number: Option<&str>) -> Result<Seq, String> {
         let at = match (number.map(str::parse::<usize>), self.0.as_slice()) {
             (_, []) => return Err("  nothing is pinned; /pin TEXT pins something".into()),

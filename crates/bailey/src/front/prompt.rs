@@ -1,8 +1,8 @@
 //! A question on the terminal and the line that a person types to it.
 //!
-//! Only what was typed after the question was shown is an answer. What is pasted is none: the terminal marks it, and all of it is
-//! thrown away, however it is cut into reads. For a terminal that marks nothing, a line counts only when nothing came in one read
-//! with it.
+//! Only what was typed after the question was shown is an answer. What is pasted is none: the terminal marks
+//! it, and all of it is thrown away, however it is cut into reads. For a terminal that marks nothing, a line
+//! counts only when nothing came in one read with it.
 
 use super::{
     keys::Key,

@@ -1,6 +1,7 @@
-//! What is on the screen below the last line of the story so far: the row that is being said, what is waited for, the
-//! message being written. It is drawn anew whenever something is printed above it, with no more of a terminal's arts than
-//! going up and erasing what is below. Where there is no such terminal, lines follow lines.
+//! What is on the screen below the last line of the story so far: the row that is being said, what is waited
+//! for, the message being written. It is drawn anew whenever something is printed above it, with no more of a
+//! terminal's arts than going up and erasing what is below. Where there is no such terminal, lines follow
+//! lines.
 
 use super::{terminal, text};
 use crate::print::Printer;

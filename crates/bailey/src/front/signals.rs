@@ -91,8 +91,8 @@ impl Ended {
     }
 }
 
-/// Watches from a thread of its own: whoever waits for a reader of the output hears no signal, and is told so to stop
-/// waiting.
+/// Watches from a thread of its own: whoever waits for a reader of the output hears no signal, and is told so
+/// to stop waiting.
 fn watch() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let watching = move || {

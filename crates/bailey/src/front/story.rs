@@ -94,7 +94,8 @@ pub(crate) struct Story {
     ignored: Vec<String>,
     /// What is in the project now.
     applied: Vec<Changed>,
-    /// Commits that the project lacked, a line for each branch: what would become of them, or what became of them.
+    /// Commits that the project lacked, a line for each branch: what would become of them, or what became of
+    /// them.
     commits: Vec<String>,
     /// Whether an apply would still move some.
     is_committed: bool,

@@ -1,5 +1,5 @@
-//! The controlling terminal: its keys one by one while a message is written, whole lines while a card is answered. Every
-//! read can be given up, so that nothing waits for a person behind the scenes.
+//! The controlling terminal: its keys one by one while a message is written, whole lines while a card is
+//! answered. Every read can be given up, so that nothing waits for a person behind the scenes.
 
 use super::keys::{Key, Keys};
 use crate::print;
@@ -33,8 +33,8 @@ const DRAINED_READS_MAX: usize = 1024;
 /// How the terminal was before keys were read one by one; whoever ends the program puts it back.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
-/// What was read of a key or a paste that has not ended. It belongs to the terminal and not to who reads: a paste that
-/// begins in a message may end in a card.
+/// What was read of a key or a paste that has not ended. It belongs to the terminal and not to who reads: a
+/// paste that begins in a message may end in a card.
 static KEYS: Mutex<Keys> = Mutex::new(Keys::new());
 
 /// How the terminal was.
@@ -88,8 +88,8 @@ impl Terminal {
         Ok(Self { file })
     }
 
-    /// From now on every key comes as it is typed, and none is shown by the terminal. Ctrl-C stays a signal. What is
-    /// pasted is marked, where the terminal knows `marks`.
+    /// From now on every key comes as it is typed, and none is shown by the terminal. Ctrl-C stays a signal.
+    /// What is pasted is marked, where the terminal knows `marks`.
     pub(super) fn keys(&self, marks: bool) -> Result<()> {
         let file = self.file.get_ref();
         let modes = tcgetattr(file).context("the terminal cannot be asked for its settings")?;
@@ -107,7 +107,8 @@ impl Terminal {
         Ok(())
     }
 
-    /// Whether it showed what is typed, before keys were read one by one. Where it did not, somebody else shows it.
+    /// Whether it showed what is typed, before keys were read one by one. Where it did not, somebody else
+    /// shows it.
     pub(super) fn was_echoing(&self) -> bool {
         let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         before.as_ref().is_none_or(|before| before.modes.local_modes.contains(LocalModes::ECHO))
@@ -173,7 +174,8 @@ impl Terminal {
         Ok((!bytes.is_empty()).then(|| Read::of(&mut keys, &bytes)))
     }
 
-    /// Throws away the keys that are there; whether a paste is then not at its end, which a flush by the kernel would forget.
+    /// Throws away the keys that are there; whether a paste is then not at its end, which a flush by the
+    /// kernel would forget.
     pub(super) fn drain(&self) -> bool {
         let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = [0; READ_BYTES];
@@ -204,7 +206,8 @@ impl Terminal {
     }
 }
 
-/// Notes how the controlling terminal is, where there is one, for whoever has it put back after another process.
+/// Notes how the controlling terminal is, where there is one, for whoever has it put back after another
+/// process.
 pub(crate) fn remember() {
     let file = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let found = file.and_then(|file| Ok((tcgetattr(&file)?, file)));
@@ -222,7 +225,8 @@ pub(crate) fn restore() {
     }
 }
 
-/// Does something while the terminal is as it was found; afterwards keys are read one by one where they were before.
+/// Does something while the terminal is as it was found; afterwards keys are read one by one where they were
+/// before.
 pub(super) fn lend(meanwhile: impl FnOnce()) {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut before) = before else { return meanwhile() };

@@ -7,8 +7,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// A piece of text in one style, neutralised.
 pub(super) type Span = (Style, String);
 
-/// A span of foreign text: made safe before it is measured, because an escape is wider than what it stands for. A line
-/// feed or a tab would leave the row.
+/// A span of foreign text: made safe before it is measured, because an escape is wider than what it stands
+/// for. A line feed or a tab would leave the row.
 pub(super) fn span(printer: &Printer, style: Style, text: &str) -> Span {
     let text = printer.redact(text);
     (style, neutralise(&text).replace('\n', "\\n").replace('\t', "    "))
@@ -62,8 +62,8 @@ const LEAST_INDENT: usize = 3;
 /// What an indent leaves free of a row, where it can.
 const FREE: usize = 4;
 
-/// Wraps spans to rows of at most `cells` (five, where there are fewer), between words where that is possible. Rows after the first
-/// begin with `indent` blanks, or with fewer where there is no room.
+/// Wraps spans to rows of at most `cells` (five, where there are fewer), between words where that is
+/// possible. Rows after the first begin with `indent` blanks, or with fewer where there is no room.
 pub(super) fn wrap(spans: &[Span], cells: usize, indent: usize) -> Vec<Vec<Span>> {
     let cells = cells.max(CELLS_MIN);
     let indent = indent.min(cells.saturating_sub(FREE).max(LEAST_INDENT));

@@ -1,9 +1,11 @@
-//! Where a session's own folder lies: in the home, or, where the home's file system can hold no layer, on another one.
+//! Where a session's own folder lies: in the home, or, where the home's file system can hold no layer, on
+//! another one.
 //!
-//! What a session changed lies in the upper layer of an overlay, and the kernel takes none on another overlay (a container's
-//! own files) nor on a server's files (NFS). There the folder is made in the first of [`ELSEWHERE`] that can hold it, and a link
-//! in the home leads to it. So a layer is on a file system from its first byte on: the end of a process, however it comes, loses
-//! nothing of it, and how long the file system itself lasts is said.
+//! What a session changed lies in the upper layer of an overlay, and the kernel takes none on another overlay
+//! (a container's own files) nor on a server's files (NFS). There the folder is made in the first of
+//! [`ELSEWHERE`] that can hold it, and a link in the home leads to it. So a layer is on a file system from
+//! its first byte on: the end of a process, however it comes, loses nothing of it, and how long the file
+//! system itself lasts is said.
 
 use super::{Home, make_private};
 use anyhow::{Context as _, Result, bail};
@@ -20,8 +22,9 @@ use std::{
 /// Where layers go that the home cannot hold: the best first. A disk outlives a restart, memory does not.
 const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
 
-/// In the home: a mark for each session of which nothing is kept, by its name, for a home may hold thousands of others; and within such a
-/// session's own folder: a file by which that says the same, for a mark may come back with a copy of the home's files.
+/// In the home: a mark for each session of which nothing is kept, by its name, for a home may hold thousands
+/// of others; and within such a session's own folder: a file by which that says the same, for a mark may come
+/// back with a copy of the home's files.
 pub(crate) const SCRATCH: &str = "scratch";
 
 /// How often a mark that somebody has is tried, and how long it is waited between.
@@ -33,7 +36,8 @@ const HOLD_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) enum Holds {
     /// It holds them, and outlives a restart.
     Layers,
-    /// It holds them where it keeps users' attributes (Linux 6.6 and newer), until the machine (or the container) stops.
+    /// It holds them where it keeps users' attributes (Linux 6.6 and newer), until the machine (or the
+    /// container) stops.
     UntilTheEnd,
     /// It cannot, for this reason.
     None(&'static str),
@@ -114,7 +118,8 @@ impl Home {
         Ok(Folder { path, remark: Some(remark) })
     }
 
-    /// The same outside of the home, for a session that works in it: what lies in the home is out of an agent's reach.
+    /// The same outside of the home, for a session that works in it: what lies in the home is out of an
+    /// agent's reach.
     ///
     /// # Errors
     /// Those of [`Home::session`].
@@ -190,7 +195,8 @@ impl Home {
         places.map(|place| place.join(id.to_string())).filter(|path| is_owned(path)).collect()
     }
 
-    /// Removes the folders of processes that kept nothing and were killed with whoever was to remove them. Looked for once in a process.
+    /// Removes the folders of processes that kept nothing and were killed with whoever was to remove them.
+    /// Looked for once in a process.
     fn sweep(&self) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
@@ -203,8 +209,9 @@ impl Home {
         });
     }
 
-    /// Makes a session's folder. One of which nothing is kept is marked before it is there, and made by whoever marked it; one that is kept is
-    /// there before it is looked whether somebody else marked it. So of two who begin at the same moment one is told of the other.
+    /// Makes a session's folder. One of which nothing is kept is marked before it is there, and made by
+    /// whoever marked it; one that is kept is there before it is looked whether somebody else marked it. So
+    /// of two who begin at the same moment one is told of the other.
     fn make(&self, id: SessionId, path: &Path, is_scratch: bool) -> Result<()> {
         let marks = self.root.join(SCRATCH);
         if !is_scratch {
@@ -230,8 +237,8 @@ impl Home {
     }
 }
 
-/// Marks a session. The mark is locked as long as this process lives, however that ends: whoever finds one that nobody has locked removes
-/// the folder, and the mark.
+/// Marks a session. The mark is locked as long as this process lives, however that ends: whoever finds one
+/// that nobody has locked removes the folder, and the mark.
 fn mark(marks: &Path, id: SessionId) -> Result<()> {
     make_private(marks)?;
     let path = marks.join(id.to_string());
@@ -298,8 +305,8 @@ fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
     }
 }
 
-/// Whether nothing is left of a folder of which nothing is kept, once it was removed. One that does not say so itself is kept; where it is
-/// empty, its process was killed before it could say so.
+/// Whether nothing is left of a folder of which nothing is kept, once it was removed. One that does not say
+/// so itself is kept; where it is empty, its process was killed before it could say so.
 fn is_cleared(folder: &Path) -> bool {
     if !is_open(folder) {
         return false;
@@ -323,7 +330,8 @@ fn is_open(dir: &Path) -> bool {
     !is_closed || fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).is_ok()
 }
 
-/// A folder that lies elsewhere, found again. Others can write where it lies, so it counts only if it is ours alone.
+/// A folder that lies elsewhere, found again. Others can write where it lies, so it counts only if it is ours
+/// alone.
 fn found(root: &Path, id: SessionId, target: PathBuf) -> Result<Folder> {
     if !target.parent().is_some_and(is_private) || !target.is_dir() {
         bail!(
@@ -355,8 +363,8 @@ fn elsewhere(root: &Path, name: &str, why: &str, is_usable: impl Fn(&Holds) -> b
     })
 }
 
-/// Our directory in a place where everybody can write: one that is there, or a new one. Where somebody else took its name, it gets
-/// one that nobody foresees.
+/// Our directory in a place where everybody can write: one that is there, or a new one. Where somebody else
+/// took its name, it gets one that nobody foresees.
 fn own_in(place: &Path) -> Option<PathBuf> {
     let made = |name: String| {
         let dir = place.join(name);
@@ -414,7 +422,8 @@ fn is_safe_to_share(place: &Path) -> bool {
     })
 }
 
-/// Whether a directory is ours alone; one of ours is made so, for a command behind Landlock alone can change its mode.
+/// Whether a directory is ours alone; one of ours is made so, for a command behind Landlock alone can change
+/// its mode.
 fn is_private(dir: &Path) -> bool {
     let can_others_write = fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o022 != 0);
     is_owned(dir) && !can_others_write && make_private(dir).is_ok()
@@ -425,7 +434,8 @@ fn is_owned(dir: &Path) -> bool {
     fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir() && found.uid() == me)
 }
 
-/// Whether a user's own attributes are kept there, in which an overlay without privileges notes what is deleted.
+/// Whether a user's own attributes are kept there, in which an overlay without privileges notes what is
+/// deleted.
 fn keeps_attributes(dir: &Path) -> bool {
     const TRIAL: &str = "user.bailey.trial";
     let set = rustix::fs::setxattr(dir, TRIAL, b"1", XattrFlags::empty());
@@ -490,7 +500,8 @@ mod tests {
         assert!(living.exists(), "the control: somebody has it");
     }
 
-    /// A look at a session without a folder, and who takes it up in the same moment: one is told of the other, and no folder is both's.
+    /// A look at a session without a folder, and who takes it up in the same moment: one is told of the
+    /// other, and no folder is both's.
     #[test]
     fn of_two_who_begin_one_is_told_of_the_other() {
         let place = tempfile::tempdir().unwrap();

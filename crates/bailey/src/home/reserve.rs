@@ -1,5 +1,5 @@
-//! Room that is kept for what must be written where there is none left: that everything is stopped, or that a session is removed,
-//! which makes room again.
+//! Room that is kept for what must be written where there is none left: that everything is stopped, or that a
+//! session is removed, which makes room again.
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
 use std::{
@@ -64,7 +64,8 @@ fn is_kept(root: &Path) -> bool {
     root.join(NAME).symlink_metadata().is_ok_and(|about| about.blocks() * BLOCK >= BYTES)
 }
 
-/// How much its owner can write there, in bytes. What counts nothing, such as a memory file system without a limit, has no end of it.
+/// How much its owner can write there, in bytes. What counts nothing, such as a memory file system without a
+/// limit, has no end of it.
 fn room(root: &Path) -> Option<u64> {
     let stat = statvfs(root).ok()?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);

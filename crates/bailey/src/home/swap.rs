@@ -1,7 +1,9 @@
-//! How a copy takes a home's place: in one step of the file system, and whoever opens the home next ends what follows it.
+//! How a copy takes a home's place: in one step of the file system, and whoever opens the home next ends what
+//! follows it.
 //!
-//! What is no part of any copy (what sessions changed, and other copies) goes over to the new home after that step, and so does a stop
-//! that the old one was given up to then. Until both have, a file there names the old one.
+//! What is no part of any copy (what sessions changed, and other copies) goes over to the new home after that
+//! step, and so does a stop that the old one was given up to then. Until both have, a file there names the
+//! old one.
 
 use super::{SCRATCH, write_private};
 use anyhow::{Context as _, Result};
@@ -31,7 +33,8 @@ struct Mark {
     before: String,
 }
 
-/// Has `new` take the place of the home at `root`, which is to be called `before`: whoever looks sees the one home or the other.
+/// Has `new` take the place of the home at `root`, which is to be called `before`: whoever looks sees the one
+/// home or the other.
 ///
 /// # Errors
 /// When it cannot, such as where the home is a mount point; nothing was changed then.
@@ -62,8 +65,8 @@ pub(crate) fn finish(root: &Path) -> Result<()> {
     go_over(root, &mark).with_context(cannot)
 }
 
-/// Whether `folder`, beside the home at `root`, is a new home that nobody makes any more: what has been a home, or is one that is still to
-/// get its name, is none. Nobody else may hold it.
+/// Whether `folder`, beside the home at `root`, is a new home that nobody makes any more: what has been a
+/// home, or is one that is still to get its name, is none. Nobody else may hold it.
 ///
 /// # Errors
 /// When it cannot be told.
@@ -110,7 +113,8 @@ fn go_over(root: &Path, mark: &Path) -> Result<()> {
         // The old home may have been removed.
         File::open(folder).map_or(Ok(()), |folder| folder.sync_all())?;
     }
-    // As late as can be: whoever was at the old home may have stopped it since somebody looked, also after the exchange.
+    // As late as can be: whoever was at the old home may have stopped it since somebody looked, also after
+    // the exchange.
     JournalFile::stop_as(&root.join(JOURNAL), &before.join(JOURNAL), &SystemClock)?;
     Ok(fs::remove_file(mark)?)
 }

@@ -1,5 +1,5 @@
-//! Standard output or error, written to without being held by who reads it: a reader that stopped must not keep Ctrl-C
-//! from being heard.
+//! Standard output or error, written to without being held by who reads it: a reader that stopped must not
+//! keep Ctrl-C from being heard.
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -45,8 +45,8 @@ impl Out {
         }
     }
 
-    /// Writes all of it, waiting for the reader; where the reader stopped and the person wants to go on, the rest is
-    /// dropped (the journal has it).
+    /// Writes all of it, waiting for the reader; where the reader stopped and the person wants to go on, the
+    /// rest is dropped (the journal has it).
     ///
     /// # Errors
     /// When nobody can read it any more.
@@ -81,8 +81,8 @@ impl Out {
     }
 }
 
-/// The same pipe or terminal as an open file of its own that does not wait: others may share the first one, and they
-/// expect it to. A file always has room.
+/// The same pipe or terminal as an open file of its own that does not wait: others may share the first one,
+/// and they expect it to. A file always has room.
 fn unwaiting(stream: &impl AsFd) -> io::Result<OwnedFd> {
     let kind = FileType::from_raw_mode(fstat(stream)?.st_mode);
     if !matches!(kind, FileType::Fifo | FileType::CharacterDevice) {

@@ -16,8 +16,9 @@ const TICK: Duration = Duration::from_millis(250);
 const ERASE: &str = "\r\x1b[K";
 
 impl Printer {
-    /// Waits for this. Once it takes over a second, a row of standard error says what is waited for and how long, and is gone
-    /// when it has come: on a terminal only, and never for a script that reads JSON. Nothing else may be printed meanwhile.
+    /// Waits for this. Once it takes over a second, a row of standard error says what is waited for and how
+    /// long, and is gone when it has come: on a terminal only, and never for a script that reads JSON.
+    /// Nothing else may be printed meanwhile.
     pub(crate) async fn waiting<T>(&self, what: impl Fn() -> String, work: impl Future<Output = T>) -> T {
         if !io::stderr().is_terminal() {
             return work.await;

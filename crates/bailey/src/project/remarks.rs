@@ -1,4 +1,5 @@
-//! What of a project will not work inside the walls, told before anything starts rather than by a puzzling error later.
+//! What of a project will not work inside the walls, told before anything starts rather than by a puzzling
+//! error later.
 
 use bailey_protocol::shell_word;
 use std::{
@@ -12,8 +13,8 @@ const NAMES_MAX: usize = 4096;
 /// How many of the files of others are named.
 const NAMED_MAX: usize = 3;
 
-/// One sentence for each thing that a person should know of a project, with what to do. Only names and owners are looked at,
-/// of the project and of what lies directly in it; no link is followed.
+/// One sentence for each thing that a person should know of a project, with what to do. Only names and owners
+/// are looked at, of the project and of what lies directly in it; no link is followed.
 pub(crate) fn remarks(root: &Path) -> Vec<String> {
     [repository_elsewhere(root), of_others(root), of_other_groups(root)].into_iter().flatten().collect()
 }
@@ -56,7 +57,8 @@ fn of_others(root: &Path) -> Option<String> {
     ))
 }
 
-/// Files of the sandbox's user that belong to another group, as where a directory is shared: nobody inside is in it.
+/// Files of the sandbox's user that belong to another group, as where a directory is shared: nobody inside is
+/// in it.
 fn of_other_groups(root: &Path) -> Option<String> {
     let of_project = fs::symlink_metadata(root).ok()?;
     let (me, group) = match rustix::process::geteuid() {
@@ -92,7 +94,8 @@ fn words(paths: &[&Path]) -> String {
     paths.iter().take(NAMED_MAX).map(|path| word(path)).collect::<Vec<_>>().join(" ")
 }
 
-/// A path as one word of a shell: whoever made an archive named its directory, and the line is pasted, with `sudo`.
+/// A path as one word of a shell: whoever made an archive named its directory, and the line is pasted, with
+/// `sudo`.
 fn word(path: &Path) -> String {
     shell_word(&path.display().to_string())
 }

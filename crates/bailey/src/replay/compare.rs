@@ -1,6 +1,7 @@
 //! What was recorded beside what came now: the first entry at which they part.
 //!
-//! Calls that ran at once have their entries in any order, so those of each call are compared among themselves.
+//! Calls that ran at once have their entries in any order, so those of each call are compared among
+//! themselves.
 
 use super::player::{Divergence, Recording};
 use bailey_journal::{Fact, Recorded};

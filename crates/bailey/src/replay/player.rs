@@ -1,4 +1,5 @@
-//! Stands in for the world: brings what the journal recorded, and does nothing. What was never recorded is a divergence.
+//! Stands in for the world: brings what the journal recorded, and does nothing. What was never recorded is a
+//! divergence.
 
 use super::tape::{Asked, Done, Step, Tape, Turn};
 use crate::agent_file;
@@ -62,8 +63,8 @@ enum Meanwhile {
 }
 
 impl State {
-    /// What the files were that an action names: as the question about it says that comes next; or, where the action was begun
-    /// before another one was asked, as they were when it was asked about last.
+    /// What the files were that an action names: as the question about it says that comes next; or, where the
+    /// action was begun before another one was asked, as they were when it was asked about last.
     fn named(&self, action: &Action) -> Option<Digest> {
         let digest_of = |action: &Action| serde_json::to_vec(action).map(|bytes| Digest::of(&bytes)).ok();
         let digest = digest_of(action);

@@ -236,8 +236,9 @@ impl Tape {
         }))
     }
 
-    /// What the agent's own file held for the process that opened the session here: what its first change of it was to
-    /// replace; else what the model is told of it before anything else is done, or what it was told last.
+    /// What the agent's own file held for the process that opened the session here: what its first change of
+    /// it was to replace; else what the model is told of it before anything else is done, or what it was told
+    /// last.
     fn own_after(&self, place: usize, last: Option<String>) -> Option<String> {
         // Extensions are started by the owner, and beside everything else.
         let is_begun = |fact: &Fact| match fact {
@@ -256,8 +257,8 @@ impl Tape {
         guide.map_or(last, |guide| self.own_text(guide))
     }
 
-    /// What the papers held for the process that opened the session here: what it tells of them, or what was told last. As long as it
-    /// lives they stay as they are.
+    /// What the papers held for the process that opened the session here: what it tells of them, or what was
+    /// told last. As long as it lives they stay as they are.
     fn papers_after(&self, place: usize, last: Told) -> Told {
         let rest = self.entries.iter().skip(place + 1);
         let process = rest.take_while(|it| !matches!(it.entry.fact, Fact::SessionResumed { .. }));
@@ -273,8 +274,8 @@ impl Tape {
         papers
     }
 
-    /// What the file held that a guide tells of; none of one that was gone. What stands beneath the guide's frame is past the
-    /// screen, so a change that speaks of the very text is believed first.
+    /// What the file held that a guide tells of; none of one that was gone. What stands beneath the guide's
+    /// frame is past the screen, so a change that speaks of the very text is believed first.
     fn own_text(&self, recorded: &Recorded) -> Option<String> {
         let Fact::Guide { digest: Some(digest), .. } = recorded.entry.fact else { return None };
         let changes = self.entries.iter().filter_map(adapted);
@@ -328,7 +329,8 @@ impl Tape {
     }
 }
 
-/// What a session did, without what its effects asked for from inside: those are not performed again, so they ask for nothing.
+/// What a session did, without what its effects asked for from inside: those are not performed again, so they
+/// ask for nothing.
 fn without_inner(mut entries: Vec<Recorded>) -> Vec<Recorded> {
     let is_inner = |it: &Recorded| match &it.entry.fact {
         Fact::Intent { parent, .. } => parent.is_some(),

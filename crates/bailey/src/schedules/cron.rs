@@ -29,7 +29,8 @@ pub(crate) struct Cron {
 }
 
 impl Cron {
-    /// The first moment after this one at which it is due in this zone; none where there is none, such as on the 30th of February.
+    /// The first moment after this one at which it is due in this zone; none where there is none, such as on
+    /// the 30th of February.
     pub(crate) fn after(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let next = moment.as_second().div_euclid(60) + 1;
         let mut at = Timestamp::from_second(next * 60).ok()?.to_zoned(zone.clone());

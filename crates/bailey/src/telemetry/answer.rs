@@ -1,5 +1,5 @@
-//! What a collector says to what it was sent (OTLP/HTTP, "Response"). It is somebody else's server, and its words go into the log
-//! alone: a few of them, on one line.
+//! What a collector says to what it was sent (OTLP/HTTP, "Response"). It is somebody else's server, and its
+//! words go into the log alone: a few of them, on one line.
 
 use super::Signal;
 use serde::Deserialize;

@@ -1,5 +1,6 @@
-//! How things are, as numbers: names of OpenTelemetry, and the text format of Prometheus (exposition format 0.0.4), where names are made
-//! of those as a collector makes them. No words of anybody's, no path, no session.
+//! How things are, as numbers: names of OpenTelemetry, and the text format of Prometheus (exposition format
+//! 0.0.4), where names are made of those as a collector makes them. No words of anybody's, no path, no
+//! session.
 
 use super::Word;
 use bailey_protocol::Timestamp;

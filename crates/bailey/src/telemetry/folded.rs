@@ -1,4 +1,5 @@
-//! Spans as folded stacks, a line for each with its own milliseconds: what every tool that draws flame graphs reads.
+//! Spans as folded stacks, a line for each with its own milliseconds: what every tool that draws flame graphs
+//! reads.
 
 use super::{Span, SpanId};
 use std::collections::{BTreeMap, HashMap};
@@ -30,8 +31,8 @@ impl Folded {
         self.spans.insert(span.id, Frame { parent: span.parent, name, milliseconds });
     }
 
-    /// The lines: a stack, and the milliseconds that were spent in it and in nothing beneath it. What was done at once counts for
-    /// each that did it.
+    /// The lines: a stack, and the milliseconds that were spent in it and in nothing beneath it. What was
+    /// done at once counts for each that did it.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut beneath: HashMap<SpanId, u64> = HashMap::new();
         for frame in self.spans.values() {

@@ -1,7 +1,8 @@
-//! Spans and figures as OTLP/JSON: the protobuf messages of OTLP 1 in its JSON encoding (names in camel case, 64-bit numbers as text, the names
-//! of traces and spans in hexadecimal).
+//! Spans and figures as OTLP/JSON: the protobuf messages of OTLP 1 in its JSON encoding (names in camel case,
+//! 64-bit numbers as text, the names of traces and spans in hexadecimal).
 //!
-//! These few types are all that is needed of it. A library would bring a second HTTP client past the network door, and protobuf.
+//! These few types are all that is needed of it. A library would bring a second HTTP client past the network
+//! door, and protobuf.
 
 mod metrics;
 

@@ -1,8 +1,10 @@
-//! What calls of models took, in all: histograms by the conventions, made of the spans that a collector is told.
+//! What calls of models took, in all: histograms by the conventions, made of the spans that a collector is
+//! told.
 //!
-//! They are cumulative: a request says all that was counted since their beginning, and not what came since the last one. So one that is
-//! sent again, or never came, changes no sum, and a sender that is killed goes on with what it noted together with how far it had told;
-//! of what came since the last request nobody could say after a kill whether it was counted. And it is what Prometheus takes.
+//! They are cumulative: a request says all that was counted since their beginning, and not what came since
+//! the last one. So one that is sent again, or never came, changes no sum, and a sender that is killed goes
+//! on with what it noted together with how far it had told; of what came since the last request nobody could
+//! say after a kill whether it was counted. And it is what Prometheus takes.
 
 use super::{Span, Word};
 use bailey_protocol::Timestamp;
@@ -59,7 +61,8 @@ pub(super) struct Series {
     pub(super) sum: u64,
 }
 
-/// What is counted together. The model that a server says it is, is none of it: each name would be another series.
+/// What is counted together. The model that a server says it is, is none of it: each name would be another
+/// series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Of {
     pub(super) what: Measured,

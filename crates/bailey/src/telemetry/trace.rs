@@ -1,11 +1,12 @@
 //! From the journal's entries, one after the other, to spans.
 //!
-//! A turn is a trace, and its root an `invoke_agent`. Beneath it hang the calls of models (`chat`) and of tools (`execute_tool`),
-//! beneath a tool's what came of it: effects, the requests of commands, and the time in which a human was asked. A sub-agent is an
-//! `invoke_agent` beneath the call that began it. What is done outside any turn is a trace of its own.
+//! A turn is a trace, and its root an `invoke_agent`. Beneath it hang the calls of models (`chat`) and of
+//! tools (`execute_tool`), beneath a tool's what came of it: effects, the requests of commands, and the time
+//! in which a human was asked. A sub-agent is an `invoke_agent` beneath the call that began it. What is done
+//! outside any turn is a trace of its own.
 //!
-//! A span is there when it has ended, and belongs to the entry that ended it. Whoever reads on another time begins at
-//! [`Trace::oldest`], where the oldest of what is open hangs from, and leaves out what they have.
+//! A span is there when it has ended, and belongs to the entry that ended it. Whoever reads on another time
+//! begins at [`Trace::oldest`], where the oldest of what is open hangs from, and leaves out what they have.
 
 use super::{Attributes, ERROR, Span, SpanId, TraceId, Value, Word};
 use bailey_journal::{Fact, Recorded, fact::Admitted};
@@ -17,11 +18,13 @@ use bailey_tools::Toolbox;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What began so many entries ago is not waited for any more: its process was killed, and nobody went on with it.
+/// What began so many entries ago is not waited for any more: its process was killed, and nobody went on with
+/// it.
 const OPEN_ENTRIES_MAX: u64 = 100_000;
 /// The most calls of one reply that are looked at.
 const CALLS_MAX: usize = 256;
-/// How many sub-agents are looked through for the session that one works in; the kernel lets fewer stand below each other.
+/// How many sub-agents are looked through for the session that one works in; the kernel lets fewer stand
+/// below each other.
 const DEPTH_MAX: usize = 8;
 /// Why something ended that nobody ended: its process was killed, and nobody went on with it.
 const CUT_OFF: &str = "cut_off";
@@ -240,8 +243,8 @@ impl Trace {
         self.last.keys().copied()
     }
 
-    /// Ends what is open in sessions in which nobody works, with the last that was done there. What waits for a human waits on, with
-    /// the call that it is about: it is nobody's work until then.
+    /// Ends what is open in sessions in which nobody works, with the last that was done there. What waits for
+    /// a human waits on, with the call that it is about: it is nobody's work until then.
     pub(crate) fn cut_off(&mut self, is_held: impl Fn(SessionId) -> bool, ended: &mut Vec<(u64, Span)>) {
         for (session, at) in std::mem::take(&mut self.last) {
             if !is_held(session) {
@@ -308,7 +311,8 @@ impl Trace {
         self.seq = seq;
     }
 
-    /// Whether an entry is a fork's copy of another session's: all of them were written at once, after the one that says so.
+    /// Whether an entry is a fork's copy of another session's: all of them were written at once, after the
+    /// one that says so.
     fn is_copy(&mut self, at: At, fact: &Fact) -> bool {
         if let Fact::SessionForked { .. } = fact {
             self.copied = Some((at.session, at.time, at.seq));
@@ -340,8 +344,9 @@ impl Trace {
         self.turns.insert(at.session, Turn::begin(open, None, at.seq));
     }
 
-    /// A sub-agent begins, by a call of its parent that gives a task and has nobody yet: one of the reply that led to it, and of several
-    /// the first. Which of these it was its result says ([`Trace::came_back`]).
+    /// A sub-agent begins, by a call of its parent that gives a task and has nobody yet: one of the reply
+    /// that led to it, and of several the first. Which of these it was its result says
+    /// ([`Trace::came_back`]).
     fn delegated(&mut self, at: At, parent: SessionId, labels: &Labels) {
         let gives = |tool: &Option<Word>| tool.as_ref().is_some_and(|tool| tool.as_str() == "agent.run");
         let of_parent = self.calls.iter_mut().filter(|((session, _), call)| {
@@ -357,8 +362,8 @@ impl Trace {
         self.turns.insert(at.session, Turn::begin(open, Some(parent), at.seq));
     }
 
-    /// A sub-agent's result, which is made of its last words: it hangs beneath the call that this is the result of. Where another one
-    /// was taken for that, that one has whom this one had.
+    /// A sub-agent's result, which is made of its last words: it hangs beneath the call that this is the
+    /// result of. Where another one was taken for that, that one has whom this one had.
     fn came_back(&mut self, parent: SessionId, call: &mut Call, labels: &Labels) {
         let is_it = |turn: &Turn| turn.parent == Some(parent) && is_from(labels, turn.last);
         let Some(delegate) = self.turns.iter().find(|(_, turn)| is_it(turn)).map(|(of, _)| *of) else {
@@ -384,7 +389,8 @@ impl Trace {
         call.delegate = Some(delegate);
     }
 
-    /// Whose action was refused. Of a sub-agent's, its session's entry says it; what led to it is a reply of its own.
+    /// Whose action was refused. Of a sub-agent's, its session's entry says it; what led to it is a reply of
+    /// its own.
     fn asker(&self, session: SessionId, call: Option<&CallId>, labels: &Labels) -> SessionId {
         let calls = self.calls.iter().filter(|((_, id), of)| Some(id) == call && is_from(labels, of.place.0));
         let of_call = calls.max_by_key(|(_, call)| call.place).map(|((conversation, _), _)| *conversation);
@@ -476,8 +482,8 @@ impl Trace {
         }
     }
 
-    /// What a model wrote, as a reply or as a summary, together with the end of its call: what that one took. Why it stopped stands with
-    /// a reply alone.
+    /// What a model wrote, as a reply or as a summary, together with the end of its call: what that one took.
+    /// Why it stopped stands with a reply alone.
     fn counted(
         &mut self,
         at: At,

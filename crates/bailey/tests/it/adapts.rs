@@ -1,4 +1,5 @@
-//! The agent's own file, `agent.toml`: what a session is told of it, how it changes, and that nothing else changes it.
+//! The agent's own file, `agent.toml`: what a session is told of it, how it changes, and that nothing else
+//! changes it.
 
 use crate::{
     attacks::actor::controls,
@@ -302,7 +303,8 @@ fn killed(stage: &Stage, at: &str) -> Value {
     intent
 }
 
-/// Goes on with the session, whose model changes the file again: the outcome that the intent got, and what the model was told.
+/// Goes on with the session, whose model changes the file again: the outcome that the intent got, and what
+/// the model was told.
 fn resumed(stage: &Stage, intent: &Value) -> (Value, String) {
     let model = stage.model(vec![adapt("c2", json!({ "name": "Carl" })), Reply::text("done")]);
     let session = newest(stage);

@@ -1,4 +1,5 @@
-//! Several agents in one home: each is told who it is, has its own model, tools and limits, and goes on with its own sessions.
+//! Several agents in one home: each is told who it is, has its own model, tools and limits, and goes on with
+//! its own sessions.
 
 use crate::{daemon::Daemon, stage::Stage, telegram};
 use bailey_testkit::Reply;

@@ -58,8 +58,8 @@ fn of_two_starts_at_once_no_daemon_is_left_after_a_stop() {
     }
 }
 
-/// Whoever takes the folder of a daemon away, as one who wants its socket gone, has it end, which the file says, but where another daemon came,
-/// whose file it is then.
+/// Whoever takes the folder of a daemon away, as one who wants its socket gone, has it end, which the file
+/// says, but where another daemon came, whose file it is then.
 #[test]
 fn a_daemon_whose_folder_was_taken_away_says_nothing_over_the_next_one() {
     for is_followed in [true, false] {
@@ -86,7 +86,8 @@ fn a_daemon_whose_folder_was_taken_away_says_nothing_over_the_next_one() {
     }
 }
 
-/// A daemon whose home is not where it was does nothing in whatever came to that place, and ends; its sessions go on where the home is.
+/// A daemon whose home is not where it was does nothing in whatever came to that place, and ends; its
+/// sessions go on where the home is.
 #[test]
 fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -118,7 +119,8 @@ fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
         assert!(refused.contains("the home was moved or removed"), "{refused}");
     }
     end(first.id().into(), "-HUP");
-    // Whoever keeps it up is told that no other start mends it: one would be the daemon of the home that lies there now.
+    // Whoever keeps it up is told that no other start mends it: one would be the daemon of the home that lies
+    // there now.
     assert_eq!(first.wait().unwrap().code(), Some(2));
     assert_eq!((fs::read_to_string(stage.home().join("schedules.json")).unwrap(), there()), before);
     let log = fs::read_to_string(moved.join("daemon/log")).unwrap();
@@ -130,7 +132,8 @@ fn a_home_that_moves_beneath_its_daemon_takes_it_along() {
         "whoever looks after the home hears of the end where the home is now"
     );
 
-    // Where the home is now, its session goes on; and that a daemon stays in a home that stays is the control.
+    // Where the home is now, its session goes on; and that a daemon stays in a home that stays is the
+    // control.
     fs::remove_dir_all(stage.home()).unwrap();
     fs::rename(&moved, stage.home()).unwrap();
     let again = Daemon::start(&stage);

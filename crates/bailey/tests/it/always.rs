@@ -1,5 +1,5 @@
-//! A day with an agent that is always there: from a fresh home, the same errand from a phone, from a browser and from a terminal; and
-//! in the middle of each, all of it is killed at once.
+//! A day with an agent that is always there: from a fresh home, the same errand from a phone, from a browser
+//! and from a terminal; and in the middle of each, all of it is killed at once.
 
 use crate::{
     boot::Boot,
@@ -23,7 +23,8 @@ use std::{
 const ERRAND: &str = "list the files and make the tests pass";
 const DONE: &str = "The tests pass now.";
 
-/// A model that looks, tries, asks for what lies outside of the project, repairs and tries again; the gate holds its third reply.
+/// A model that looks, tries, asks for what lies outside of the project, repairs and tries again; the gate
+/// holds its third reply.
 fn repair(request: &Request, notes: &Path, gate: &Gate) -> Reply {
     let call = |name: &str, arguments: Value| Reply::calls([(name, name, arguments)]);
     let said = |text: &str, name: &str, arguments: Value| {

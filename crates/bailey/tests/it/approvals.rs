@@ -79,7 +79,8 @@ fn last(model: &ModelServer) -> String {
     model.requests().last().unwrap().body.clone()
 }
 
-/// From another terminal, with `--pattern`; and where the card has none, it is refused and the question stays open.
+/// From another terminal, with `--pattern`; and where the card has none, it is refused and the question stays
+/// open.
 #[test]
 fn a_yes_for_the_pattern_comes_from_another_terminal() {
     let stage = Stage::new(&[("a.txt", "b\na\n")]);
@@ -373,7 +374,8 @@ reason = "a deployment"
 match = { command = "deploy.sh" }
 "#;
 
-/// Attacks A10, A11 and A13: what stands at the name of an approved program is another by the time it would run.
+/// Attacks A10, A11 and A13: what stands at the name of an approved program is another by the time it would
+/// run.
 #[test]
 fn a_script_that_changed_after_the_yes_is_not_run() {
     let tricks: [(&str, &[&str]); 4] = [

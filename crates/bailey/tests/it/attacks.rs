@@ -1,6 +1,7 @@
-//! The attacks on the walls, against the real binary, as root and as an ordinary user, each with its control: the same
-//! probe with the wall away must succeed, or nothing was shown and the test fails. What this machine refuses outside of the walls,
-//! too, is on a list with the reason (control.rs), and the test says `could not be tried`.
+//! The attacks on the walls, against the real binary, as root and as an ordinary user, each with its control:
+//! the same probe with the wall away must succeed, or nothing was shown and the test fails. What this machine
+//! refuses outside of the walls, too, is on a list with the reason (control.rs), and the test says `could not
+//! be tried`.
 //!
 //! The numbers are those of the list of attacks that SECURITY.md refers to.
 

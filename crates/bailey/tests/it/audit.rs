@@ -1,4 +1,5 @@
-//! What `bailey audit` proves, through the binary: signed, proven, checked elsewhere, and what was tampered with named.
+//! What `bailey audit` proves, through the binary: signed, proven, checked elsewhere, and what was tampered
+//! with named.
 
 use crate::stage::Stage;
 use serde_json::Value;
@@ -365,8 +366,8 @@ fn a_witness_that_is_none_is_a_mistake_of_the_configuration() {
     assert_eq!(stage.ran(&["config", "check"]).code, Some(0), "the control");
 }
 
-/// In a journal of more entries than are walked at each start, too, it is the changed entry that is named, and not the
-/// checkpoint that no longer fits.
+/// In a journal of more entries than are walked at each start, too, it is the changed entry that is named,
+/// and not the checkpoint that no longer fits.
 #[test]
 fn the_entry_that_was_changed_is_named_in_a_long_journal_too() {
     use bailey_journal::{Entry, Fact, Journal, Payload, SystemClock};

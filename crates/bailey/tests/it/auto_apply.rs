@@ -100,7 +100,8 @@ fn a_small_tested_change_is_applied_unasked_where_the_owner_said_so_and_nothing_
     }
 }
 
-/// Whoever writes a program that judges, or one that tells somebody of a question, chooses its own judge, or runs outside of the walls.
+/// Whoever writes a program that judges, or one that tells somebody of a question, chooses its own judge, or
+/// runs outside of the walls.
 #[test]
 fn a_program_that_bailey_runs_or_asks_is_never_changed_by_an_apply() {
     let command = "echo new >>a.txt; for f in judge.sh rules.txt tell link; do echo more >>tools/$f; done";

@@ -1,4 +1,5 @@
-//! Processes in the background: reached by the session's other commands, behind the same walls, and gone with their session.
+//! Processes in the background: reached by the session's other commands, behind the same walls, and gone with
+//! their session.
 
 use crate::{
     stage::{Ran, Stage},

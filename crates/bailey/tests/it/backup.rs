@@ -198,7 +198,8 @@ fn a_copy_lifts_no_stop_and_a_person_is_told_so() {
     assert_ne!(run(), Some(0));
     let told = stage.ran(&["restore", copy.to_str().unwrap()]);
     assert!(told.stderr.contains("nothing begins in this home: it is stopped since"), "{told:?}");
-    // The key of the new home has signed that: it outlives its journal as any stop does. Without that key is the control.
+    // The key of the new home has signed that: it outlives its journal as any stop does. Without that key is
+    // the control.
     for is_signed in [true, false] {
         if !is_signed {
             fs::remove_file(stage.home().join("journal.key")).unwrap();
@@ -408,7 +409,8 @@ fn what_is_damaged_or_hostile_changes_nothing() {
             ran.code != Some(0) && ran.stderr.contains(why) && ran.stderr.contains("nothing was changed"),
             "{what}: {ran:?}"
         );
-        // What a list can tell is looked at before anything is written; that the chain holds, in the journal that it is to be.
+        // What a list can tell is looked at before anything is written; that the chain holds, in the journal
+        // that it is to be.
         assert_eq!(changed(stage.folder()) != begun, what == "an entry that was changed", "{what}");
         assert_eq!(state(), before, "{what}");
         fs::remove_dir_all(&copy).unwrap();
@@ -589,7 +591,8 @@ fn a_restore_killed_at_any_moment_leaves_one_home_or_the_other() {
         let found = titles(&stage);
         assert!(found == old || found == new, "after {} ms: {found:?}", step * 4);
         assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
-        // Whoever came next has ended it: what sessions changed is in the home, and the other one has its name.
+        // Whoever came next has ended it: what sessions changed is in the home, and the other one has its
+        // name.
         assert_eq!(names(&stage.home().join("sessions")), layers, "after {} ms", step * 4);
         assert!(!restoring(&stage).iter().any(|path| said_evening(path)), "after {} ms", step * 4);
         seen[usize::from(found == new)] += 1;

@@ -1,4 +1,5 @@
-//! `bailey run` where a daemon runs: it is the daemon's session, comes to the same, and outlives its terminal and the daemon.
+//! `bailey run` where a daemon runs: it is the daemon's session, comes to the same, and outlives its terminal
+//! and the daemon.
 
 use crate::{
     daemon::{Daemon, PATIENCE, open},
@@ -266,7 +267,8 @@ fn a_task_outlives_its_terminal_and_asks_and_applies_at_one() {
     gate.open();
 }
 
-/// What goes on after a late yes began no turn of its own, so that a kill in its middle left it at that, for good.
+/// What goes on after a late yes began no turn of its own, so that a kill in its middle left it at that, for
+/// good.
 #[test]
 fn what_goes_on_after_a_late_yes_is_cut_off_by_no_kill_and_by_whoever_stops_it() {
     for is_stopped in [false, true] {

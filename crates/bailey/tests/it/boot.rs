@@ -128,7 +128,8 @@ fn beside_another_daemon_none_is_started() {
     drop(daemon);
 }
 
-/// Both found no daemon, and only one of theirs can be it: the other one is told so, and not that its own ended again and again.
+/// Both found no daemon, and only one of theirs can be it: the other one is told so, and not that its own
+/// ended again and again.
 #[test]
 fn of_two_that_begin_at_once_one_leaves() {
     let stage = Stage::new(&[]);

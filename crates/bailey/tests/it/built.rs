@@ -15,7 +15,8 @@ pub(crate) fn built(program: &str, words: &[&str]) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--offline", "--profile", name]).args(words);
     cargo.arg("--target-dir").arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
-    // By what says of which package this test is, crates that look at it would be compiled anew, here and again at the next build.
+    // By what says of which package this test is, crates that look at it would be compiled anew, here and
+    // again at the next build.
     for (name, _) in std::env::vars_os() {
         if ["CARGO_MANIFEST_", "CARGO_PKG_"]
             .iter()

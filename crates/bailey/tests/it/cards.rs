@@ -400,7 +400,8 @@ fn without_a_terminal_what_needs_a_human_is_denied() {
     assert!(results.contains("no terminal") && !results.contains("what the notes say"), "{results}");
 }
 
-/// What must never reach a terminal raw. Colours, the erasing of the live line and the marking of pastes are Bailey's own.
+/// What must never reach a terminal raw. Colours, the erasing of the live line and the marking of pastes are
+/// Bailey's own.
 fn deceives(screen: &str) -> Option<char> {
     let mut plain = screen.replace("\r\u{1b}[J", "").replace("\u{1b}[0m", "");
     plain = plain.replace("\u{1b}[?2004h", "").replace("\u{1b}[?2004l", "");
@@ -473,10 +474,12 @@ fn hostile_bytes_are_shown_escaped_wherever_they_come_from() {
     );
 }
 
-/// A60: what a model asked for, and who somebody says they are, acts on no terminal where it is shown later. Control: the bytes are there.
+/// A60: what a model asked for, and who somebody says they are, acts on no terminal where it is shown later.
+/// Control: the bytes are there.
 #[test]
 fn a60_questions_and_strangers_act_on_no_terminal_when_they_are_shown_again() {
-    // A link, a title that is asked back, a question for the clipboard, one for the cursor, and a terminal's name.
+    // A link, a title that is asked back, a question for the clipboard, one for the cursor, and a terminal's
+    // name.
     const REPLIES: &str = "\u{1b}]8;;https://evil.example\u{7}\u{1b}[21t\u{1b}]52;c;?\u{7}\u{1b}[6n\u{1b}[c\u{9b}5n\u{202e}\u{200b}";
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let calls = ["c1", "c2", "c3"].map(|id| {

@@ -136,8 +136,8 @@ fn a_card_in_the_middle_of_a_message_takes_none_of_it() {
     assert_eq!(terminal.end().0, 0);
 }
 
-/// A59: a card that a model draws is text behind its bar, what is typed after it is a message, and nothing in it makes the terminal type.
-/// Control: the same answer to a card of Bailey's.
+/// A59: a card that a model draws is text behind its bar, what is typed after it is a message, and nothing in
+/// it makes the terminal type. Control: the same answer to a card of Bailey's.
 #[test]
 fn a59_a_card_that_a_model_draws_takes_no_answer() {
     const QUESTION: &str = "or [n]o and why: ";

@@ -1,5 +1,5 @@
-//! Programs as they are, through the network door: each fetches what it always does from a server with a certificate, and where no
-//! rule allows that, the refusal says what would.
+//! Programs as they are, through the network door: each fetches what it always does from a server with a
+//! certificate, and where no rule allows that, the refusal says what would.
 
 #![expect(clippy::print_stdout, reason = "a test says what could not be tried here")]
 
@@ -121,7 +121,8 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Of a repository a rule lets pass what git fetches, and nothing of a push, not even its question what is there.
+/// Of a repository a rule lets pass what git fetches, and nothing of a push, not even its question what is
+/// there.
 #[test]
 fn git_clones_through_the_door_and_pushes_by_a_rule_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

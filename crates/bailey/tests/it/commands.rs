@@ -1,4 +1,5 @@
-//! The commands that set Bailey up and explain it: `init`, `policy`, `tools`, `man`, `version`, `completions`.
+//! The commands that set Bailey up and explain it: `init`, `policy`, `tools`, `man`, `version`,
+//! `completions`.
 
 use crate::stage::{Ran, Stage};
 use bailey_testkit::Reply;
@@ -362,7 +363,8 @@ fn a_profile_of_system_calls_is_chosen_by_name_from_a_file_and_in_the_configurat
     let ran = stage.ran(&["sandbox", "run", "--", "true"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("config.toml:3"), "{ran:?}");
 
-    // One of a named one's name is not passed over without a word, also where nothing names it: `standard` is the default.
+    // One of a named one's name is not passed over without a word, also where nothing names it: `standard` is
+    // the default.
     fs::remove_file(stage.home().join("config.toml")).unwrap();
     fs::write(stage.home().join("profiles/standard.toml"), "base = \"strict\"\n").unwrap();
     let ran = stage.ran(&["sandbox", "run", "--", "true"]);

@@ -1,4 +1,5 @@
-//! Commits that a session made arrive in the project as commits; what cannot move is kept where it can be looked at.
+//! Commits that a session made arrive in the project as commits; what cannot move is kept where it can be
+//! looked at.
 
 use crate::{
     stage::{Ran, Stage},
@@ -366,7 +367,8 @@ fn what_is_no_commit_moves_nothing_and_is_no_change() {
     assert_eq!((stage.git(&["log", "--format=%s"]), stage.read(".git/HEAD")), ("x\nstart\n".into(), head));
 }
 
-/// What an apply asks about is asked about in the files that it carries; a commit that brings it and takes it away again would not be seen.
+/// What an apply asks about is asked about in the files that it carries; a commit that brings it and takes it
+/// away again would not be seen.
 #[test]
 fn a_branch_with_what_nobody_was_asked_about_is_kept_apart() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -441,7 +443,8 @@ fn a_branch_of_which_a_commit_holds_what_no_apply_brings_is_kept_apart() {
     }
 }
 
-/// A person looks at files, and a commit can hold others: by itself, before the last one, or beside what the index has.
+/// A person looks at files, and a commit can hold others: by itself, before the last one, or beside what the
+/// index has.
 #[test]
 fn a_commit_that_holds_something_else_than_was_shown_is_kept_apart() {
     let write = "echo evil >.envrc; echo evil >a.txt; git add -A; git commit -qm x; ";

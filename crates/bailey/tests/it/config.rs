@@ -231,8 +231,8 @@ fn it_starts_from_the_environment_alone() {
     }
 }
 
-/// A value of the environment lowers limits and adds a provider of its own; it raises nothing, changes no rule, and gets no
-/// key of a provider that the human configured.
+/// A value of the environment lowers limits and adds a provider of its own; it raises nothing, changes no
+/// rule, and gets no key of a provider that the human configured.
 #[test]
 fn an_environment_value_never_widens_policy() {
     let config = "[limits]\nsession_tokens = 1000\ntool_calls = 10\ncommand_seconds = 60\n\n[providers.env]\nwire = \"openai\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_API_KEY\"\n";
@@ -290,7 +290,8 @@ fn an_edit_replaces_the_file_only_when_it_has_no_mistake() {
     assert!(!stage.home().join("config.toml.draft").exists() || edit("true").code == Some(0));
 }
 
-/// A page says `[backup]` and a line: added at the end of the file that `init` wrote, it was a "duplicate key".
+/// A page says `[backup]` and a line: added at the end of the file that `init` wrote, it was a "duplicate
+/// key".
 #[test]
 fn a_table_that_is_there_already_is_named_with_its_line() {
     let stage = configured("[backup]   # copies\n# daily = true\n\n[page]\n\n[backup]\ndaily = true\n");

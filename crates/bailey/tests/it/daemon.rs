@@ -1,4 +1,5 @@
-//! The daemon: sessions that live on without a terminal, are come back to, survive its end, and answer nobody but their owner.
+//! The daemon: sessions that live on without a terminal, are come back to, survive its end, and answer nobody
+//! but their owner.
 
 use crate::{
     attacks::actor::controls,
@@ -137,7 +138,8 @@ fn one_that_was_stopped_has_let_go_of_its_home() {
     assert!(stopping.wait().unwrap().success());
 }
 
-/// What the story of a chat says to do next can be done at once, though its process rests for a minute; not where somebody looks on.
+/// What the story of a chat says to do next can be done at once, though its process rests for a minute; not
+/// where somebody looks on.
 #[test]
 fn a_session_that_rests_makes_room_for_who_looks_at_its_changes() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

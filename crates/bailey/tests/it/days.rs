@@ -1,5 +1,6 @@
-//! Bad days: what surrounds Bailey is broken, full, gone or somebody else's. Each is told with what, why and how to mend it,
-//! ends with its exit code, and loses nothing: the chain holds, and what the session changed is there afterwards.
+//! Bad days: what surrounds Bailey is broken, full, gone or somebody else's. Each is told with what, why and
+//! how to mend it, ends with its exit code, and loses nothing: the chain holds, and what the session changed
+//! is there afterwards.
 
 mod clock;
 mod docker;
@@ -66,8 +67,9 @@ fn tells(ran: &Ran, code: i32, words: &[&str]) {
     println!("told: {}", ran.stderr.trim());
 }
 
-/// A script of the shell in a mount namespace of its own: `$BAILEY` is the program over the home `$H`, `$P` the project. None,
-/// and said so, where that is not possible; a script that cannot set its day up ends with 99.
+/// A script of the shell in a mount namespace of its own: `$BAILEY` is the program over the home `$H`, `$P`
+/// the project. None, and said so, where that is not possible; a script that cannot set its day up ends
+/// with 99.
 fn in_a_namespace(stage: &Stage, script: &str) -> Option<Ran> {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         println!("SKIPPED: only root can mount");

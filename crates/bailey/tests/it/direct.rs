@@ -108,8 +108,8 @@ fn without_a_sandbox_no_rule_and_no_absence_lets_a_command_through() {
     assert!(ran.results()[0].contains("more"), "{ran:?}");
 }
 
-/// What walls keep from a reader without a question has one where there are none: secrets of the project, the machine's own
-/// temporary files, the agent's own file.
+/// What walls keep from a reader without a question has one where there are none: secrets of the project, the
+/// machine's own temporary files, the agent's own file.
 #[test]
 fn without_a_sandbox_what_walls_would_have_hidden_is_asked_about_or_left_out() {
     let stage = Stage::new(&[("a.txt", "PASSWORD=\n"), (".env", "PASSWORD=hunter2\n")]);
@@ -138,7 +138,8 @@ fn without_a_sandbox_what_walls_would_have_hidden_is_asked_about_or_left_out() {
     for told in &told[1..] {
         assert!(told.contains("not approved"), "{told}");
     }
-    // The control: behind walls the same rules ask about none of this, and what a human revealed is found and read.
+    // The control: behind walls the same rules ask about none of this, and what a human revealed is found and
+    // read.
     let (ran, _model) = stage.task(script(), &["--reveal", ".env"]);
     let told = ran.results();
     assert!(told[0].contains("hunter2") && told[3].contains("hunter2"), "{told:?}");

@@ -116,7 +116,8 @@ fn serve(stream: TcpStream, heads: &Mutex<Vec<String>>, answer: &dyn Fn(&str, &[
     (&stream).write_all(&answer(&head, &body)).ok();
 }
 
-/// A stage whose commands may ask the door, which reaches these private places and lets pass what these rules allow.
+/// A stage whose commands may ask the door, which reaches these private places and lets pass what these rules
+/// allow.
 fn stage(private: &[String], rules: &str) -> Stage {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     fs::create_dir_all(stage.home().join("policy")).unwrap();
@@ -346,7 +347,8 @@ fn a30_no_request_leads_to_a_private_address_that_the_owner_did_not_name() {
     assert!(ran.stdout.contains("whoever names it"), "{ran:?}");
 }
 
-/// What the door refuses whatever the rules say is written down like what the rules refuse, and told with the command's result.
+/// What the door refuses whatever the rules say is written down like what the rules refuse, and told with the
+/// command's result.
 #[test]
 fn every_request_is_an_entry_also_where_no_rule_was_asked() {
     let open = Upstream::says("passed");
@@ -464,7 +466,8 @@ fn every_request_is_an_entry_also_where_no_rule_was_asked() {
         assert!(!entry.to_string().contains("us:pw"), "{entry}");
     }
     fs::write(&config, free).unwrap();
-    // The control: a request of the same command that nothing is wrong with is an intent, and no refusal is told.
+    // The control: a request of the same command that nothing is wrong with is an intent, and no refusal is
+    // told.
     let before = stage.trail().len();
     let passed = shell(&format!("$ask {place}/a"));
     assert_eq!((passed.stdout.as_str(), passed.stderr.as_str()), ("passed", ""));
@@ -730,7 +733,8 @@ print(f.read(11).decode())"
     assert!(refused.stdout.is_empty() && refused.stderr.contains("refused WEBSOCKET"), "{refused:?}");
 }
 
-/// Asked for with the words of a switch, a page that no rule lets anybody get was got: the server answered the `GET` that it saw.
+/// Asked for with the words of a switch, a page that no rule lets anybody get was got: the server answered
+/// the `GET` that it saw.
 #[test]
 fn what_is_no_switch_brings_nothing() {
     let upstream = Upstream::says("of the administrator");

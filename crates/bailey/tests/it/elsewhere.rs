@@ -1,4 +1,5 @@
-//! `bailey chat` where people have their terminals: in tmux, at 80 columns and 24 rows, and at the far end of ssh.
+//! `bailey chat` where people have their terminals: in tmux, at 80 columns and 24 rows, and at the far end of
+//! ssh.
 
 use crate::{stage::Stage, terminal::Terminal};
 use bailey_testkit::Reply;
@@ -159,8 +160,8 @@ impl Drop for Far {
     }
 }
 
-/// A server, and a client that gets in there. None, with a line that says so, where there is no client, or no server
-/// (dropbear: unlike OpenSSH's it starts nothing when it is installed).
+/// A server, and a client that gets in there. None, with a line that says so, where there is no client, or no
+/// server (dropbear: unlike OpenSSH's it starts nothing when it is installed).
 fn ssh(stage: &Stage) -> Option<(Far, Command)> {
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         println!("SKIPPED: only root can mount");

@@ -131,7 +131,8 @@ fn ctrl_c_is_heard_when_nobody_reads_what_is_printed() {
     assert_eq!(status.code(), Some(130));
 }
 
-/// Three tasks at once, one of them stopped by a signal so that it cannot end by itself, and one that waits for an answer.
+/// Three tasks at once, one of them stopped by a signal so that it cannot end by itself, and one that waits
+/// for an answer.
 #[test]
 fn an_emergency_stop_ends_everything_at_once_and_lasts_until_it_is_released() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

@@ -22,7 +22,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// One in a stage's folder, which others may then look into, with an image `walls`; none, which is said, where there cannot be one.
+    /// One in a stage's folder, which others may then look into, with an image `walls`; none, which is said,
+    /// where there cannot be one.
     pub(crate) fn of(stage: &Stage) -> Option<Self> {
         let folder = fs::canonicalize(stage.folder()).unwrap();
         fs::create_dir(folder.join("engine")).unwrap();

@@ -1,5 +1,5 @@
-//! docs/policy.md, followed: each of its rule files is put beside the default rules, or stands alone, and each command after
-//! it prints what the page says.
+//! docs/policy.md, followed: each of its rule files is put beside the default rules, or stands alone, and
+//! each command after it prints what the page says.
 
 use crate::stage::{Ran, Stage};
 use std::{fs, path::Path};
@@ -35,7 +35,8 @@ fn put(stage: &Stage, Part { fence, text }: &Part) {
     assert!(!tried.stdout.contains("warning"), "{tried:?}");
 }
 
-/// Runs what stands behind each `$ bailey`, and looks for the lines below it, in their order; `…` stands for anything.
+/// Runs what stands behind each `$ bailey`, and looks for the lines below it, in their order; `…` stands for
+/// anything.
 fn follow(stage: &Stage, text: &str) {
     for step in text.split("$ bailey ").skip(1) {
         let (line, printed) = step.split_once('\n').unwrap();

@@ -155,7 +155,8 @@ fn each_line_of_the_log_is_an_object_with_a_time_a_level_and_a_message() {
     assert_eq!((&first["message"], &first["session"]), (&json!("not kept: no room"), &json!("01a2")));
 }
 
-/// A journal that cannot be read lets nothing begin, however well the daemon is: whoever starts it or asks for it is told.
+/// A journal that cannot be read lets nothing begin, however well the daemon is: whoever starts it or asks
+/// for it is told.
 #[test]
 fn that_the_journal_cannot_be_read_is_told_at_the_start_and_afterwards() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

@@ -34,7 +34,8 @@ fn busy() -> Vec<Reply> {
     ]
 }
 
-/// Rule 4: the daemon itself opens no file of a workspace; reads, searches, changes and merges run inside the walls.
+/// Rule 4: the daemon itself opens no file of a workspace; reads, searches, changes and merges run inside the
+/// walls.
 #[test]
 fn walls_before_workspace() {
     if Command::new("strace").arg("-V").output().is_err() {
@@ -135,8 +136,8 @@ impl Opened {
         opened
     }
 
-    /// What a call opened, or meant to: the path of the descriptor that it returned, else the name that it was given, below
-    /// the directory that it was given.
+    /// What a call opened, or meant to: the path of the descriptor that it returned, else the name that it
+    /// was given, below the directory that it was given.
     fn path(call: &str) -> Option<String> {
         let (asked, answer) = call.rsplit_once(" = ")?;
         let got = answer.split_once('<').and_then(|(_, path)| path.rsplit_once('>'));
@@ -228,8 +229,8 @@ fn agent_cannot_write_its_own_law() {
     }
 }
 
-/// Whether a rule denied this path, or its card was answered with no: where nobody is asked, what is only read outside
-/// of the workspace ends like that, and a tool that means to change a file looks at it first.
+/// Whether a rule denied this path, or its card was answered with no: where nobody is asked, what is only
+/// read outside of the workspace ends like that, and a tool that means to change a file looks at it first.
 fn refused(trail: &[Value], path: &str) -> bool {
     trail.iter().zip(trail.iter().skip(1)).any(|(entry, next)| {
         let no = entry["type"] == "asked" && next["type"] == "answered" && next["answer"] == "no";

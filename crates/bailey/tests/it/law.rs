@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use std::{fs, path::PathBuf};
 use tempfile::TempDir;
 
-/// A home with the default rules, and a session that read a file, wrote one, asked for one outside, and was denied one.
+/// A home with the default rules, and a session that read a file, wrote one, asked for one outside, and was
+/// denied one.
 struct Past {
     stage: Stage,
     outside: TempDir,

@@ -1,4 +1,5 @@
-//! Limits of a turn: at that of tool calls it pauses, keeps its work, and asks; a budget that does not suffice is named.
+//! Limits of a turn: at that of tool calls it pauses, keeps its work, and asks; a budget that does not
+//! suffice is named.
 
 use crate::{stage::Stage, terminal::Terminal};
 use bailey_testkit::{ModelServer, Reply};

@@ -1,4 +1,5 @@
-//! A daemon whose memory runs short: nothing new begins, what costs least makes room, and nothing that was accepted is lost.
+//! A daemon whose memory runs short: nothing new begins, what costs least makes room, and nothing that was
+//! accepted is lost.
 
 use crate::{
     daemon::{Daemon, PATIENCE, end},

@@ -1,4 +1,5 @@
-//! Models through the real binary: every wire, everything that can go wrong, recordings, and ends in the middle.
+//! Models through the real binary: every wire, everything that can go wrong, recordings, and ends in the
+//! middle.
 
 use crate::{
     stage::{Ran, Stage},

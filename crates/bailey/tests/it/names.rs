@@ -1,5 +1,5 @@
-//! A29 and A30 with a resolver and addresses of the world of our own: a network namespace has a name server, a server at a public
-//! address and one on the loopback, and `bailey` runs in it.
+//! A29 and A30 with a resolver and addresses of the world of our own: a network namespace has a name server,
+//! a server at a public address and one on the loopback, and `bailey` runs in it.
 
 use crate::{
     door::{MAY_ASK, MAY_END, allow},
@@ -59,8 +59,8 @@ ran = subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, capture_output=True
 print(json.dumps({'asked': asked, 'served': served, 'stdout': ran.stdout, 'stderr': ran.stderr}))
 "#;
 
-/// What a line of a shell comes to in that world, with these settings and the rule that hosts beneath `open.example` may be
-/// fetched from; none where no such world can be made.
+/// What a line of a shell comes to in that world, with these settings and the rule that hosts beneath
+/// `open.example` may be fetched from; none where no such world can be made.
 fn world(config: &str, line: &str) -> Option<serde_json::Value> {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     fs::create_dir_all(stage.home().join("policy")).unwrap();
@@ -95,7 +95,8 @@ fn curl(arguments: &str) -> String {
     format!("curl -sS --max-time 20 {arguments}; echo")
 }
 
-/// A name is asked of a resolver only after a rule allowed the request: what stands in it does not leave before.
+/// A name is asked of a resolver only after a rule allowed the request: what stands in it does not leave
+/// before.
 #[test]
 fn a29_a_name_that_no_rule_allows_is_asked_of_nobody() {
     let secret = "stolen-words";

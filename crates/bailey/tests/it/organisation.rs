@@ -1,4 +1,5 @@
-//! The organisation's rules. Where they lie is no option: the tests put them elsewhere with `bailey-controls`.
+//! The organisation's rules. Where they lie is no option: the tests put them elsewhere with
+//! `bailey-controls`.
 
 use crate::{
     attacks::actor::controls,

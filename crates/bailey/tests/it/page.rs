@@ -335,8 +335,8 @@ fn wrong_bearers_keep_nobody_from_a_right_code() {
     assert_eq!(log.matches("wrong_bearer").count(), 1, "{log}");
 }
 
-/// Attack A05.
-/// Two processes change who is let in: what one of them read before the other wrote brought a revoked one back.
+/// Attack A05. Two processes change who is let in: what one of them read before the other wrote brought a
+/// revoked one back.
 #[test]
 fn whoever_is_revoked_while_others_are_let_in_stays_out() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -526,7 +526,8 @@ fn what_http_lets_clients_say_otherwise_is_the_same_here() {
             "{target}"
         );
     }
-    // A link elsewhere leads to nothing, for whoever made it would choose what lies under the next click; and says what to do.
+    // A link elsewhere leads to nothing, for whoever made it would choose what lies under the next click; and
+    // says what to do.
     for (path, site, status) in
         [("/", "cross-site", 403), ("/api/status", "cross-site", 403), ("/", "none", 200)]
     {

@@ -14,8 +14,8 @@ const QUESTION: &str = "What is the code word?";
 /// Turns that fill the window several times.
 const TURNS: usize = 14;
 
-/// A model with a window of 12,000 tokens that reads a file at every step, and knows the code word only where the request
-/// holds it.
+/// A model with a window of 12,000 tokens that reads a file at every step, and knows the code word only where
+/// the request holds it.
 fn small_window(stage: &Stage) -> ModelServer {
     let server = ModelServer::by(|request| {
         let json = request.json();
@@ -50,7 +50,8 @@ fn talk(stage: &Stage, arguments: &[&str], lines: &str) -> Ran {
     Ran::of(child.wait_with_output().unwrap())
 }
 
-/// A long conversation that begins with these words; gives what was printed, and how often a summary was made.
+/// A long conversation that begins with these words; gives what was printed, and how often a summary was
+/// made.
 fn conversation(first: &str) -> (Ran, usize) {
     let big = "A line of a file that is long and says little.\n".repeat(130);
     let stage = Stage::new(&[("big.txt", &big)]);

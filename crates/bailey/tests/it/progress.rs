@@ -1,4 +1,5 @@
-//! What takes over a second is shown with what is waited for, and a run ends with a story that fits one screen.
+//! What takes over a second is shown with what is waited for, and a run ends with a story that fits one
+//! screen.
 
 use crate::{
     stage::{Ran, Stage},
@@ -55,7 +56,8 @@ fn a_silent_provider_is_named_while_it_is_asked() {
     assert!(ran.stdout.contains("did not answer") && ran.stderr.is_empty(), "{ran:?}");
 }
 
-/// Who writes to the journal for some seconds, as a long session's removal does; none where there is no sqlite.
+/// Who writes to the journal for some seconds, as a long session's removal does; none where there is no
+/// sqlite.
 fn held(journal: &Path) -> Option<Child> {
     let script = "import sqlite3, sys, time; c = sqlite3.connect(sys.argv[1], isolation_level=None); \
                   c.execute('BEGIN IMMEDIATE'); print('held', flush=True); time.sleep(3); c.execute('ROLLBACK')";

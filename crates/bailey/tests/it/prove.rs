@@ -1,4 +1,5 @@
-//! `bailey prove`: every line is tried here and holds, nothing of the owner's is touched, and what is broken is noticed.
+//! `bailey prove`: every line is tried here and holds, nothing of the owner's is touched, and what is broken
+//! is noticed.
 
 use crate::{
     attacks::actor::controls,
@@ -91,7 +92,8 @@ fn everything_holds_here_and_nothing_of_the_owner_is_touched() {
     nothing_is_left(&stage);
 }
 
-/// The control of all of it: with a wall away the lines that it holds are NOT HELD, and the exit code says so.
+/// The control of all of it: with a wall away the lines that it holds are NOT HELD, and the exit code says
+/// so.
 #[test]
 fn a_missing_wall_is_noticed() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -108,7 +110,8 @@ fn a_missing_wall_is_noticed() {
     assert_eq!((ran.code, verdicts(&ran)["network.loopback"].as_str()), (Some(0), "held"), "{ran:?}");
 }
 
-/// Where a wall is missing and nothing runs, nothing is shown, and nothing is said to hold, by the exit code neither.
+/// Where a wall is missing and nothing runs, nothing is shown, and nothing is said to hold, by the exit code
+/// neither.
 #[test]
 fn what_could_not_be_tried_is_not_said_to_hold() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -166,8 +169,8 @@ fn a_line_that_is_not_there_is_named_with_those_that_are() {
     assert!(ran.stderr.contains("`nonsense`") && ran.stderr.contains("home.key"), "{ran:?}");
 }
 
-/// What `cargo xtask prove` breaks on purpose is in a build of its own, in which it finds these words: no other program has
-/// them.
+/// What `cargo xtask prove` breaks on purpose is in a build of its own, in which it finds these words: no
+/// other program has them.
 #[test]
 fn this_program_cannot_be_broken() {
     // An unoptimised search through so many bytes takes a minute.

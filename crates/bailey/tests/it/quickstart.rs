@@ -1,5 +1,5 @@
-//! docs/quickstart.md, typed: every command from its third step on runs on a terminal as the page has it, and prints what the page
-//! says. A scripted model stands in for the provider.
+//! docs/quickstart.md, typed: every command from its third step on runs on a terminal as the page has it, and
+//! prints what the page says. A scripted model stands in for the provider.
 
 use crate::{stage::Stage, terminal::Terminal};
 use bailey_testkit::{Call, Message, ModelServer, Reply, Request};
@@ -83,8 +83,8 @@ impl Newcomer {
         fs::write(&path, fs::read_to_string(&path).unwrap() + &provider).unwrap();
     }
 
-    /// Types a step in one shell after the other, each where the last one stood; what the terminal showed, or none where there is no
-    /// terminal to be had.
+    /// Types a step in one shell after the other, each where the last one stood; what the terminal showed, or
+    /// none where there is no terminal to be had.
     fn types(&self, step: &Step, session: &str) -> Option<String> {
         let typed = step.typed.replace("SESSION", session);
         let place = self.place().display().to_string();

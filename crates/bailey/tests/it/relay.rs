@@ -1,5 +1,6 @@
-//! What stands between Bailey and a model's server: TLS with a certificate of some kind, a proxy, a connection that dies
-//! while nobody looks. Each is a listener on loopback in front of a server, and ends with its value.
+//! What stands between Bailey and a model's server: TLS with a certificate of some kind, a proxy, a
+//! connection that dies while nobody looks. Each is a listener on loopback in front of a server, and ends
+//! with its value.
 
 use bailey_testkit::ModelServer;
 use std::{
@@ -68,13 +69,14 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// A server of this name, whose certificate holds from the first of January of one year to that of another, in front of
-    /// this one; the authority's certificate is written into `folder`.
+    /// A server of this name, whose certificate holds from the first of January of one year to that of
+    /// another, in front of this one; the authority's certificate is written into `folder`.
     pub(crate) fn start(name: &str, years: (i32, i32), server: SocketAddr, folder: &Path) -> Self {
         Self::offering(&[], name, years, server, folder)
     }
 
-    /// The same, which offers these protocols (ALPN, RFC 7301). What it is asked for is passed on all the same.
+    /// The same, which offers these protocols (ALPN, RFC 7301). What it is asked for is passed on all the
+    /// same.
     pub(crate) fn offering(
         protocols: &[&str],
         name: &str,
@@ -124,7 +126,8 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// One whose tunnels all lead to this address, whatever name is asked for; it may want `ann` and her password `secret`.
+    /// One whose tunnels all lead to this address, whatever name is asked for; it may want `ann` and her
+    /// password `secret`.
     pub(crate) fn start(to: SocketAddr, wants_password: bool) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let heads = asked.clone();

@@ -1,5 +1,5 @@
-//! The main job in repositories as people have them: a session reads, sees a test fail, repairs it and sees it pass; after the
-//! apply the project's own tests pass outside too.
+//! The main job in repositories as people have them: a session reads, sees a test fail, repairs it and sees
+//! it pass; after the apply the project's own tests pass outside too.
 
 mod caches;
 mod languages;

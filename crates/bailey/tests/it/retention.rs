@@ -1,4 +1,5 @@
-//! Old sessions leave the journal: by hand and by themselves, whatever ends the process meanwhile, and within the room there is.
+//! Old sessions leave the journal: by hand and by themselves, whatever ends the process meanwhile, and within
+//! the room there is.
 
 use crate::{
     attacks::actor::controls,
@@ -22,7 +23,8 @@ use std::{
 const SAID: &str = "words of long ago";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A stage whose journal holds sessions that were used in January 2020, one a day, each with its folder and these words.
+/// A stage whose journal holds sessions that were used in January 2020, one a day, each with its folder and
+/// these words.
 fn old(days: u8, said: &str) -> (Stage, Vec<SessionId>) {
     let stage = Stage::new(&[("a", "a\n")]);
     fs::create_dir_all(stage.home()).unwrap();

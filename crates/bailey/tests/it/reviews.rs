@@ -231,7 +231,8 @@ fn an_organisation_wants_compliance_of_every_home() {
     );
 }
 
-/// Each step is an entry, in order; the owner's program hears of a question its first digits and a kind, and has no key.
+/// Each step is an entry, in order; the owner's program hears of a question its first digits and a kind, and
+/// has no key.
 #[test]
 fn a_question_that_nobody_answers_is_taken_further_and_then_is_a_no() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

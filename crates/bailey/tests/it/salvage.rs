@@ -82,8 +82,8 @@ fn left(stage: &Stage) -> Vec<String> {
     names
 }
 
-/// That a salvage kept a beginning of what was there, byte for byte, says what it lost, and leaves a journal that holds and
-/// goes on. What it told.
+/// That a salvage kept a beginning of what was there, byte for byte, says what it lost, and leaves a journal
+/// that holds and goes on. What it told.
 fn holds(stage: &Stage, what: &str, whole: &[(u64, String, bool)]) -> Value {
     let torn = fs::read(stage.home().join("journal.db")).unwrap();
     let ran = salvage(stage);
@@ -255,7 +255,8 @@ fn a_file_that_was_cut_off_keeps_what_came_before() {
     }
 }
 
-/// A process that reads the journal, so that its log is not brought over; dropped, it is killed, and leaves all as it is.
+/// A process that reads the journal, so that its log is not brought over; dropped, it is killed, and leaves
+/// all as it is.
 struct Reader(Child);
 
 impl Reader {
@@ -301,10 +302,12 @@ fn a_torn_log_hides_one_page_and_not_what_came_after() {
         copy(&good, &stage.home());
         let log = stage.home().join("journal.db-wal");
         write_at(&log, at, &vec![0x5a; usize::try_from(bytes).unwrap()]);
-        // To SQLite the log ends there, and all that came after is gone: the chain is shorter than what was signed.
+        // To SQLite the log ends there, and all that came after is gone: the chain is shorter than what was
+        // signed.
         let before = verify(&stage);
         assert_eq!(before.code, Some(5), "{before:?}");
-        // Whoever looked may have brought the good part of the log over: what is salvaged is what is there now.
+        // Whoever looked may have brought the good part of the log over: what is salvaged is what is there
+        // now.
         copy(&good, &stage.home());
         write_at(&log, at, &vec![0x5a; usize::try_from(bytes).unwrap()]);
         let told = holds(&stage, &format!("log at {at}"), &whole);

@@ -68,7 +68,8 @@ fn eight_runs_in_eight_repositories_keep_one_chain_and_lose_nothing() {
         times[RUNS / 2],
         times[RUNS - 1]
     );
-    // One after the other they would take eight times as long; what a busy machine adds is generously allowed for.
+    // One after the other they would take eight times as long; what a busy machine adds is generously allowed
+    // for.
     let limit = alone * u32::try_from(2 * RUNS).unwrap() + Duration::from_secs(5);
     assert!(times[RUNS - 1] < limit, "somebody waited too long: {times:?}, alone {alone:?}");
     let verified = stage.ran(&["--json", "audit", "verify"]);

@@ -1,4 +1,5 @@
-//! Keys that commands use and never hold: the network door puts them in where their owner bound them to, and nowhere else.
+//! Keys that commands use and never hold: the network door puts them in where their owner bound them to, and
+//! nowhere else.
 
 use crate::{
     daemon::{Client, Daemon, open, pid},
@@ -148,8 +149,8 @@ fn holds(pid: u64, text: &str) -> bool {
     })
 }
 
-/// A server that the agent left running asks on while its key is changed, taken away, and bound elsewhere: a reload ends that, and nothing else
-/// of it. Whoever reads the keys for that is not the daemon.
+/// A server that the agent left running asks on while its key is changed, taken away, and bound elsewhere: a
+/// reload ends that, and nothing else of it. Whoever reads the keys for that is not the daemon.
 #[test]
 fn a_key_that_its_owner_changes_or_takes_away_is_put_in_no_more_after_a_reload() {
     for change in ["another value", "taken away", "bound elsewhere"] {

@@ -1,4 +1,5 @@
-//! The review policy `every-step`: nothing of a task is done that a human did not look at, answered from a second terminal.
+//! The review policy `every-step`: nothing of a task is done that a human did not look at, answered from a
+//! second terminal.
 
 use crate::{stage::Stage, terminal::Terminal};
 use bailey_testkit::{ModelServer, Reply};

@@ -203,7 +203,8 @@ fn a_broken_configuration_keeps_nothing_from_being_stopped() {
     assert!(!stage.ran(&["audit", "export"]).stdout.contains("a key may stand here"));
 }
 
-/// What is stopped is signed at once: whoever takes the journal away, of a home that had signed nothing, does not take the stop along.
+/// What is stopped is signed at once: whoever takes the journal away, of a home that had signed nothing, does
+/// not take the stop along.
 #[test]
 fn a_stop_outlives_its_journal_also_where_nothing_was_signed_before() {
     for is_signed in [true, false] {

@@ -27,7 +27,8 @@ fn a_long_refusal_is_told_as_far_as_it_fits_and_the_page_goes_on() {
     anywhere(&stage);
     let _daemon = Daemon::start(&stage);
     let page = Page::of(&stage);
-    // Names out of the project's own settings are quoted, which nobody has to trust for that; then a model is missing.
+    // Names out of the project's own settings are quoted, which nobody has to trust for that; then a model is
+    // missing.
     for bytes in [60 << 10, 20 << 10, 100] {
         stage.write(".bailey/config.toml", &format!("{} = 1\n", "x".repeat(bytes)));
         let refused = page.post("/api/sessions", &json!({ "directory": stage.project() }));

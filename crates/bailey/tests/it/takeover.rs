@@ -1,8 +1,9 @@
 //! The main process taken over: what whoever found a hole in one of its parsers could do from inside of it.
 //!
-//! While a command waits for its model or provider, a debugger makes its threads call the kernel ([`inject`]), and its own
-//! socket to the warden carries forged orders ([`forge`]). Each refusal has its control: the same in the program
-//! `bailey-controls`, with just the binding, or just the warden's doubt, taken away.
+//! While a command waits for its model or provider, a debugger makes its threads call the kernel
+//! ([`inject`]), and its own socket to the warden carries forged orders ([`forge`]). Each refusal has its
+//! control: the same in the program `bailey-controls`, with just the binding, or just the warden's doubt,
+//! taken away.
 
 mod forge;
 pub(crate) mod inject;
@@ -196,7 +197,8 @@ impl World {
     }
 }
 
-/// What each call came to, by its name: the result, or the error as a negative number. Programs are executed last.
+/// What each call came to, by its name: the result, or the error as a negative number. Programs are executed
+/// last.
 fn calls(scene: &Scene, world: &World, taken: &mut Taken) -> Vec<(&'static str, i64)> {
     let home = scene.stage.home();
     let mut found = Vec::new();
@@ -283,7 +285,8 @@ fn a_taken_over_main_process_reaches_nothing() {
     }
 }
 
-/// Who keeps a conversation is not bound: so it has one thread, no socket, no file of Bailey's home, and waits.
+/// Who keeps a conversation is not bound: so it has one thread, no socket, no file of Bailey's home, and
+/// waits.
 #[test]
 fn the_keeper_of_a_conversation_hears_of_nobody() {
     let scene = Scene::new(What::Chat, None);
@@ -324,7 +327,8 @@ fn change(project: &Path) -> Request {
     }
 }
 
-/// What the warden does for whoever holds its socket: a name, and what came of it (its refusal, or what it let out).
+/// What the warden does for whoever holds its socket: a name, and what came of it (its refusal, or what it
+/// let out).
 fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
     let warden = forge::Warden::of(scene.process);
     let session = scene.session().file_name().unwrap().to_str().unwrap().to_owned();
@@ -356,8 +360,8 @@ fn orders(scene: &Scene) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The one file of the home that the warden changes is named by nobody but the owner's own process, before it was bound: an
-/// order says what it holds, and never where it is.
+/// The one file of the home that the warden changes is named by nobody but the owner's own process, before it
+/// was bound: an order says what it holds, and never where it is.
 #[test]
 fn of_the_home_a_forged_order_changes_the_agents_own_file_alone() {
     let scene = Scene::new(What::Run, None);
@@ -411,7 +415,8 @@ fn the_warden_waits_for_no_descriptor_of_a_forged_order() {
     scene.end();
 }
 
-/// Two processes read an order. What one of them looked at is what the other one does, also where it changes in between.
+/// Two processes read an order. What one of them looked at is what the other one does, also where it changes
+/// in between.
 #[test]
 fn what_is_done_is_what_was_looked_at() {
     let scene = Scene::new(What::Run, None);

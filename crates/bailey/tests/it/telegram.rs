@@ -63,7 +63,8 @@ pub(crate) fn pair(stage: &Stage, telegram: &Telegram, who: i64, name: &str, rol
     let_in(stage, telegram, who, name, role);
 }
 
-/// The same for somebody who was told a code already: whoever says something more may be heard, for it comes when they are let in.
+/// The same for somebody who was told a code already: whoever says something more may be heard, for it comes
+/// when they are let in.
 fn let_in(stage: &Stage, telegram: &Telegram, who: i64, name: &str, role: &str) {
     let (_, shown) = telegram.wait_for(who, "bailey channels pair phone");
     let code = shown.text.split("pair phone ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
@@ -399,7 +400,8 @@ fn a_question_that_a_kill_cut_off_is_answered_by_any_button_that_stands_there() 
     let file = folder.path().canonicalize().unwrap().join("notes.txt");
     fs::write(&file, "what the notes say\n").unwrap();
     let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
-    // Where the answer comes before the next process has said that it waits, the model is told of it once more.
+    // Where the answer comes before the next process has said that it waits, the model is told of it once
+    // more.
     let (telegram, _model) = at(&stage, vec![read, Reply::text("it was read"), Reply::text("it was read")]);
     let daemon = Daemon::start(&stage);
     pair(&stage, &telegram, ANN, "Ann", "owner");
@@ -537,7 +539,8 @@ fn a_key_that_somebody_sends_is_nowhere() {
     telegram.check();
 }
 
-/// A server that others wrote (mockpost, from PyPI). It waits for nothing and brings everything again and again.
+/// A server that others wrote (mockpost, from PyPI). It waits for nothing and brings everything again and
+/// again.
 struct Other {
     child: std::process::Child,
     url: String,

@@ -302,8 +302,8 @@ impl Collector {
         self.requests_at("/base/v1/metrics").iter().flat_map(items).filter(of_it).collect()
     }
 
-    /// Of a histogram: what was said last of those that have these attributes, as how many and their sum. What was said before is of
-    /// the same beginning, and never more.
+    /// Of a histogram: what was said last of those that have these attributes, as how many and their sum.
+    /// What was said before is of the same beginning, and never more.
     fn counted(&self, name: &str, attributes: &[(&str, &str)]) -> (u64, f64) {
         let is_it = |item: &Value| attributes.iter().all(|(key, value)| item["attributes"][key] == *value);
         let (mut last, mut sum, mut since) = (0, 0.0, None);
@@ -593,7 +593,8 @@ fn a_collector_of_traces_alone_is_told_spans() {
     assert_eq!(logs.matches("nothing takes figures there (status 404)").count(), 1, "{logs}");
 }
 
-/// What whoever holds the process can do: a name, and the result or the error as a negative number. A program is executed last.
+/// What whoever holds the process can do: a name, and the result or the error as a negative number. A program
+/// is executed last.
 fn calls(stage: &Stage, elsewhere: &TcpListener, taken: &mut Taken) -> Vec<(&'static str, i64)> {
     let home = stage.home();
     let mut found = Vec::new();
@@ -833,8 +834,8 @@ fn what_was_killed_and_never_gone_on_with_is_cut_off() {
     gate.open();
 }
 
-/// It is slow, answers without end, sends elsewhere, wants to be left alone and hangs up in the middle of its answer; sessions do not
-/// notice, and what it took in the end is everything.
+/// It is slow, answers without end, sends elsewhere, wants to be left alone and hangs up in the middle of its
+/// answer; sessions do not notice, and what it took in the end is everything.
 #[test]
 fn a_collector_that_misbehaves_is_nobodys_trouble() {
     let Some(packages) = messages() else { return };

@@ -27,8 +27,8 @@ impl Terminal {
         Self::run(stage, &stage.bailey(arguments))
     }
 
-    /// The same with a command of the binary that was made ready before. The terminal is so wide that no card is broken up, however
-    /// long the names of temporary folders are.
+    /// The same with a command of the binary that was made ready before. The terminal is so wide that no card
+    /// is broken up, however long the names of temporary folders are.
     pub(crate) fn run(stage: &Stage, bailey: &Command) -> Option<Self> {
         let user = stage.home().join("USER.md");
         // A home that was asked already who its person is.

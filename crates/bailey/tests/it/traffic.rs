@@ -1,4 +1,5 @@
-//! What else passes at the network door: HTTP/2, many connections, tunnels that nobody looks into, and limits to all of it.
+//! What else passes at the network door: HTTP/2, many connections, tunnels that nobody looks into, and limits
+//! to all of it.
 
 use crate::{
     door::{MAY_ASK, MAY_END, Upstream, allow, whole},
@@ -37,7 +38,8 @@ fn python(stage: &Stage, program: &str) -> Ran {
     stage.ran(&["sandbox", "run", "--network", "--", "python3", "-c", program])
 }
 
-/// What a client of the proxy in Python begins with: a connection to it that shows its pass, and the status of the answer.
+/// What a client of the proxy in Python begins with: a connection to it that shows its pass, and the status
+/// of the answer.
 const PROXY: &str = r"import asyncio, base64, os
 from urllib.parse import urlsplit
 proxy = urlsplit(os.environ['HTTP_PROXY'])

@@ -71,8 +71,8 @@ impl Tree {
         }
     }
 
-    /// What differs, one line a path. A file's time counts, so that a merge that rewrites what it need not is seen; for
-    /// what lies at or below a `named` path it does not, or nothing does.
+    /// What differs, one line a path. A file's time counts, so that a merge that rewrites what it need not is
+    /// seen; for what lies at or below a `named` path it does not, or nothing does.
     pub(crate) fn differences(&self, other: &Self, named: &[&str], ignore_named: bool) -> Vec<String> {
         let new = other.nodes.keys().filter(|path| !self.nodes.contains_key(*path));
         let differs = |path: &&PathBuf| {

@@ -1,4 +1,5 @@
-//! A home that another Bailey made, that is taken over while everything is killed, or that is looked for elsewhere.
+//! A home that another Bailey made, that is taken over while everything is killed, or that is looked for
+//! elsewhere.
 
 use crate::{
     daemon::Daemon,
@@ -29,7 +30,8 @@ const WRITES: [&str; 4] = ["fsync", "fdatasync", "pwrite64", "ftruncate"];
 /// An upgrade makes fewer of each.
 const CALLS_MAX: usize = 400;
 
-/// A48: at whichever write or flush an upgrade is killed, the journal is the old one or the new one, and whoever comes next has all of it.
+/// A48: at whichever write or flush an upgrade is killed, the journal is the old one or the new one, and
+/// whoever comes next has all of it.
 #[test]
 fn a48_an_upgrade_that_is_killed_at_any_write_loses_nothing() {
     let stage = Stage::new(&[]);
@@ -86,8 +88,8 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A48: where the user's home becomes another one, a home of Bailey's is neither taken over, nor changed, nor mixed with the new one, and
-/// one that was moved is all there.
+/// A48: where the user's home becomes another one, a home of Bailey's is neither taken over, nor changed, nor
+/// mixed with the new one, and one that was moved is all there.
 #[test]
 fn a48_a_home_elsewhere_is_another_and_one_that_moved_is_whole() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -144,8 +146,8 @@ fn a48_a_home_elsewhere_is_another_and_one_that_moved_is_whole() {
     assert!(!here.exists());
 }
 
-/// A program that was replaced, or moved aside, while its daemon runs is kept from an apply where a newer one lies now, and so is what keeps
-/// the daemon up.
+/// A program that was replaced, or moved aside, while its daemon runs is kept from an apply where a newer one
+/// lies now, and so is what keeps the daemon up.
 #[test]
 fn a_program_that_was_replaced_beneath_its_daemon_is_not_written_by_what_the_daemon_runs() {
     type Upgrade = fn(&Stage);

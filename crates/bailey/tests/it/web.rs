@@ -1,5 +1,5 @@
-//! The agent's own way to the web: a person says yes to a server once, what is fetched becomes text inside the walls, and what is
-//! sent is shown first.
+//! The agent's own way to the web: a person says yes to a server once, what is fetched becomes text inside
+//! the walls, and what is sent is shown first.
 
 use crate::{
     door::{MAY_END, Upstream, whole},
@@ -327,7 +327,8 @@ fn so_many_requests_are_made_in_a_minute() {
     assert!(told[10].contains("10 requests of this kind were made in a minute"), "{}", told[10]);
 }
 
-/// What came back was told as words with holes in them, or with an invisible character between each two letters.
+/// What came back was told as words with holes in them, or with an invisible character between each two
+/// letters.
 #[test]
 fn text_is_read_in_its_own_letters_or_said_to_be_unread() {
     let server = Upstream::start(|first, _| {

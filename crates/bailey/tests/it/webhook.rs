@@ -61,7 +61,8 @@ impl Server {
         fs::remove_file(self.folder.path().join(HELD)).unwrap();
     }
 
-    /// The messages that stand there, where what came again under its name is passed over: what each says, as it was begun.
+    /// The messages that stand there, where what came again under its name is passed over: what each says, as
+    /// it was begun.
     fn stands(&self) -> Vec<String> {
         let mut stands: Vec<(Value, String)> = Vec::new();
         for post in self.posts().into_iter().filter(|post| post["again"] == false) {
@@ -330,7 +331,8 @@ fn what_a_kill_left_unheard_is_sent_again_under_its_name_and_nothing_else_is() {
         }
         (before, stood)
     };
-    // What came since, as soon as `words` stand there, each by itself; what was taken is sent again under its name.
+    // What came since, as soon as `words` stand there, each by itself; what was taken is sent again under its
+    // name.
     let came = |(before, stood): (usize, usize), words: &str, is_again: bool| {
         let deadline = Instant::now() + PATIENCE;
         let is_there = || server.stands().iter().skip(stood).any(|says| says.contains(words));
@@ -368,7 +370,8 @@ fn what_a_kill_left_unheard_is_sent_again_under_its_name_and_nothing_else_is() {
     assert_eq!(stand.iter().filter(|says| says.contains("not read")).count(), 1, "{stand:#?}");
 }
 
-/// What was on its way when a copy was made ended where the copy was made, or not: nobody knows in the home that is made of it.
+/// What was on its way when a copy was made ended where the copy was made, or not: nobody knows in the home
+/// that is made of it.
 #[test]
 fn what_a_copy_has_as_not_answered_is_done_again_only_when_it_is_said_again() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

@@ -266,7 +266,8 @@ fn a_file_that_the_user_changed_meanwhile_is_named_and_kept_and_stops_no_other()
     assert_eq!(now, ["a\n", user[0], "c\n", user[1], user[2]]);
 }
 
-/// What is removed for something that does not come stays with it, and a diff promises nothing that an apply keeps.
+/// What is removed for something that does not come stays with it, and a diff promises nothing that an apply
+/// keeps.
 #[test]
 fn a_directory_whose_replacement_stays_keeps_all_that_lies_in_it() {
     let files = &[

@@ -2,7 +2,8 @@
 
 use crate::markup::{Run, Style, runs};
 
-/// The longest message, in UTF-16 units, with its tags: the server counts without them, so that each page fits.
+/// The longest message, in UTF-16 units, with its tags: the server counts without them, so that each page
+/// fits.
 pub(super) const PAGE_UNITS_MAX: usize = 4096;
 /// The longest name of a command, in characters.
 const NAME_CHARS_MAX: usize = 64;
@@ -25,8 +26,8 @@ pub(super) fn escaped(text: &str) -> String {
     text.chars().map(|c| entity(c).map_or_else(|| c.to_string(), str::to_owned)).collect()
 }
 
-/// Words of which no client makes a command that is said by whoever taps it: a word joiner parts the stroke from its name. Paths stay as
-/// they are, for clients make no command of them and people copy them.
+/// Words of which no client makes a command that is said by whoever taps it: a word joiner parts the stroke
+/// from its name. Paths stay as they are, for clients make no command of them and people copy them.
 fn unlinked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
@@ -42,7 +43,8 @@ fn unlinked(text: &str) -> String {
     shown
 }
 
-/// Whether a text begins with what may be a command's name; where it is empty, what is in another style may go on.
+/// Whether a text begins with what may be a command's name; where it is empty, what is in another style may
+/// go on.
 fn is_name(text: &str) -> bool {
     // Longer ones are none, and looking to the end each time would take the square of a text.
     let end = text.chars().take(NAME_CHARS_MAX).take_while(|c| c.is_alphanumeric() || *c == '_');
@@ -155,7 +157,8 @@ impl Book {
         }
     }
 
-    /// Goes on with the next page. A line that is begun goes on there whole, where that leaves most of this one filled.
+    /// Goes on with the next page. A line that is begun goes on there whole, where that leaves most of this
+    /// one filled.
     fn turn(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line * 2 > self.page.len() && line < self.page.len() {

@@ -145,7 +145,8 @@ fn a_change_without_words_and_files_is_nothing() {
     assert_eq!((photo.files.len(), photo.text.as_str()), (1, ""));
 }
 
-/// A44: what an inline bot wrote commands nothing, whoever chose it. Control: the same words, written by themselves.
+/// A44: what an inline bot wrote commands nothing, whoever chose it. Control: the same words, written by
+/// themselves.
 #[test]
 fn a44_what_an_inline_bot_wrote_is_somebody_elses() {
     let bot = json!({ "id": 7, "is_bot": true, "username": "gif" });
@@ -175,7 +176,8 @@ fn a_models_words_are_no_command_that_can_be_tapped() {
     assert_eq!(html::pages("see /usr/bin/env, and/or a/b"), ["see /usr/bin/env, and/or a/b"]);
 }
 
-/// A44: what a stranger wrote is theirs, also where somebody who is let in answers it. Control: answers to oneself and to us.
+/// A44: what a stranger wrote is theirs, also where somebody who is let in answers it. Control: answers to
+/// oneself and to us.
 #[test]
 fn a44_an_answer_that_quotes_somebody_else_says_so() {
     let answers = |from: &Value, more: &Value| {
@@ -318,8 +320,9 @@ fn what_cannot_be_read_hides_nothing_else_and_is_passed_by() {
     }
 }
 
-/// A50: one update that no text can hold, that is deeper than anything, or that is no UTF-8 neither hides the others nor comes again
-/// for ever; what is huge is read in bounded time. Control: the same updates by themselves, and small.
+/// A50: one update that no text can hold, that is deeper than anything, or that is no UTF-8 neither hides the
+/// others nor comes again for ever; what is huge is read in bounded time. Control: the same updates by
+/// themselves, and small.
 #[test]
 fn a50_a_bomb_hides_nothing_and_costs_a_bounded_time() {
     let bomb = |bomb: &[u8]| {

@@ -1,4 +1,5 @@
-//! What the Bot API calls an update, as an arrival. Each is read by itself: one that is malformed hides no other.
+//! What the Bot API calls an update, as an arrival. Each is read by itself: one that is malformed hides no
+//! other.
 
 use crate::{Arrival, Attachment, AttachmentKind, Conversation, Message, News, Sender, Tap, Us};
 use serde::Deserialize;
@@ -170,7 +171,8 @@ fn message(us: &Us, number: i64, said: Said) -> Option<Message> {
     if let Some((answered, quoted)) =
         answered.and_then(|it| Some((it, it.text.as_ref().or(it.caption.as_ref())?)))
     {
-        // Words of a third one come in with it. Ours are of this conversation, and what they passed on of others is not their own.
+        // Words of a third one come in with it. Ours are of this conversation, and what they passed on of
+        // others is not their own.
         let is_of = |id: &str| {
             answered.from.as_ref().is_some_and(|it| it.id.to_string() == id) && answered.sender_chat.is_none()
         };

@@ -71,8 +71,8 @@ pub(super) fn why_denied(method: &str, url: &str, reasons: &[String]) -> String 
     )
 }
 
-/// The server of a URL that rules alone do not open: at another port than the usual ones, or at an address that is none of the
-/// world.
+/// The server of a URL that rules alone do not open: at another port than the usual ones, or at an address
+/// that is none of the world.
 fn other_place(url: &str) -> Option<String> {
     let uri: Uri = url.parse().ok()?;
     let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
@@ -108,7 +108,8 @@ pub(super) fn failed(method: &str, url: &str, why: &str) -> Response<Answered> {
     )
 }
 
-/// What git does with a repository takes several requests of different methods (its `http-protocol`): what it does, and all of them.
+/// What git does with a repository takes several requests of different methods (its `http-protocol`): what it
+/// does, and all of them.
 fn of_git(uri: &Uri) -> Option<(String, String)> {
     let (path, query) = (uri.path(), uri.query().unwrap_or_default());
     let (at, service) = match path.strip_suffix("/info/refs") {
@@ -149,8 +150,8 @@ fn by_method(method: &str) -> (String, String) {
     (method.to_ascii_lowercase(), format!("method = \"{method}\""))
 }
 
-/// What a server is asked to do, it may do at this path alone: nobody should open all of a host for one request. None where a rule about
-/// the path would be another one than it looks like, or none.
+/// What a server is asked to do, it may do at this path alone: nobody should open all of a host for one
+/// request. None where a rule about the path would be another one than it looks like, or none.
 fn of_what_is_sent(method: &str, uri: &Uri, url: &str) -> Option<(String, String)> {
     // At the end of a glob a slash stands for all that lies below, and at the end of a request for nothing.
     let path = uri.path().strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(uri.path());

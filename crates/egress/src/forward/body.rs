@@ -58,8 +58,8 @@ pub(super) enum Look {
     Mask(Mask),
 }
 
-/// What masks a body. When bytes come out of it depends on how many went in and not on what they are: whoever chose them could
-/// otherwise tell from the pieces how much of a guess is the beginning of what is masked.
+/// What masks a body. When bytes come out of it depends on how many went in and not on what they are: whoever
+/// chose them could otherwise tell from the pieces how much of a guess is the beginning of what is masked.
 pub(super) struct Mask {
     stream: StreamRedactor,
     /// At least as many bytes as the stream ever holds back.
@@ -179,7 +179,8 @@ impl Body for Passing {
                 }
                 let next = Instant::now() + self.idle;
                 self.timer.as_mut().reset(next);
-                // What comes behind the body of a request went past nobody who looks at headers, and may be left away (RFC 9110, 6.5).
+                // What comes behind the body of a request went past nobody who looks at headers, and may be
+                // left away (RFC 9110, 6.5).
                 if self.meter.is_out() && frame.is_trailers() {
                     return Poll::Ready(Some(Ok(Frame::data(Bytes::new()))));
                 }

@@ -1,7 +1,7 @@
 //! Where the requests of commands may lead: addresses of the world, and what the owner names besides.
 //!
-//! A name is resolved once, each of its addresses is looked at, and the connection goes to one of those: who answers for the
-//! name cannot change its mind in between.
+//! A name is resolved once, each of its addresses is looked at, and the connection goes to one of those: who
+//! answers for the name cannot change its mind in between.
 
 use crate::{
     ConfigError,
@@ -90,8 +90,8 @@ impl Private {
     }
 }
 
-/// Connects to vetted addresses, or through the proxy that this machine's environment names: then who is behind a name is that
-/// one's to find out.
+/// Connects to vetted addresses, or through the proxy that this machine's environment names: then who is
+/// behind a name is that one's to find out.
 #[derive(Debug, Clone)]
 pub(super) struct Guarded {
     private: Private,
@@ -191,7 +191,8 @@ fn is_here_or_odd(host: &str) -> bool {
     last == "localhost" || last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a URL names an address where a cloud tells a machine its own secrets: no request goes there, whoever names it.
+/// Whether a URL names an address where a cloud tells a machine its own secrets: no request goes there,
+/// whoever names it.
 #[must_use]
 pub fn is_of_a_cloud(url: &str) -> bool {
     let host = url.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
@@ -213,7 +214,8 @@ fn is_metadata(address: IpAddr) -> bool {
     }
 }
 
-/// Addresses of version 4 that one of version 6 may stand for (RFC 4291, 2.5.5; RFC 3056; RFC 6052, 2.2; RFC 7915; RFC 8215).
+/// Addresses of version 4 that one of version 6 may stand for (RFC 4291, 2.5.5; RFC 3056; RFC 6052, 2.2; RFC
+/// 7915; RFC 8215).
 fn wrapped(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let bytes = address.octets();
     let at = |places: [usize; 4]| {
@@ -233,14 +235,15 @@ fn wrapped(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     }
 }
 
-/// Whether an address is one of the world: not this machine's, a private network's, a link's, or one kept for other uses (RFC
-/// 6890 and the registries that follow it), also where it is wrapped in another one.
+/// Whether an address is one of the world: not this machine's, a private network's, a link's, or one kept for
+/// other uses (RFC 6890 and the registries that follow it), also where it is wrapped in another one.
 fn is_of_the_world(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_of_the_world_v4(address),
         IpAddr::V6(address) => {
             let [first, second, third, ..] = address.segments();
-            // Of version 6 only 2000::/3 is given out; wrapped addresses stand elsewhere, but for 6to4 and Teredo.
+            // Of version 6 only 2000::/3 is given out; wrapped addresses stand elsewhere, but for 6to4 and
+            // Teredo.
             match (first, second) {
                 (0x2002, _) => {
                     let [high, low] = second.to_be_bytes();

@@ -1,4 +1,5 @@
-//! Requests of the agent's own: one exchange with a server of the world, no redirect followed, no login brought, no cookie kept.
+//! Requests of the agent's own: one exchange with a server of the world, no redirect followed, no login
+//! brought, no cookie kept.
 
 use super::{
     ForwardProxy,
@@ -108,7 +109,8 @@ impl ForwardProxy {
         {
             return Err("a key is put in for commands only".into());
         }
-        // What comes packed is of no use to who asks; and without a word of it a server may pack (RFC 9110, 12.5.3).
+        // What comes packed is of no use to who asks; and without a word of it a server may pack (RFC 9110,
+        // 12.5.3).
         sent.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Such a server may show what a command sent it.
         let mask = inner.keys.mask_of(&origin);

@@ -1,5 +1,5 @@
-//! Headers that the door adds, takes away, or looks at: those of one connection, those that make a request another one, and those of an
-//! answer in which a key may stand.
+//! Headers that the door adds, takes away, or looks at: those of one connection, those that make a request
+//! another one, and those of an answer in which a key may stand.
 
 use bailey_secrets::Redactor;
 use hyper::{
@@ -45,7 +45,8 @@ pub(super) const COOKIES: [&str; 4] = ["cookie", "cookie2", "set-cookie", "set-c
 /// What says how a body is read, and so stands before it.
 const BEFORE_A_BODY: [&str; 6] =
     ["content-encoding", "content-type", "content-range", "authorization", "cache-control", "location"];
-/// Headers that are about one connection and not about the message (RFC 9110, 7.6.1), or that the client writes itself.
+/// Headers that are about one connection and not about the message (RFC 9110, 7.6.1), or that the client
+/// writes itself.
 pub(super) const OF_THE_CONNECTION: [HeaderName; 9] = [
     header::CONNECTION,
     header::HOST,
@@ -99,8 +100,8 @@ pub(super) fn check_plain(status: StatusCode, headers: &HeaderMap) -> Result<(),
     Ok(())
 }
 
-/// Each set of characters that a media type names (RFC 9110, 8.3.1), in lower case; white space around `=` is let be, as some
-/// clients do. None where it cannot be read.
+/// Each set of characters that a media type names (RFC 9110, 8.3.1), in lower case; white space around `=` is
+/// let be, as some clients do. None where it cannot be read.
 fn charsets(media: &str) -> Option<Vec<String>> {
     let media = media.to_ascii_lowercase();
     let (essence, mut rest) = media.split_once(';').unwrap_or((&media, ""));
@@ -232,7 +233,8 @@ pub(super) fn behind(trailers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// One line of cookies: HTTP/2 may bring them in several, which older servers read the first of (RFC 9113, 8.2.3).
+/// One line of cookies: HTTP/2 may bring them in several, which older servers read the first of (RFC 9113,
+/// 8.2.3).
 pub(super) fn one_cookie(headers: &mut HeaderMap) {
     let all: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if all.len() > 1
@@ -242,8 +244,8 @@ pub(super) fn one_cookie(headers: &mut HeaderMap) {
     }
 }
 
-/// Says how long a body is where the client library would say nothing: one that is empty (RFC 9110, 8.6), and one whose length nobody
-/// knows behind a method that has none as a rule, which it would leave away.
+/// Says how long a body is where the client library would say nothing: one that is empty (RFC 9110, 8.6), and
+/// one whose length nobody knows behind a method that has none as a rule, which it would leave away.
 pub(super) fn keep_length<B: Body>(from: &HeaderMap, to: &mut Request<B>) {
     if from.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0") {
         to.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));

@@ -1,10 +1,10 @@
-//! Keys that the door puts in: a command has a stand-in, which means nothing anywhere, and the door replaces it where the owner
-//! bound the key to: at one server, for some methods and paths, in one header.
+//! Keys that the door puts in: a command has a stand-in, which means nothing anywhere, and the door replaces
+//! it where the owner bound the key to: at one server, for some methods and paths, in one header.
 //!
-//! A stand-in in any other place is refused, in whatever spelling; so is what has the name of a login beside a key, or at a server
-//! that has a key of the owner's: whoever brings an account of their own there would carry out what they like. That goes by lists of
-//! names, and no server has to keep to them. What comes back is looked
-//! through, so that a server which shows what it was sent gives no key away.
+//! A stand-in in any other place is refused, in whatever spelling; so is what has the name of a login beside
+//! a key, or at a server that has a key of the owner's: whoever brings an account of their own there would
+//! carry out what they like. That goes by lists of names, and no server has to keep to them. What comes back
+//! is looked through, so that a server which shows what it was sent gives no key away.
 
 use super::headers::{OF_THE_CONNECTION, OLDER, is_override};
 use crate::{
@@ -29,8 +29,8 @@ use std::{
     },
 };
 
-/// Words in the name of a header or a part of a query by which somebody logs in, without marks between them. What servers call a
-/// login is theirs to say: these lists hold the usual names, and no list holds all.
+/// Words in the name of a header or a part of a query by which somebody logs in, without marks between them.
+/// What servers call a login is theirs to say: these lists hold the usual names, and no list holds all.
 const LOGINS: [&str; 37] = [
     "accesskey",
     "adminkey",
@@ -72,7 +72,8 @@ const LOGINS: [&str; 37] = [
 ];
 /// Whole names of that kind, alike.
 const LOGIN_NAMES: [&str; 5] = ["appid", "doas", "secwebsocketprotocol", "xauth", "xjfrogartapi"];
-/// Words of that kind that others hold (`author`, `monkey`): such a word stands by itself in a name, as in `X-Master-Key` or `userPass`.
+/// Words of that kind that others hold (`author`, `monkey`): such a word stands by itself in a name, as in
+/// `X-Master-Key` or `userPass`.
 const LOGIN_WORDS: [&str; 17] = [
     "assertion",
     "auth",
@@ -92,7 +93,8 @@ const LOGIN_WORDS: [&str; 17] = [
     "ticket",
     "wsse",
 ];
-/// Words beside which one of them is none, before it or behind it: what clients of registries and APIs send, and lists go on by.
+/// Words beside which one of them is none, before it or behind it: what clients of registries and APIs send,
+/// and lists go on by.
 const NO_LOGIN_BESIDE: [(&str, &[&str]); 5] = [
     ("auth", &["type"]),
     (
@@ -139,7 +141,8 @@ const NO_LOGIN_BESIDE: [(&str, &[&str]); 5] = [
 ];
 /// Whole names that only sound like one.
 const NO_LOGINS: [&str; 1] = ["npmsession"];
-/// The words of names that say where a list goes on, and what such names end with: `nextPageToken`, `x-ms-continuation-token`.
+/// The words of names that say where a list goes on, and what such names end with: `nextPageToken`,
+/// `x-ms-continuation-token`.
 const LIST_WORDS: [&str; 10] =
     ["continuation", "cursor", "end", "exclusive", "last", "next", "page", "previous", "start", "sync"];
 const LIST_ENDS: [&str; 4] = ["token", "key", "tokens", "keys"];
@@ -166,8 +169,8 @@ pub struct BoundKey {
 }
 
 impl BoundKey {
-    /// What names it, with where it is put in and its value, to whoever holds both, and tells nobody else what it is. Whoever does not know
-    /// `salt` cannot compare it with another one's name.
+    /// What names it, with where it is put in and its value, to whoever holds both, and tells nobody else
+    /// what it is. Whoever does not know `salt` cannot compare it with another one's name.
     #[must_use]
     pub fn name(&self, value: &Secret, salt: &str) -> Digest {
         let Self { secret, variable, at, methods, paths, header, form } = self;
@@ -225,7 +228,8 @@ pub(super) struct Keys {
     /// By the name of the secret.
     stand_ins: BTreeMap<String, Watched>,
     vault: Arc<Vault>,
-    /// What finds the keys of a server in what comes from there: to make it takes longer than a small request.
+    /// What finds the keys of a server in what comes from there: to make it takes longer than a small
+    /// request.
     masks: Vec<(Origin, Redactor)>,
     /// Finds every stand-in in what passes; none where there are no keys.
     watch: Option<Redactor>,
@@ -363,8 +367,8 @@ impl Keys {
         Ok(found.map(|binding| binding.key.secret.clone()))
     }
 
-    /// What finds the keys that are bound to a server, in what comes from there: also where this very request has none, for a server
-    /// may show to one what another sent. None where no key is bound.
+    /// What finds the keys that are bound to a server, in what comes from there: also where this very request
+    /// has none, for a server may show to one what another sent. None where no key is bound.
     pub(super) fn mask_of(&self, origin: &Origin) -> Option<Redactor> {
         #[cfg(bailey_break)]
         if bailey_protocol::broken::broken("answers") {
@@ -562,7 +566,8 @@ fn goes_on(bare: &str) -> bool {
     is_any && rest.is_empty()
 }
 
-/// The words of a name, in lower case: between marks, and where small letters become a capital or several capitals a word.
+/// The words of a name, in lower case: between marks, and where small letters become a capital or several
+/// capitals a word.
 fn words_of(name: &str) -> Vec<String> {
     let chars: Vec<char> = name.chars().collect();
     let mut words = vec![String::new()];

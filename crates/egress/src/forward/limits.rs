@@ -15,7 +15,8 @@ use tokio::time::Instant;
 const MINUTE: Duration = Duration::from_secs(60);
 /// So many counts of hosts are kept; more than a process's commands speak with.
 const COUNTS_MAX: usize = 10_000;
-/// What is in use of them is looked for so long after the last time that none was free: to look takes longer than a small request.
+/// What is in use of them is looked for so long after the last time that none was free: to look takes longer
+/// than a small request.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A limit of the owner's. Where several fit a request, each of them holds.
@@ -139,7 +140,8 @@ impl Used {
         self.0.iter().for_each(|count| count.take_back(began));
     }
 
-    /// How much of so many bytes may be sent; an error where nothing may. What is not sent of it is given back.
+    /// How much of so many bytes may be sent; an error where nothing may. What is not sent of it is given
+    /// back.
     fn reserve(&self, bytes: u64) -> Result<u64, String> {
         let mut room = bytes;
         for (number, count) in self.0.iter().enumerate() {
@@ -261,7 +263,8 @@ impl Meter {
         self.direction == Direction::Out
     }
 
-    /// How much of so many bytes may be sent, of which [`Self::sent`] is told how much was. An error says that nothing may.
+    /// How much of so many bytes may be sent, of which [`Self::sent`] is told how much was. An error says
+    /// that nothing may.
     pub(super) fn reserve(&self, bytes: usize) -> Result<usize, String> {
         let Some(used) = self.used.as_ref().filter(|_| bytes > 0) else { return Ok(bytes) };
         let room = used.reserve(u64::try_from(bytes).unwrap_or(u64::MAX))?;
@@ -283,7 +286,8 @@ impl Meter {
         self.pass_head(bytes)
     }
 
-    /// Counts what stands before a body, or behind it: it is limited like one, and no part of how long one was.
+    /// Counts what stands before a body, or behind it: it is limited like one, and no part of how long one
+    /// was.
     pub(super) fn pass_head(&self, bytes: usize) -> Result<(), String> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.used.as_ref().map_or(Ok(()), |used| used.take(self.direction, bytes))

@@ -1,4 +1,5 @@
-//! What a command's result says of its requests, beside what each of them was answered: a tool often shows its own words instead.
+//! What a command's result says of its requests, beside what each of them was answered: a tool often shows
+//! its own words instead.
 
 use bailey_kernel::{Told, Turned};
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! The side of the commands: a proxy of HTTP (RFC 9110, 7.6; RFC 9112, 3.2), which answers each request by asking for an effect.
+//! The side of the commands: a proxy of HTTP (RFC 9110, 7.6; RFC 9112, 3.2), which answers each request by
+//! asking for an effect.
 
 use super::{
     Exchange, ForwardProxy, Inner,
@@ -135,7 +136,8 @@ impl ForwardProxy {
                 Some(_) = connections.join_next() => continue,
             };
             let (Ok(place), Ok((stream, _))) = accepted else {
-                // A connection that went away meanwhile, or descriptors that are used up: the next try may be better.
+                // A connection that went away meanwhile, or descriptors that are used up: the next try may be
+                // better.
                 tokio::time::sleep(AFTER_ERROR).await;
                 continue;
             };
@@ -344,7 +346,8 @@ impl Guest {
             let (method, url) = (shortened(&method), shortened(&url));
             return self.refuse(StatusCode::URI_TOO_LONG, &method, &url, &why).await;
         }
-        // The door's own word for what has no method any more, and no length: as a method it would pass as what it is not.
+        // The door's own word for what has no method any more, and no length: as a method it would pass as
+        // what it is not.
         if request.method().as_str().eq_ignore_ascii_case(WEBSOCKET) {
             let why = "no method has this name: WebSocket is asked for with GET and `Upgrade: websocket`";
             return self.refuse(StatusCode::BAD_REQUEST, &method, &url, why).await;
@@ -375,7 +378,8 @@ impl Guest {
         };
         // What passes after a switch says nowhere how much it is.
         let length = request.body().size_hint().exact().filter(|_| !is_switch);
-        // Many requests may come on one connection, and each may take one of its own to a server. Nobody closes this.
+        // Many requests may come on one connection, and each may take one of its own to a server. Nobody
+        // closes this.
         let Ok(turn) = self.inner.turns.clone().acquire_owned().await else {
             return failed(&method, &url, "the door is shut");
         };

@@ -30,7 +30,8 @@ pub(super) fn named(uri: &Uri) -> Option<(String, u16)> {
     Some((canonical(authority.host()), authority.port_u16()?))
 }
 
-/// Whether two authorities are the same host and, where either names one, port: without it, it is the scheme's.
+/// Whether two authorities are the same host and, where either names one, port: without it, it is the
+/// scheme's.
 pub(super) fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     let bare = |text: &[u8]| {
         let text = String::from_utf8_lossy(text).to_ascii_lowercase();

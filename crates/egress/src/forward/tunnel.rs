@@ -1,4 +1,5 @@
-//! What is no exchange of messages any more: a protocol that was switched to, and a tunnel that nobody looks into.
+//! What is no exchange of messages any more: a protocol that was switched to, and a tunnel that nobody looks
+//! into.
 
 use super::{
     Inner, Passed,

@@ -51,7 +51,8 @@ fn a_short_one_that_another_process_keeps_locked_is_refused_and_named() {
     KeyFile::open(&path).expect("the control: let go of, it is opened");
 }
 
-/// Whatever its number, as where the line of another journal takes the place of one: what is there stays until that is on disk.
+/// Whatever its number, as where the line of another journal takes the place of one: what is there stays
+/// until that is on disk.
 #[test]
 fn a_state_is_written_into_the_slot_that_is_not_in_use() {
     for epoch in [1000, 1001] {

@@ -1,5 +1,5 @@
-//! What a torn journal is at one moment: what is written into it after it was read would be put away with it, and a stop may
-//! be among that.
+//! What a torn journal is at one moment: what is written into it after it was read would be put away with it,
+//! and a stop may be among that.
 
 use super::{PAGE, PIECE, swap};
 use crate::JournalError;
@@ -44,8 +44,8 @@ fn digest(path: &Path) -> Result<Option<Digest>, JournalError> {
     Ok(Some(digest_of(length, |piece, at| file.read_at(piece, at))))
 }
 
-/// The digest of so many bytes, of which `read` gives some from a place on. Where it cannot, the page counts as zeros, and it goes
-/// on behind: a disk that does not give all is what a salvage is for.
+/// The digest of so many bytes, of which `read` gives some from a place on. Where it cannot, the page counts
+/// as zeros, and it goes on behind: a disk that does not give all is what a salvage is for.
 fn digest_of(length: u64, read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> Digest {
     let (mut hasher, mut piece, mut at) = (Hasher::default(), vec![0; PIECE], 0);
     while at < length {

@@ -8,7 +8,8 @@ use crate::{
 use bailey_store::{StoreError, Tx, params};
 use std::collections::BTreeMap;
 
-/// The checkpoints of a line by their epochs; of one epoch there may be several, and one of them follows from the one before.
+/// The checkpoints of a line by their epochs; of one epoch there may be several, and one of them follows from
+/// the one before.
 type Line<'a> = BTreeMap<u64, Vec<(&'a Checkpoint, Statement)>>;
 
 /// The checkpoints of a new journal, and of those that are not its own what has to be told.
@@ -26,8 +27,8 @@ pub(super) struct Signed {
 }
 
 impl Signed {
-    /// Of each line that an entry on the way names, its checkpoints from the first on, as long as each follows from the one
-    /// before and is about entries on the way.
+    /// Of each line that an entry on the way names, its checkpoints from the first on, as long as each
+    /// follows from the one before and is about entries on the way.
     pub(super) fn of(sources: &[Source], way: &Way, key: Option<&State>) -> Self {
         let of_key = key.and_then(|state| Some((state.first.to_string(), state.newest.clone()?)));
         let found = sources.iter().flat_map(|source| &source.checkpoints).chain(&of_key);
@@ -66,8 +67,8 @@ impl Signed {
     }
 }
 
-/// The newest checkpoint that is about more than what there is. Copies do not count: they may be of before something was
-/// brought back on purpose.
+/// The newest checkpoint that is about more than what there is. Copies do not count: they may be of before
+/// something was brought back on purpose.
 fn beyond(sources: &[Source], way: &Way, of_key: Option<&(String, Checkpoint)>) -> Option<Checkpoint> {
     let torn = sources.first().into_iter().flat_map(|source| &source.checkpoints);
     let is_of = |says: &Statement| says.journal == way.journal && says.entries > way.entries();

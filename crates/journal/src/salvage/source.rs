@@ -24,7 +24,8 @@ pub(super) struct Source {
     payloads: Vec<(u64, Place)>,
     /// With the first key of the line that each says it is of.
     pub(super) checkpoints: Vec<(String, Checkpoint)>,
-    /// States with their names, among them what says when something was written last and whether everything is stopped.
+    /// States with their names, among them what says when something was written last and whether everything
+    /// is stopped.
     states: Vec<(String, String)>,
 }
 
@@ -49,7 +50,8 @@ impl Source {
                 ) => entries.push((number, place)),
                 (Some(Ok(number)), [Null, Blob(16), Blob(_)]) => payloads.push((number, place)),
                 (None, [Text(64), Integer, Integer, Text(_), Blob(64)]) => signed.push(place),
-                // Other rows of this shape begin with a session's name or how a question stands, which are of other lengths.
+                // Other rows of this shape begin with a session's name or how a question stands, which are of
+                // other lengths.
                 (None, [Text(name), Text(_)]) if is_state(*name) => named.push(place),
                 _ => {}
             }
@@ -67,7 +69,8 @@ impl Source {
         hash.try_into().ok().map(Digest)
     }
 
-    /// The highest number of an entry that can be read and says the same of itself, and when that was written.
+    /// The highest number of an entry that can be read and says the same of itself, and when that was
+    /// written.
     pub(super) fn newest(&self) -> Option<(u64, Timestamp)> {
         let says = |number: u64, place: Place| {
             let found = self.entry(number, place)?;
@@ -77,8 +80,8 @@ impl Source {
         self.entries.iter().rev().find_map(|(number, place)| says(*number, *place))
     }
 
-    /// The highest number of a row that is shaped like an entry, whether it can be read or not. None is far from what can be: a torn page
-    /// may hold any number.
+    /// The highest number of a row that is shaped like an entry, whether it can be read or not. None is far
+    /// from what can be: a torn page may hold any number.
     pub(super) fn last(&self) -> u64 {
         let newest = self.newest().map_or(0, |(number, _)| number);
         let most = newest + self.entries.len() as u64;
@@ -89,8 +92,8 @@ impl Source {
         self.entries.iter().rev().find(is_one).map_or(newest, |(number, _)| *number)
     }
 
-    /// Up to when the states say that nothing is stopped: the time of the newest entry that they follow from. None where they say
-    /// that everything is, and where they cannot be read.
+    /// Up to when the states say that nothing is stopped: the time of the newest entry that they follow from.
+    /// None where they say that everything is, and where they cannot be read.
     pub(super) fn going_until(&self) -> Option<Timestamp> {
         let named = |name| self.states.iter().filter(move |(other, _)| other == name).map(|(_, value)| value);
         if named(STOPPED).next().is_some() {

@@ -1,8 +1,9 @@
-//! How a new journal takes the place of a torn one: several files, and at each moment the one journal or the other.
+//! How a new journal takes the place of a torn one: several files, and at each moment the one journal or the
+//! other.
 //!
-//! A log belongs to a database by its name alone, so a new database beside an old log would be taken apart by it. The new
-//! files wait in a folder, whose name is the moment that counts: from then on whoever opens the journal first ends the
-//! exchange, under a lock, and each step of it can be done again.
+//! A log belongs to a database by its name alone, so a new database beside an old log would be taken apart by
+//! it. The new files wait in a folder, whose name is the moment that counts: from then on whoever opens the
+//! journal first ends the exchange, under a lock, and each step of it can be done again.
 
 use std::{
     ffi::OsString,

@@ -35,8 +35,8 @@ pub(super) struct Row {
 }
 
 impl Way {
-    /// Goes as far as entries fit, and no further than `limit`. An entry that left for an archive counts as long as the entry
-    /// that names the archive is on the way, too.
+    /// Goes as far as entries fit, and no further than `limit`. An entry that left for an archive counts as
+    /// long as the entry that names the archive is on the way, too.
     pub(super) fn along(sources: &[Source], limit: u64) -> Self {
         let mut archives_max = u64::MAX;
         loop {
@@ -100,7 +100,8 @@ impl Way {
         None
     }
 
-    /// The error of the next entry, where it fits and is of a newer program: to go on without it would cut off what is whole.
+    /// The error of the next entry, where it fits and is of a newer program: to go on without it would cut
+    /// off what is whole.
     pub(super) fn newer(&self, sources: &[Source]) -> Option<Broken> {
         let number = self.entries() + 1;
         let rows = sources.iter().flat_map(|source| source.entries(number).map(move |row| (source, row)));

@@ -20,7 +20,8 @@ async fn said(desk: &Desk, session: SessionId, text: &str) {
     desk.journal.accept(session, turn, text, Labels::default()).await.unwrap();
 }
 
-/// A session of the first day with commands and words, one beside it that is used up to now, and their entries in turn.
+/// A session of the first day with commands and words, one beside it that is used up to now, and their
+/// entries in turn.
 async fn two(desk: &Desk) -> (SessionId, SessionId) {
     let (old, new) = (desk.session().await, desk.session().await);
     for n in 0..3 {
@@ -375,8 +376,8 @@ async fn an_archive_that_went_for_room_is_named_and_the_chain_holds() {
     assert_eq!(desk.journal.rebuild().await.unwrap().repaired, Default::default());
 }
 
-/// Another name in the entry of an archive, and all that goes by its body left as it was: whoever can write the journal can do
-/// that, and what acts on the name does not ask the chain.
+/// Another name in the entry of an archive, and all that goes by its body left as it was: whoever can write
+/// the journal can do that, and what acts on the name does not ask the chain.
 async fn renamed(desk: &Desk, archive: &Archive, name: &str) {
     let (seq, name) = (archive.entry.0, name.to_owned());
     desk.tamper(move |tx| {

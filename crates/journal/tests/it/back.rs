@@ -1,5 +1,5 @@
-//! What does not come back with what is brought back: a home that goes on though it was stopped, and a yes that may have been
-//! used by what is missing.
+//! What does not come back with what is brought back: a home that goes on though it was stopped, and a yes
+//! that may have been used by what is missing.
 
 use crate::support::{Closed, Desk, LASTS, PAGE, RULES, command, desk, effect, policy, terms};
 use bailey_journal::{BeginError, Journal, JournalError, Salvage, Standing, Terms, Wider, is_stopped};
@@ -100,7 +100,8 @@ impl Asked {
     }
 }
 
-/// Salvages a journal; the new one, whether the salvage said that it is stopped, and up to which entry it was kept.
+/// Salvages a journal; the new one, whether the salvage said that it is stopped, and up to which entry it was
+/// kept.
 async fn salvaged(closed: Closed) -> (Desk, bool, u64) {
     let (path, clock) = (closed.path(), closed.clock.clone());
     let salvage = move || {
@@ -173,7 +174,8 @@ async fn a_salvage_lifts_no_stop_and_stops_what_nobody_can_tell_of() {
     }
 }
 
-/// A file whose log is gone looks whole, and is of a time before the stop; only the key beside it knows that there was more.
+/// A file whose log is gone looks whole, and is of a time before the stop; only the key beside it knows that
+/// there was more.
 #[tokio::test]
 async fn states_that_are_older_than_what_was_signed_say_nothing() {
     for signs in [true, false] {
@@ -352,7 +354,8 @@ async fn whether_a_journal_is_stopped_can_be_asked_without_opening_it() {
     assert!(!is_stopped(&path), "the control");
 }
 
-/// Whoever takes the journal away takes no stop away with it: the next one is stopped, until a human releases it.
+/// Whoever takes the journal away takes no stop away with it: the next one is stopped, until a human releases
+/// it.
 #[tokio::test]
 async fn a_stop_outlives_the_journal_that_says_so() {
     let begin = async |path: &Path| {
@@ -439,7 +442,8 @@ async fn a_copy_that_is_brought_back_lifts_no_stop_and_has_no_yes() {
     }
 }
 
-/// A newer program writes what this one has no word for: that is nothing broken, and a salvage would cut it off.
+/// A newer program writes what this one has no word for: that is nothing broken, and a salvage would cut it
+/// off.
 #[tokio::test]
 async fn what_a_newer_program_wrote_is_told_as_such_and_not_salvaged() {
     for (name, newer) in [("from_the_future", true), ("", false)] {

@@ -277,7 +277,8 @@ async fn a_yes_for_the_session_is_for_this_exact_action_here() {
     );
 }
 
-/// Whatever asks for the same: a yes is its asker's, who is compared where it is looked for and where it is used up.
+/// Whatever asks for the same: a yes is its asker's, who is compared where it is looked for and where it is
+/// used up.
 #[tokio::test]
 async fn a_yes_is_the_askers_own() {
     let desk = desk().await;
@@ -322,7 +323,8 @@ async fn a_yes_is_the_askers_own() {
     assert!(matches!(desk.begin_approved(again, grant).await, Err(BeginError::Burnt)));
 }
 
-/// A yes for a pattern begins what it covers, as often as it is asked for: in its session, for its asker, and no other command.
+/// A yes for a pattern begins what it covers, as often as it is asked for: in its session, for its asker, and
+/// no other command.
 #[tokio::test]
 async fn a_yes_for_a_pattern_begins_what_it_covers() {
     let desk = desk().await;
@@ -472,7 +474,8 @@ async fn run_out(desk: &Desk, session: SessionId) -> ApprovalId {
     id
 }
 
-/// What ran out is asked once more, from however many places: one answer to it counts, and no other question asks for the same.
+/// What ran out is asked once more, from however many places: one answer to it counts, and no other question
+/// asks for the same.
 #[tokio::test]
 async fn what_ran_out_is_asked_once_more_as_one_question() {
     let desk = desk().await;
@@ -515,7 +518,8 @@ async fn what_ran_out_is_asked_once_more_as_one_question() {
     assert!(desk.mint.ask_again(new, LASTS, false).await.is_ok(), "the control");
 }
 
-/// Older programs asked once more as often as somebody wanted, so that one question may have several in its place.
+/// Older programs asked once more as often as somebody wanted, so that one question may have several in its
+/// place.
 #[tokio::test]
 async fn one_of_several_that_was_used_is_enough() {
     let desk = desk().await;
@@ -558,7 +562,8 @@ async fn whoever_speaks_for_a_session_asks_once_more_in_no_other() {
     assert!(desk.mint.ask_again_in(session, id, LASTS, false).await.is_ok(), "the control");
 }
 
-/// A few digits name no question, and digits that two sessions' questions share name the one of the session that is given.
+/// A few digits name no question, and digits that two sessions' questions share name the one of the session
+/// that is given.
 #[tokio::test]
 async fn a_question_is_named_by_eight_digits_at_least() {
     let desk = desk().await;

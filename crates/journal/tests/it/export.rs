@@ -4,8 +4,8 @@ use crate::support::{command, desk};
 use bailey_protocol::Report;
 use sha2::{Digest as _, Sha256};
 
-/// The independent verifier: `hash(n) = SHA-256 over ("bailey.journal.1", hash(n-1), body(n))`, each part preceded by
-/// its length as 64 bits, big-endian. Answers the head.
+/// The independent verifier: `hash(n) = SHA-256 over ("bailey.journal.1", hash(n-1), body(n))`, each part
+/// preceded by its length as 64 bits, big-endian. Answers the head.
 fn verify(lines: &[String]) -> Result<String, usize> {
     let mut previous = [0_u8; 32];
     for (number, line) in lines.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Journals that older programs made. `old/schema-N.db` is what five runs of `bailey sandbox run -- true` left, by the last
-//! program of that schema.
+//! Journals that older programs made. `old/schema-N.db` is what five runs of `bailey sandbox run -- true`
+//! left, by the last program of that schema.
 
 use crate::support::{desk, effect, model, schema_of};
 use bailey_journal::{Entry, Fact, Journal, JournalError, SCHEMA_VERSION, SystemClock, merkle};
@@ -44,8 +44,8 @@ async fn a_journal_of_every_older_schema_is_taken_over_with_all_it_holds() {
     }
 }
 
-/// The program of before counted what a request was to send also where nothing of it left: none of its journals
-/// was changed past Bailey, and each of them was said to be.
+/// The program of before counted what a request was to send also where nothing of it left: none of its
+/// journals was changed past Bailey, and each of them was said to be.
 #[tokio::test]
 async fn what_an_older_program_counted_is_counted_anew_and_no_false_alarm() {
     const INDEXES: &str =

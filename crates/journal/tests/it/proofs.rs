@@ -186,7 +186,8 @@ async fn a_crash_between_a_checkpoint_and_the_next_key_loses_nothing() {
     let before = fs::read(key_file(&desk)).unwrap();
     desk.run(session, read("/w/a"), Report::Nothing).await;
     desk.journal.checkpoint().await.unwrap();
-    // As if the program had ended before it stepped: the checkpoint is in the journal, its secret not yet overwritten.
+    // As if the program had ended before it stepped: the checkpoint is in the journal, its secret not yet
+    // overwritten.
     fs::write(key_file(&desk), &before).unwrap();
     let again = reopened(&desk).await;
     assert_eq!(again.line().await.unwrap().unwrap().checkpoints.len(), 3, "it was handed to nobody");

@@ -291,7 +291,8 @@ pub(crate) fn holder() -> bailey_journal::Holder {
     bailey_journal::Holder { pid: std::process::id(), since, command: "bailey run 'a test'".into() }
 }
 
-/// The schema version in the header of an SQLite file that nobody has open: 32 bits, big-endian, from byte 60 on.
+/// The schema version in the header of an SQLite file that nobody has open: 32 bits, big-endian, from byte 60
+/// on.
 pub(crate) fn schema_of(path: &std::path::Path) -> u32 {
     let bytes = std::fs::read(path).unwrap();
     u32::from_be_bytes(bytes[60..64].try_into().unwrap())

@@ -1,5 +1,5 @@
-//! What the compiler refuses. The programs that pass use the same names, so that those that fail
-//! fail by what they do. Where one stands beside a failing program by its name, it differs in that alone; the others are
+//! What the compiler refuses. The programs that pass use the same names, so that those that fail fail by what
+//! they do. Where one stands beside a failing program by its name, it differs in that alone; the others are
 //! controls for several, and what the compiler says of each failure is compared by the letter.
 
 #[test]

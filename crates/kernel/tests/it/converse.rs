@@ -185,7 +185,8 @@ async fn what_was_sent_counts_though_nobody_answers() {
     assert_eq!(used(&bench).await, 0);
 }
 
-/// A gateway that gave up may have passed the request on: what was sent counts, and no answer that was not written.
+/// A gateway that gave up may have passed the request on: what was sent counts, and no answer that was not
+/// written.
 #[tokio::test]
 async fn what_a_gateway_gave_up_counts_as_sent() {
     for wire in [Wire::Anthropic, Wire::OpenAiChat] {
@@ -210,8 +211,8 @@ async fn what_a_gateway_gave_up_counts_as_sent() {
     }
 }
 
-/// Given up before anything left it counts nothing; the control is `a_cancelled_call_ends_at_once_and_is_recorded`, where the
-/// server has the request.
+/// Given up before anything left it counts nothing; the control is
+/// `a_cancelled_call_ends_at_once_and_is_recorded`, where the server has the request.
 #[tokio::test]
 async fn a_call_that_was_cancelled_before_it_was_sent_counts_nothing() {
     let (bench, server) = with(Reply::text("late")).await;
@@ -246,7 +247,8 @@ fn sends(answer: impl Into<Vec<u8>>) -> String {
     serves(answer, false)
 }
 
-/// A server that answers a request with these bytes, and may leave the connection open until the other side closes it.
+/// A server that answers a request with these bytes, and may leave the connection open until the other side
+/// closes it.
 fn serves(answer: impl Into<Vec<u8>>, stays_open: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (url, answer) = (format!("http://{}", listener.local_addr().unwrap()), answer.into());
@@ -380,8 +382,8 @@ async fn a_whole_answer_counts_however_its_connection_ends() {
     }
 }
 
-/// Some servers leave the connection open behind a reply. Nobody waits for what cannot come; the time that a connection may idle for is
-/// two minutes.
+/// Some servers leave the connection open behind a reply. Nobody waits for what cannot come; the time that a
+/// connection may idle for is two minutes.
 #[tokio::test]
 async fn a_reply_that_is_over_waits_for_no_connection() {
     let open = |wire| {

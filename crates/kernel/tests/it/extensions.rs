@@ -1,4 +1,5 @@
-//! How an extension is started: an effect under a token, each refusal beside a start that nothing stands against.
+//! How an extension is started: an effect under a token, each refusal beside a start that nothing stands
+//! against.
 
 use crate::support::{Toy, done, raw};
 use bailey_journal::Fact;

@@ -1,4 +1,5 @@
-//! The gate's own steps: what a scope brings into a decision, what is asked about at all, and what its answer says.
+//! The gate's own steps: what a scope brings into a decision, what is asked about at all, and what its answer
+//! says.
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{

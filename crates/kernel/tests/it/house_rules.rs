@@ -40,8 +40,9 @@ const SECRET: &str = "hunter2-Zq9!xv7Lm";
 const ANSI: &str = "\u{1b}[2J\u{1b}]52;c;aGk=\u{7}";
 const BIDI: &str = "\u{202e}gpj.exe\u{200b}";
 
-/// What came of one hostile output: what the model was sent, what front ends were told, what the observation's entry
-/// holds, whether the secret is in the database, and what the executor had really brought.
+/// What came of one hostile output: what the model was sent, what front ends were told, what the
+/// observation's entry holds, whether the secret is in the database, and what the executor had really
+/// brought.
 struct Leaks {
     request: String,
     events: Vec<Happening>,
@@ -153,7 +154,8 @@ async fn journal_before_effect() {
     let other = raw(&bench);
     let looks: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
     let seen = looks.clone();
-    // At the moment of performing, a second connection counts the intents of this effect, and of one never begun.
+    // At the moment of performing, a second connection counts the intents of this effect, and of one never
+    // begun.
     bench.world.hook(move |effect, _| {
         let (other, seen) = (other.clone(), seen.clone());
         Box::pin(async move {

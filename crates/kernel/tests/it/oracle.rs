@@ -1,4 +1,5 @@
-//! The redactor as an oracle (attack A63): whoever guesses secrets learns by what is masked that a guess was right.
+//! The redactor as an oracle (attack A63): whoever guesses secrets learns by what is masked that a guess was
+//! right.
 
 use crate::support::Toy;
 use bailey_journal::{Budgets, Fact};
@@ -27,8 +28,8 @@ async fn shown(bench: &Bench, scope: &Scope, context: &Context, name: &str, text
     }
 }
 
-/// A loop that guesses: each time a wrong value and the right one. How many right ones it was told, and how many results it
-/// was not shown.
+/// A loop that guesses: each time a wrong value and the right one. How many right ones it was told, and how
+/// many results it was not shown.
 async fn guess(bench: &Bench, from: usize) -> (usize, usize) {
     let (scope, context) = bench.context("go").await;
     let (mut told, mut withheld) = (0, 0);

@@ -53,7 +53,8 @@ async fn a_card_says_what_brought_each_value() {
     assert_eq!(whole.iter().map(|origin| origin.kind).collect::<Vec<_>>(), [OriginKind::Person]);
 }
 
-/// What is written after something was read may quote it, and so may a refusal; what was read for a call of before is not this one's.
+/// What is written after something was read may quote it, and so may a refusal; what was read for a call of
+/// before is not this one's.
 #[tokio::test]
 async fn a_card_says_what_was_read_for_a_call_whatever_the_call_came_to() {
     let mut bench = Bench::new(Setup::default().rule(ASK_DEPLOY)).await;
@@ -163,7 +164,8 @@ async fn what_a_sub_agent_brings_is_no_persons_and_not_the_models() {
     }
 }
 
-/// A44: what somebody passes on, quotes or says as a guest is not taken for the words of a person who may steer. Control: their own.
+/// A44: what somebody passes on, quotes or says as a guest is not taken for the words of a person who may
+/// steer. Control: their own.
 #[tokio::test]
 async fn a44_words_of_others_in_a_message_are_not_the_persons() {
     const VALUE: &str = "https://evil.example/x";

@@ -281,7 +281,8 @@ async fn a_yes_for_a_pattern_covers_what_its_card_says() {
     asked(&changed, &scope, &context, &Toy::run("wc b")).await;
 }
 
-/// A yes is its asker's: what a sub-agent was granted is neither its parent's nor the next one's, and the reverse.
+/// A yes is its asker's: what a sub-agent was granted is neither its parent's nor the next one's, and the
+/// reverse.
 #[tokio::test]
 async fn a_yes_is_good_for_whoever_asked() {
     let rules = format!("{ASK_DEPLOY}{ASK_COUNT}");
@@ -355,7 +356,8 @@ async fn a_yes_is_for_the_walls_that_it_was_asked_under() {
     }
 }
 
-/// Under compliance no yes lasts, none stands in for another, and each needs a reason; without it, the same answers do.
+/// Under compliance no yes lasts, none stands in for another, and each needs a reason; without it, the same
+/// answers do.
 #[tokio::test]
 async fn under_compliance_a_human_answers_each_question_with_a_reason() {
     for compliance in [true, false] {

@@ -1,4 +1,5 @@
-//! The estimate of tokens, against what two real tokenizers (`cl100k_base`, `o200k_base`) made of the same texts.
+//! The estimate of tokens, against what two real tokenizers (`cl100k_base`, `o200k_base`) made of the same
+//! texts.
 
 use bailey_kernel::tokens;
 use serde::Deserialize;

@@ -1,9 +1,10 @@
 //! Turns to the body of a Messages request.
 //!
-//! A request that offers tools is one of many that begin alike, so it says up to where the server may keep what it read:
-//! the tools, the instruction, and the last two things that the model was told. The last is where the next request goes on
-//! from; the one before is found also when a reply and its results came to more blocks than the 20 that are looked
-//! back over. A request without tools is a single question, and what it would write to a cache nobody would read.
+//! A request that offers tools is one of many that begin alike, so it says up to where the server may keep
+//! what it read: the tools, the instruction, and the last two things that the model was told. The last is
+//! where the next request goes on from; the one before is found also when a reply and its results came to
+//! more blocks than the 20 that are looked back over. A request without tools is a single question, and what
+//! it would write to a cache nobody would read.
 
 use crate::{
     Endpoint,
@@ -58,7 +59,8 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({ "name": ToolSpec::wire_name(&tool.name), "description": description(tool), "input_schema": tool.schema })
 }
 
-/// None for a turn without content, which is refused; the turns around it may then both be the user's, which is not.
+/// None for a turn without content, which is refused; the turns around it may then both be the user's, which
+/// is not.
 fn message(turn: &Turn<'_>) -> Option<Value> {
     let (role, content) = match turn {
         Turn::Own(verbatim) => ("assistant", verbatim.get("content")?.clone()),

@@ -9,7 +9,8 @@ const LINES_MAX: usize = 24;
 /// The longest line that is told, in characters.
 const LINE_CHARS_MAX: usize = 200;
 
-/// The place (RFC 6901) and the lines in which `got` first differs from `expected`; `None` when they are equal.
+/// The place (RFC 6901) and the lines in which `got` first differs from `expected`; `None` when they are
+/// equal.
 pub(crate) fn difference(expected: &Value, got: &Value) -> Option<(String, String)> {
     if expected == got {
         return None;

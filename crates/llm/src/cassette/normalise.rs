@@ -10,8 +10,8 @@
 //! | what Bailey tells the model of itself (`IDENTITY.md`), which is true of one machine and one moment | `$IDENTITY` | every text |
 //! | colours (SGR sequences, also where the screen made them visible as `␛[…m`) | nothing | every text |
 //!
-//! Tool names, arguments, exit codes, test names with `ok` or `FAILED`, panic messages and file contents stay as
-//! they are. Replay compares both sides after the same table.
+//! Tool names, arguments, exit codes, test names with `ok` or `FAILED`, panic messages and file contents stay
+//! as they are. Replay compares both sides after the same table.
 
 use regex::{Captures, Regex};
 use serde_json::Value;
@@ -36,8 +36,8 @@ type Becomes = fn(&Captures<'_>) -> String;
 const IDENTITY: &str = r"(?s)\[`[^`\n]*/IDENTITY\.md`.*?\n-- end of IDENTITY\.md --";
 
 const RULES: &[Rule] = &[
-    // ECMA-48 SGR (colours and weights) and the `ESC ( B` that terminfo puts behind them, as they came or as the
-    // screen made them visible.
+    // ECMA-48 SGR (colours and weights) and the `ESC ( B` that terminfo puts behind them, as they came or as
+    // the screen made them visible.
     Rule { pattern: r"[\x1b␛](?:\[[0-9;:]*m|\(B)", becomes: |_| String::new() },
     Rule { pattern: IDENTITY, becomes: |_| "$IDENTITY".into() },
     Rule { pattern: r"\b[0-9]+m [0-9]{2}s\b", becomes: |_| "$TIME".into() },
@@ -149,8 +149,8 @@ fn runs_cargo(result: &str) -> bool {
     })
 }
 
-/// Puts one word in the place of what the compiler wrote to standard error, whether it wrote something or not. Its words
-/// are any words, so what is not its own is known by its shape.
+/// Puts one word in the place of what the compiler wrote to standard error, whether it wrote something or
+/// not. Its words are any words, so what is not its own is known by its shape.
 fn without_diagnostics(result: &str) -> String {
     let mut kept = Vec::new();
     let (mut inside, mut panicking) = (false, false);

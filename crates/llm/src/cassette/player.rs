@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 /// How many chunks a body is handed over in, so that reading in pieces is exercised.
 const CHUNKS: usize = 4;
 
-/// An executor that answers model calls from a cassette, in order, and refuses everything else. The first request
-/// that is not the recorded one stops it for good.
+/// An executor that answers model calls from a cassette, in order, and refuses everything else. The first
+/// request that is not the recorded one stops it for good.
 #[derive(Debug)]
 pub struct Player {
     cassette: Cassette,

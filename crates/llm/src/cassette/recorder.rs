@@ -11,7 +11,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The file that is recorded to, opened before a process binds itself. What it held stays until the first exchange.
+/// The file that is recorded to, opened before a process binds itself. What it held stays until the first
+/// exchange.
 #[derive(Debug)]
 pub struct Recording {
     path: PathBuf,
@@ -55,7 +56,8 @@ struct Tape {
 }
 
 impl Recorder {
-    /// A recorder in front of `inner` that starts with `cassette` (usually an empty one) and writes to `recording`.
+    /// A recorder in front of `inner` that starts with `cassette` (usually an empty one) and writes to
+    /// `recording`.
     #[must_use]
     pub fn new(
         inner: Arc<dyn Executor>,

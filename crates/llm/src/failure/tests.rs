@@ -74,8 +74,8 @@ fn what_why_and_fix_for_each_kind() {
     check(302, "", NotFound, &["redirects", "`base_url`"]);
 }
 
-/// Gemini speaks of billing where there were too many requests in a minute; OpenAI says so in the same words where there is
-/// no money.
+/// Gemini speaks of billing where there were too many requests in a minute; OpenAI says so in the same words
+/// where there is no money.
 #[test]
 fn too_many_requests_is_no_want_of_money() {
     let words = "You exceeded your current quota, please check your plan and billing details.";

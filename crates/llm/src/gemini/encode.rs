@@ -9,11 +9,12 @@ use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Stands for the signature of a call that another model made: Google's documentation of thought signatures asks for
-/// these words where a history comes from elsewhere.
+/// Stands for the signature of a call that another model made: Google's documentation of thought signatures
+/// asks for these words where a history comes from elsewhere.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// The model's place in a URL: `models/gemini-2.5-pro`, with what a path cannot hold percent-encoded (RFC 3986, 2.1).
+/// The model's place in a URL: `models/gemini-2.5-pro`, with what a path cannot hold percent-encoded (RFC
+/// 3986, 2.1).
 pub(crate) fn model_path(model: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
     let mut path = String::new();

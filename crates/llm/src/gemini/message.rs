@@ -24,7 +24,8 @@ const BAD_CALLS: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     id: String,
-    /// As they came, but for pieces of one plain text, which are joined: signed parts must come back as they were.
+    /// As they came, but for pieces of one plain text, which are joined: signed parts must come back as they
+    /// were.
     parts: Vec<Value>,
     /// All text so far, without thoughts: exactly what was streamed.
     text: String,
@@ -152,7 +153,8 @@ impl Message {
         Ok(())
     }
 
-    /// Takes up what was counted; each count is the sum so far, and what a cache held is part of the prompt's.
+    /// Takes up what was counted; each count is the sum so far, and what a cache held is part of the
+    /// prompt's.
     fn usage(&mut self, chunk: &Value) -> Option<Delta> {
         let counted = chunk.get("usageMetadata").filter(|counted| counted.is_object())?;
         let sum = |names: [&str; 2]| {

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 /// The body of a streamed request.
 ///
-/// Ollama makes a model's window when it loads it, a small one unless it is told, and drops the oldest messages of what
-/// does not fit without a word: hence the window is named, and dropping is forbidden (releases that do not know
-/// `truncate` pass it over).
+/// Ollama makes a model's window when it loads it, a small one unless it is told, and drops the oldest
+/// messages of what does not fit without a word: hence the window is named, and dropping is forbidden
+/// (releases that do not know `truncate` pass it over).
 pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], tools: &[ToolSpec]) -> Value {
     let mut messages = Vec::new();
     if !instruction.is_empty() {

@@ -208,7 +208,8 @@ impl Message {
         Ok((!said.is_empty()).then_some(Delta::Text(said)))
     }
 
-    /// Takes up a piece of reasoning. What goes on with the last one is joined to it: a server sends text word by word.
+    /// Takes up a piece of reasoning. What goes on with the last one is joined to it: a server sends text
+    /// word by word.
     fn reasoning(&mut self, piece: &Value) -> Result<(), Fault> {
         let Some(fields) = piece.as_object() else { return Ok(()) };
         let goes_on = |last: &&mut Value| {
@@ -238,8 +239,9 @@ impl Message {
         Ok(())
     }
 
-    /// Takes up a piece of a call. Pieces belong together by index; a new identifier at a known index is a new
-    /// call all the same (some servers number every call 0), and without index a new identifier or name is.
+    /// Takes up a piece of a call. Pieces belong together by index; a new identifier at a known index is a
+    /// new call all the same (some servers number every call 0), and without index a new identifier or name
+    /// is.
     fn call(&mut self, piece: &Value) -> Result<(), Fault> {
         let function = piece.get("function").unwrap_or(&Value::Null);
         let (id, name) = (word(piece, "id").to_owned(), word(function, "name").to_owned());

@@ -9,8 +9,8 @@ use bailey_protocol::{Image, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The body of a streamed request. Nothing is stored at the provider (`store`), so what a model thought comes along
-/// encrypted and goes back as it came.
+/// The body of a streamed request. Nothing is stored at the provider (`store`), so what a model thought comes
+/// along encrypted and goes back as it came.
 pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], tools: &[ToolSpec]) -> Value {
     let mut items = Vec::new();
     let mut ids = BTreeSet::new();
@@ -55,7 +55,8 @@ pub(crate) fn body(endpoint: &Endpoint, instruction: &str, turns: &[Turn<'_>], t
     body
 }
 
-/// A reasoning item that is neither stored there nor encrypted here means nothing to the provider, which refuses it.
+/// A reasoning item that is neither stored there nor encrypted here means nothing to the provider, which
+/// refuses it.
 fn can_return(item: &Value) -> bool {
     word(item, "type") != "reasoning" || !word(item, "encrypted_content").is_empty()
 }

@@ -11,8 +11,8 @@ use tokio::process::Command;
 /// How long one step of an installation may take.
 const STEP_MAX: Duration = Duration::from_secs(240);
 
-/// The folder of a server, in which these commands install it where `proof` is not there yet; `None`, with the reason printed,
-/// where it cannot be had.
+/// The folder of a server, in which these commands install it where `proof` is not there yet; `None`, with
+/// the reason printed, where it cannot be had.
 #[expect(clippy::print_stdout, reason = "a skipped test says so")]
 pub(crate) async fn installed(name: &str, proof: &str, commands: &[&[&str]]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/doubles").join(name);

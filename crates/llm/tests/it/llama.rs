@@ -1,4 +1,5 @@
-//! A real server of llama.cpp, which speaks three of the wires: PyPI `xllamacpp`, with a model of one sentence (`llama/serve.py`).
+//! A real server of llama.cpp, which speaks three of the wires: PyPI `xllamacpp`, with a model of one
+//! sentence (`llama/serve.py`).
 
 use crate::{
     bench::{Bench, KEY, codec, door},

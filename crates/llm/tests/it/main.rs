@@ -1,4 +1,5 @@
-//! Codecs and cassettes: against hostile bytes, against raw servers, and against real servers that others wrote.
+//! Codecs and cassettes: against hostile bytes, against raw servers, and against real servers that others
+//! wrote.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 mod aimock;

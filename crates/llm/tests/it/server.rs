@@ -55,7 +55,8 @@ async fn answer_one(stream: TcpStream, answer: Vec<u8>, bodies: Arc<Mutex<Vec<St
     stream.flush().await.ok();
 }
 
-/// An answer with this status, these headers (each with its line end), and a body that ends with the connection.
+/// An answer with this status, these headers (each with its line end), and a body that ends with the
+/// connection.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{headers}Connection: close\r\n\r\n{body}").into_bytes()
 }

@@ -1,5 +1,5 @@
-//! The words by which tools are sorted, as data. A word that is missing makes a tool unclear, which is asked about; one
-//! too many makes it worse than it is. Neither makes it harmless but those of the last list.
+//! The words by which tools are sorted, as data. A word that is missing makes a tool unclear, which is asked
+//! about; one too many makes it worse than it is. Neither makes it harmless but those of the last list.
 
 /// What is gone cannot be brought back, or anything may happen.
 pub(super) const DESTRUCTIVE: &[&str] = &[

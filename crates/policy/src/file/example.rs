@@ -214,7 +214,8 @@ fn use_of(name: &str, effect: Option<&String>) -> Result<Action, String> {
     Ok(Action::Tool(ToolUse { name: name.to_string(), effect: Some(effect), args: "{}".to_string() }))
 }
 
-/// Where a word leads: `{workspace}`, `{home}` and `{bailey}` stand for their places, and the rest is in the workspace.
+/// Where a word leads: `{workspace}`, `{home}` and `{bailey}` stand for their places, and the rest is in the
+/// workspace.
 fn path(word: &str) -> WsPath {
     let text = word.replace("{workspace}", WORKSPACE).replace("{home}", HOME).replace("{bailey}", BAILEY);
     let text = if text.starts_with('/') { text } else { format!("{WORKSPACE}/{text}") };

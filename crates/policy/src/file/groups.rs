@@ -12,8 +12,8 @@ use std::{
 /// One host, or a group of them.
 pub(super) struct Hosts(pub(super) Vec<HostGlob>);
 
-/// Where git fetches from a repository over HTTP (its `http-protocol`), by `GET` and by `POST`: to push it asks for another
-/// service.
+/// Where git fetches from a repository over HTTP (its `http-protocol`), by `GET` and by `POST`: to push it
+/// asks for another service.
 pub(super) struct Repository(pub(super) Vec<UrlGlob>);
 
 /// Groups of hosts that a rule can name as `@NAME`.

@@ -82,8 +82,8 @@ impl Place {
 }
 
 impl Mistake {
-    /// A mistake at a byte of any file that a human wrote, such as the configuration. To serde's sentence about a field
-    /// that does not exist it adds what was probably meant.
+    /// A mistake at a byte of any file that a human wrote, such as the configuration. To serde's sentence
+    /// about a field that does not exist it adds what was probably meant.
     #[must_use]
     pub fn at(file: &str, text: &str, byte: usize, message: impl Into<String>) -> Self {
         Self::new(file, text, Place::of(text, byte), message.into())

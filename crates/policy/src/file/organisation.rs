@@ -12,9 +12,9 @@ use std::{
 /// Where they lie.
 pub const ORGANISATION: &str = "/etc/bailey/policy";
 
-/// Reads the rules of the organisation, all of its tier; a directory that does not exist has none. The files, their
-/// directory and all above it must belong to `owner` or root, and be writable by nobody else: who can write there could
-/// take a prohibition away.
+/// Reads the rules of the organisation, all of its tier; a directory that does not exist has none. The files,
+/// their directory and all above it must belong to `owner` or root, and be writable by nobody else: who can
+/// write there could take a prohibition away.
 ///
 /// # Errors
 /// At the first mistake, or when somebody else could change the rules.

@@ -1,5 +1,5 @@
-//! A folder's rule files as texts, before they are read: a draft can be laid over them, and what they would come to is known
-//! before anything is written.
+//! A folder's rule files as texts, before they are read: a draft can be laid over them, and what they would
+//! come to is known before anything is written.
 
 use super::{FILES_MAX, Format, Parsed, RuleFileError, Warning, parse, read_all, read_file};
 use bailey_protocol::Digest;
@@ -126,7 +126,8 @@ impl Texts {
         Ok(parsed)
     }
 
-    /// What is wrong with them: the first mistake of each file; where there is none, the first of all together.
+    /// What is wrong with them: the first mistake of each file; where there is none, the first of all
+    /// together.
     #[must_use]
     pub fn mistakes(&self) -> Vec<RuleFileError> {
         let alone = |(name, file): (&String, &Text)| match Format::of(name) {

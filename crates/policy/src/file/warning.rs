@@ -163,7 +163,8 @@ fn unset_fields(condition: &Condition) -> impl Iterator<Item = (&'static str, &'
     fn given(list: &Option<Vec<String>>) -> bool {
         list.as_ref().is_some_and(|names| !names.is_empty())
     }
-    // A caller is known to have no tags; of a session's mode and state nothing is known, which binds and never frees.
+    // A caller is known to have no tags; of a session's mode and state nothing is known, which binds and
+    // never frees.
     let unknown = "never frees and always binds";
     [
         ("tag", "never fits", given(&condition.tag)),

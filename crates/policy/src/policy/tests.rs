@@ -36,7 +36,8 @@ fn decided(policy: &Policy) -> Decided {
     policy.decide(&Facts::new(&effect, Timestamp::UNIX_EPOCH, &places))
 }
 
-/// In the phase of the binding rules and in that of the others: the runtime lives on, and what could not be judged is denied.
+/// In the phase of the binding rules and in that of the others: the runtime lives on, and what could not be
+/// judged is denied.
 #[test]
 fn a_rule_that_panics_is_a_denial() {
     for tier in [Tier::Organisation, Tier::User] {

@@ -1,12 +1,13 @@
-//! Programs, and what their options can run or reach: data to be reviewed as data. It sorts, it is no wall: whatever is
-//! missing here runs inside the same walls.
+//! Programs, and what their options can run or reach: data to be reviewed as data. It sorts, it is no wall:
+//! whatever is missing here runs inside the same walls.
 //!
-//! How options are compared: a name with two dashes also abbreviated, as GNU's `getopt_long` reads it, and with `=VALUE`; one
-//! letter after a dash also among others and with its value glued to it; anything else as it stands.
+//! How options are compared: a name with two dashes also abbreviated, as GNU's `getopt_long` reads it, and
+//! with `=VALUE`; one letter after a dash also among others and with its value glued to it; anything else as
+//! it stands.
 //!
-//! `values` and `flags` tell operands from the values of options, where the place of an operand matters: in programs with
-//! subcommands, scripts or code as operands. An option belongs there when every program of its line, in every version, takes
-//! the next word, or none does; of any other, both is thought possible.
+//! `values` and `flags` tell operands from the values of options, where the place of an operand matters: in
+//! programs with subcommands, scripts or code as operands. An option belongs there when every program of its
+//! line, in every version, takes the next word, or none does; of any other, both is thought possible.
 
 use super::{Nature, Program};
 
@@ -28,9 +29,10 @@ const BUILDER: Program = Program { nature: Nature::Builder, has_subcommands: tru
 const INTERPRETER: Program = Program { nature: Nature::Interpreter, ..PLAIN };
 const LAUNCHER: Program = Program { nature: Nature::Launcher, ..PLAIN };
 
-/// Variables that no program takes for more than how it prints, counts or sorts. Any other may name a file, a program or an
-/// option: shells take functions from variables, tools their options (`TAR_OPTIONS`), and whatever is configured by a file
-/// finds it by `HOME`. `DEBUG` and `NODE_ENV` are not here: projects load what these name.
+/// Variables that no program takes for more than how it prints, counts or sorts. Any other may name a file, a
+/// program or an option: shells take functions from variables, tools their options (`TAR_OPTIONS`), and
+/// whatever is configured by a file finds it by `HOME`. `DEBUG` and `NODE_ENV` are not here: projects load
+/// what these name.
 pub(super) const HARMLESS: &[&str] = &[
     // Languages, times, terminals.
     "LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME",

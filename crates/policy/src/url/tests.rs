@@ -63,7 +63,8 @@ fn a_query_that_is_written_has_to_be_the_same() {
     }
 }
 
-/// An allow needs a yes: what one server takes for another path than the next one passes by no rule about paths.
+/// An allow needs a yes: what one server takes for another path than the next one passes by no rule about
+/// paths.
 #[test]
 fn what_servers_read_differently_is_certain_for_nobody() {
     for path in [

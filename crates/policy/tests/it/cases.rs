@@ -60,7 +60,8 @@ fn case_06_review_excepted() {
     assert_eq!(answer(&under([review])), Review, "control");
 }
 
-/// Judges a read under these rules, of which the first are built-in, with a token that a caller may have spoiled.
+/// Judges a read under these rules, of which the first are built-in, with a token that a caller may have
+/// spoiled.
 fn with_token(built_in: Vec<Rule>, rules: Vec<Rule>, spoil: impl FnOnce(&mut Token)) -> Decided {
     let policy = Policy::new(built_in, rules).with_extensions(vec![extension("x")]);
     let mut held = token(&policy);
@@ -221,8 +222,8 @@ fn case_21_token_whose_operations_are_used_up() {
 
 #[test]
 fn case_22_token_that_expires_while_the_evaluation_runs() {
-    // The one reading of the clock says that it is the last nanosecond of the token's life. Nothing in the evaluation
-    // asks what time it is, however long that takes.
+    // The one reading of the clock says that it is the last nanosecond of the token's life. Nothing in the
+    // evaluation asks what time it is, however long that takes.
     let last = at(20) + std::time::Duration::from_nanos(1);
     let decided = with_token(vec![], vec![], |held| held.caveats[0].expires = Some(last));
     assert_eq!((answer(&decided), decided.token), (Allow, Some(Ok(()))));

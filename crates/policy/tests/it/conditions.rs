@@ -143,7 +143,8 @@ fn a_repository_is_what_git_fetches_from() {
             assert_eq!(ask(repository, "GET", &format!("{path}/info/refs?service=git-upload-pack")), Allow);
             assert_eq!(ask(repository, "POST", &format!("{path}/git-upload-pack")), Allow);
             assert_eq!(ask(repository, "POST", &format!("{path}/git-receive-pack")), Deny, "{repository}");
-            // What a push begins with, a question that names no service, and what servers may read in two ways.
+            // What a push begins with, a question that names no service, and what servers may read in two
+            // ways.
             for query in [
                 "?service=git-receive-pack",
                 "",

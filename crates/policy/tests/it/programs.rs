@@ -411,7 +411,8 @@ fn a_launcher_hides_what_it_runs() {
     }
 }
 
-/// A prefix that names an option by which something else runs, a command that it covers, and one with another such option.
+/// A prefix that names an option by which something else runs, a command that it covers, and one with another
+/// such option.
 const ONE_OF_TWO: &[(&str, &str, &str)] = &[
     ("find . -delete", "find . -delete -print", "find . -delete -exec curl x {} +"),
     ("tar -I zstd", "tar -I zstd -xf a", "tar -I zstd -xf a --to-command=curl"),
@@ -446,7 +447,8 @@ fn an_allow_that_names_one_option_covers_no_other() {
     }
 }
 
-/// A rule against some words of a program, and a command that says them with options, or their values, in between.
+/// A rule against some words of a program, and a command that says them with options, or their values, in
+/// between.
 const AGAINST: &[(&str, &str)] = &[
     ("git push", "git -C . push"),
     ("git push", "git --no-pager push"),
@@ -521,7 +523,8 @@ fn around(command: &Command) -> Result<Pattern, NoPattern> {
     Pattern::around(&of(command.clone()))
 }
 
-/// A13: what is granted for a pattern of commands never reaches through an interpreter, a launcher or an option.
+/// A13: what is granted for a pattern of commands never reaches through an interpreter, a launcher or an
+/// option.
 #[test]
 fn a13_a_pattern_never_widens() {
     for text in [
@@ -585,8 +588,8 @@ fn a13_a_pattern_never_widens() {
     assert!(find.covers(&of(words("find src -type f"))) && !find.covers(&of(words("find . -exec rm {} +"))));
 }
 
-/// A13: what files of the workspace can steer has no pattern, whatever its words: whoever gives the next command may have
-/// written them.
+/// A13: what files of the workspace can steer has no pattern, whatever its words: whoever gives the next
+/// command may have written them.
 #[test]
 fn a13_what_obeys_files_of_the_workspace_has_no_pattern() {
     for text in [
@@ -635,7 +638,8 @@ fn a13_a_pattern_of_looking_never_writes() {
 
 type Change = fn(&mut Command);
 
-/// A13: beyond the words, a pattern is for commands that are written, placed and bounded like the one that was shown.
+/// A13: beyond the words, a pattern is for commands that are written, placed and bounded like the one that
+/// was shown.
 #[test]
 fn a13_a_pattern_keeps_to_its_circumstances() {
     let grep = around(&words("grep -n a")).unwrap();

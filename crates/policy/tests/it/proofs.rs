@@ -1,5 +1,6 @@
 //! The proofs cannot be made, copied or written down outside the crate that checks. One program that uses
-//! them as they are meant compiles, for all that fail; what the compiler says of each failure is compared by the letter.
+//! them as they are meant compiles, for all that fail; what the compiler says of each failure is compared by
+//! the letter.
 
 #[test]
 fn proofs_are_made_by_decide_only() {

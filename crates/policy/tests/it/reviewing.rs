@@ -1,4 +1,5 @@
-//! Review policies: rules put in front of the others, which lift nothing and which nothing of their tier lifts.
+//! Review policies: rules put in front of the others, which lift nothing and which nothing of their tier
+//! lifts.
 
 use crate::support::*;
 use bailey_policy::{

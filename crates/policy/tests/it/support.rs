@@ -226,7 +226,8 @@ pub(crate) fn sandbox(number: u8) -> SandboxId {
     SandboxId::new(1, [number; 10])
 }
 
-/// A token for all reads, from second 10 until second 40, in sandbox 1, minted under this policy, with 3 operations.
+/// A token for all reads, from second 10 until second 40, in sandbox 1, minted under this policy, with 3
+/// operations.
 pub(crate) fn token(policy: &Policy) -> Token {
     let caveat = Caveat {
         scope: Some(vec![kind(Kind::Read)]),

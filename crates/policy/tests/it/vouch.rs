@@ -1,4 +1,5 @@
-//! What a token may be minted for: what the rules wholly allow, and nothing of which they ask about or deny a part.
+//! What a token may be minted for: what the rules wholly allow, and nothing of which they ask about or deny a
+//! part.
 
 use crate::{
     random::{Draw, World},

@@ -23,8 +23,8 @@ fn turn(file: &FileDiff) -> Option<Turn> {
     }
 }
 
-/// A directory in which something stays stays, and where what replaces it does, so does all that is removed for that; likewise what
-/// lies in a directory that would have to replace what stays.
+/// A directory in which something stays stays, and where what replaces it does, so does all that is removed
+/// for that; likewise what lies in a directory that would have to replace what stays.
 pub(super) fn hold(files: &[FileDiff], changes: &mut [Change]) {
     let turns: HashMap<&str, Turn> =
         files.iter().filter_map(|file| Some((file.path.0.as_str(), turn(file)?))).collect();

@@ -119,7 +119,8 @@ fn all_hunks_of_a_file_are_the_file() {
     }
 }
 
-/// The last line of the old file, of the new one, or of neither ends without a line feed; lines repeat, and lines stand alone.
+/// The last line of the old file, of the new one, or of neither ends without a line feed; lines repeat, and
+/// lines stand alone.
 #[test]
 fn the_hunks_of_any_two_texts_come_to_the_new_one() {
     let texts =

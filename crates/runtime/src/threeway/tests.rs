@@ -59,7 +59,8 @@ fn text() -> impl Strategy<Value = String> {
         .prop_map(|(lines, ends)| lines.join("\n") + if ends { "\n" } else { "" })
 }
 
-/// Lines of a base, each of its own, and what a side makes of each: nothing, another, or it with one more behind.
+/// Lines of a base, each of its own, and what a side makes of each: nothing, another, or it with one more
+/// behind.
 fn edits() -> impl Strategy<Value = Vec<(u8, u8)>> {
     prop::collection::vec((0..8_u8, 0..8_u8), 0..12)
 }

@@ -1,7 +1,7 @@
 //! The warden for this crate's tests: a program that does nothing else but become it.
 //!
-//! It also plays the parent that dies: `sandbox-probe run HOME PROJECT FOLDER PROGRAM…` runs one command and waits, so
-//! that a test can kill it half-way.
+//! It also plays the parent that dies: `sandbox-probe run HOME PROJECT FOLDER PROGRAM…` runs one command and
+//! waits, so that a test can kill it half-way.
 
 use bailey_protocol::{Command, Isolation, Limits, Outcome, SessionId, WsPath};
 use bailey_sandbox::{Config, Native, Warden, Yard, warden_main};

@@ -59,7 +59,8 @@ impl Gauge {
         Self { groups: Vec::new(), version: Version::Two, meminfo }
     }
 
-    /// What is taken now, where it is tightest: whichever is used up first, it ends something. None where nobody tells.
+    /// What is taken now, where it is tightest: whichever is used up first, it ends something. None where
+    /// nobody tells.
     #[must_use]
     pub fn look(&self) -> Option<Memory> {
         let machine = machine(&fs::read_to_string(&self.meminfo).unwrap_or_default());

@@ -25,7 +25,8 @@ fn a_group_is_found_where_it_is_mounted() {
     check("cgroup2", "", "/system.slice", None);
 }
 
-/// Where groups with the controller `pids` can be made, in a hierarchy of version 2 below `at`, for who is in the group `own`.
+/// Where groups with the controller `pids` can be made, in a hierarchy of version 2 below `at`, for who is in
+/// the group `own`.
 fn found(at: &Path, own: &str) -> Option<PathBuf> {
     let mounts = format!("33 30 0:29 / {} rw - cgroup2 cgroup2 rw,nsdelegate\n", at.display());
     two(&format!("0::{own}\n"), &mounts, "pids").map(|(directory, _)| directory)

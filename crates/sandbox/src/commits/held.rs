@@ -1,6 +1,6 @@
-//! What commits hold, one by one, that no apply would bring: links that lead out of the project, and what a version control would
-//! take for its own; and what a session over a copy was not shown. A later commit may have taken it away again, so the last state tells
-//! nothing of it.
+//! What commits hold, one by one, that no apply would bring: links that lead out of the project, and what a
+//! version control would take for its own; and what a session over a copy was not shown. A later commit may
+//! have taken it away again, so the last state tells nothing of it.
 
 use super::{Commits, said::Tip};
 use crate::config::Shape;
@@ -36,7 +36,8 @@ impl Commits<'_> {
             .then(|| mask::compile(self.native.warden().masks()).map_err(|error| error.to_string()))
             .transpose()?;
         let is_hidden = |path: &&str| {
-            // Git says it, inside: a path from `/` is none of a commit's, and nothing that a mask could be asked about.
+            // Git says it, inside: a path from `/` is none of a commit's, and nothing that a mask could be
+            // asked about.
             let looks = |masks: &mask::Masks| path.starts_with('/') || masks.names(path);
             hidden.as_ref().is_some_and(looks)
         };
@@ -71,7 +72,8 @@ impl Commits<'_> {
         contents(&said).ok_or_else(|| "git does not say where their links lead".into())
     }
 
-    /// Of each tip a directory that one of its commits shows as git would a repository, and that one of them changed.
+    /// Of each tip a directory that one of its commits shows as git would a repository, and that one of them
+    /// changed.
     async fn shaped(&self, tips: &[Tip]) -> Result<Vec<Option<String>>, String> {
         let mut asked = Vec::new();
         for tip in tips {
@@ -124,7 +126,8 @@ fn paths(tip: &Tip) -> impl Iterator<Item = &str> {
     tip.commits.iter().flat_map(|commit| &commit.files).map(String::as_str)
 }
 
-/// The directories, with a slash at the end or empty, in which a commit changed what git would obey in a repository, or take for one's own.
+/// The directories, with a slash at the end or empty, in which a commit changed what git would obey in a
+/// repository, or take for one's own.
 fn suspects(tip: &Tip) -> BTreeSet<&str> {
     let starts = |path: &str| -> Vec<usize> {
         std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1)).collect()

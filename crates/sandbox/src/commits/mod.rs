@@ -1,9 +1,10 @@
 //! Commits that a session made: what they are, and how they are made ready for the project's repository.
 //!
-//! Git reads them in sandboxes of their own, in which nothing of the session runs and no configuration of hers or of the project's is
-//! read. The first sees the session's objects, and packs what the project lacks. The second sees that pack and the project's
-//! objects, recomputes every name, has git's own checks made, and makes the index that fits. Then the worker of the merge
-//! puts the pack, the index and the reference in place (`worker/merge/tips.rs`).
+//! Git reads them in sandboxes of their own, in which nothing of the session runs and no configuration of
+//! hers or of the project's is read. The first sees the session's objects, and packs what the project lacks.
+//! The second sees that pack and the project's objects, recomputes every name, has git's own checks made, and
+//! makes the index that fits. Then the worker of the merge puts the pack, the index and the reference in
+//! place (`worker/merge/tips.rs`).
 
 mod held;
 mod said;
@@ -71,7 +72,8 @@ impl Commits<'_> {
         Some(Carried { folder, fates })
     }
 
-    /// The branches with commits that the project lacks; an error says why none can leave, where there may be some.
+    /// The branches with commits that the project lacks; an error says why none can leave, where there may be
+    /// some.
     async fn branches(&self) -> Result<Vec<Branch>, Option<String>> {
         let Some(both) = self.both().await.map_err(Some)? else { return Ok(Vec::new()) };
         if let Some(why) = &both.project.bound {

@@ -1,4 +1,5 @@
-//! What `check.sh` says. The words of commits are anybody's; none of them begins a line, for git writes them in one.
+//! What `check.sh` says. The words of commits are anybody's; none of them begins a line, for git writes them
+//! in one.
 
 use bailey_protocol::Commit;
 
@@ -21,7 +22,8 @@ pub(super) struct Tip {
     /// Whether the project's commit is among those that it follows from.
     pub(super) follows: bool,
     pub(super) commits: Vec<Commit>,
-    /// Symbolic links that its commits hold and the commits before them do not: where, and the object that says where to.
+    /// Symbolic links that its commits hold and the commits before them do not: where, and the object that
+    /// says where to.
     pub(super) links: Vec<(String, String)>,
     /// Whether not all that its commits change is told.
     pub(super) is_cut: bool,
@@ -61,8 +63,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<Vec<Tip>> {
     None
 }
 
-/// The object of a link, where a line of raw output tells of one (git-diff(1)): a colon for each parent, modes and then objects of all of
-/// them and of the commit, and a status.
+/// The object of a link, where a line of raw output tells of one (git-diff(1)): a colon for each parent,
+/// modes and then objects of all of them and of the commit, and a status.
 fn link(looks: &str) -> Option<&str> {
     let words = looks.trim_start_matches(':');
     let parents = looks.len() - words.len();

@@ -1,4 +1,5 @@
-//! Sessions over a private copy: it is brought up to date around whatever is done, and its paths stand for the project's.
+//! Sessions over a private copy: it is brought up to date around whatever is done, and its paths stand for
+//! the project's.
 
 use super::Walls;
 use crate::{
@@ -51,8 +52,8 @@ impl Walls {
         self.settle_alone(session, &[], false).await
     }
 
-    /// The same, for whoever holds `settling`. What is in `own` is the session's, whatever the project comes to hold, until the next time
-    /// that nothing is named; `anew`: the copy is thrown away first.
+    /// The same, for whoever holds `settling`. What is in `own` is the session's, whatever the project comes
+    /// to hold, until the next time that nothing is named; `anew`: the copy is thrown away first.
     pub(super) async fn settle_alone(
         &self,
         session: SessionId,

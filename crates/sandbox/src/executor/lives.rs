@@ -29,7 +29,8 @@ enum Kind {
 }
 
 impl Living {
-    /// Since when what shows now in the layer may have been made, or what it was made of been read; none where nothing lives.
+    /// Since when what shows now in the layer may have been made, or what it was made of been read; none
+    /// where nothing lives.
     pub(super) fn since(&self, session: SessionId) -> Option<SystemTime> {
         self.of(session).map(|life| life.since).min()
     }
@@ -49,13 +50,15 @@ impl Living {
     }
 }
 
-/// An effect, as long as it may change its session's layer, or keeps what others see of the project from being renewed.
+/// An effect, as long as it may change its session's layer, or keeps what others see of the project from
+/// being renewed.
 pub(super) struct Lives<'a> {
     walls: &'a Walls,
     session: SessionId,
     number: u64,
-    /// How old what it sees of the project may be. The overlay is mounted anew when nothing lives any more that looked at it, so
-    /// what begins beside another is shown no more than that one; and a private copy is brought up to date after this.
+    /// How old what it sees of the project may be. The overlay is mounted anew when nothing lives any more
+    /// that looked at it, so what begins beside another is shown no more than that one; and a private copy is
+    /// brought up to date after this.
     pub(super) since: SystemTime,
 }
 

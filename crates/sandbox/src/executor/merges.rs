@@ -44,7 +44,8 @@ impl Walls {
             bases: self.native.bases(session, yard),
         });
         let mut outcome = self.work(session, request, isolation, io, begin).await;
-        // What was thrown away becomes what the project holds; what an undo took from the project stays the session's.
+        // What was thrown away becomes what the project holds; what an undo took from the project stays the
+        // session's.
         let settled = match direction {
             MergeKind::Discard => self.settle_alone(session, &[], true).await,
             MergeKind::Undo => self.settle_alone(session, &[], false).await,

@@ -38,8 +38,8 @@ impl Walls {
         self.known(|known| drop(known.insert(session, Known::default())));
     }
 
-    /// Sees what the layer holds before this process first does anything there: what a killed command left came there
-    /// at an unknown time since the session began.
+    /// Sees what the layer holds before this process first does anything there: what a killed command left
+    /// came there at an unknown time since the session began.
     pub(super) async fn look(&self, session: SessionId, isolation: &Isolation) {
         let _alone = self.looking.lock().await;
         if self.native.shape(session) == Shape::Direct {
@@ -51,8 +51,8 @@ impl Walls {
         }
     }
 
-    /// Adds what the session's layer came to hold since, with what the project holds there, to what is to be told. What the host
-    /// changed is answered as long as a process lives in the background.
+    /// Adds what the session's layer came to hold since, with what the project holds there, to what is to be
+    /// told. What the host changed is answered as long as a process lives in the background.
     pub(super) async fn scan(
         &self,
         session: SessionId,
@@ -135,7 +135,8 @@ impl Walls {
         self.known(|known| known.get(&session).is_some_and(Known::is_bare))
     }
 
-    /// Whether nothing is at a path of the workspace, as the project alone says where it is known that the layer holds nothing.
+    /// Whether nothing is at a path of the workspace, as the project alone says where it is known that the
+    /// layer holds nothing.
     pub(super) async fn is_absent(&self, session: SessionId, path: &WsPath) -> bool {
         let Ok(yard) = self.native.yard(session) else { return false };
         let below = path.relative_to(&yard.project.display().to_string()).map(str::to_owned);
@@ -150,8 +151,8 @@ impl Walls {
     }
 }
 
-/// When the session began. What nobody saw come into its layer may be as old as that: what the project changed since is
-/// no base to rely on, what it did not change is.
+/// When the session began. What nobody saw come into its layer may be as old as that: what the project
+/// changed since is no base to rely on, what it did not change is.
 fn begun(yard: &Yard) -> SystemTime {
     fs::metadata(&yard.folder).and_then(|folder| folder.created()).unwrap_or(UNIX_EPOCH)
 }

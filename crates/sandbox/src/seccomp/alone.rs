@@ -1,5 +1,5 @@
-//! What a list of system calls allows less of where no namespace stands beside it: what reaches others than the sandbox, and what
-//! makes a program that runs with the rights of whoever made it.
+//! What a list of system calls allows less of where no namespace stands beside it: what reaches others than
+//! the sandbox, and what makes a program that runs with the rights of whoever made it.
 
 use super::{
     own::LIMITS,
@@ -7,7 +7,8 @@ use super::{
 };
 use bailey_protocol::Profile;
 
-/// Calls that are not there at all: sockets, objects of the whole machine, and other processes of the same user.
+/// Calls that are not there at all: sockets, objects of the whole machine, and other processes of the same
+/// user.
 const BEYOND: &[&str] = &[
     "SYS_shmget",
     "SYS_shmat",

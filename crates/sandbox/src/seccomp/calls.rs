@@ -1,7 +1,7 @@
 //! The system calls that the owner chose for commands: one of the named lists, or one of their own by names.
 //!
-//! A list of one's own begins as a named one and adds from what the tables hold, with the tables' tests of arguments. What
-//! the tables do not hold cannot be in it, however the numbers came here.
+//! A list of one's own begins as a named one and adds from what the tables hold, with the tables' tests of
+//! arguments. What the tables do not hold cannot be in it, however the numbers came here.
 
 use super::{
     Sockets, alone,

@@ -28,7 +28,8 @@ pub(super) fn compile(row: impl Fn(u32) -> Option<&'static Row>) -> Vec<Instruct
     [&head()[..], &search(&ranges(row))].concat()
 }
 
-/// The same program, in which seccomp(2) is allowed with these words in the arguments behind its own, and without them denied.
+/// The same program, in which seccomp(2) is allowed with these words in the arguments behind its own, and
+/// without them denied.
 pub(super) fn with_door(program: &[Instruction], words: Words) -> Vec<Instruction> {
     let (head, search) = program.split_at(head().len().min(program.len()));
     let door = [

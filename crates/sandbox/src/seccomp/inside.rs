@@ -1,8 +1,8 @@
-//! What a list of system calls allows more of where no socket of the host can be reached: Unix sockets, between a
-//! session's own programs.
+//! What a list of system calls allows more of where no socket of the host can be reached: Unix sockets,
+//! between a session's own programs.
 //!
-//! A name of a socket is a file, and abstract names are the network namespace's. So it takes both: a namespace of
-//! the session's own, and a root in which each directory of the host is shown through an overlay
+//! A name of a socket is a file, and abstract names are the network namespace's. So it takes both: a
+//! namespace of the session's own, and a root in which each directory of the host is shown through an overlay
 //! ([`crate::apart`]).
 
 use super::{

@@ -1,9 +1,10 @@
-//! Which system calls a sandbox may make: allow-lists as data ([`table`]), compiled to one classic BPF program.
+//! Which system calls a sandbox may make: allow-lists as data ([`table`]), compiled to one classic BPF
+//! program.
 //!
 //! The program checks the architecture first, refuses x32, finds the number by binary search and looks at
-//! arguments where the table says so. What is not listed fails with `EPERM`; what is newer than the table fails
-//! with `ENOSYS`, so that libc falls back to what it did before. Only the low 32 bits of an argument are looked at:
-//! every argument tested here is 32 bits wide in the kernel or has its dangerous bits there.
+//! arguments where the table says so. What is not listed fails with `EPERM`; what is newer than the table
+//! fails with `ENOSYS`, so that libc falls back to what it did before. Only the low 32 bits of an argument
+//! are looked at: every argument tested here is 32 bits wide in the kernel or has its dangerous bits there.
 
 mod alone;
 mod calls;
@@ -29,8 +30,8 @@ pub(crate) enum Sockets {
     Unix,
 }
 
-/// The compiled program of a named profile; none for [`Profile::Custom`], whose list is the owner's. Compiled at the first
-/// call, which the warden makes before it forks.
+/// The compiled program of a named profile; none for [`Profile::Custom`], whose list is the owner's. Compiled
+/// at the first call, which the warden makes before it forks.
 pub(crate) fn program(profile: Profile, sockets: Sockets) -> Option<&'static [Instruction]> {
     static CELLS: [[OnceLock<Vec<Instruction>>; 2]; 3] = [const { [const { OnceLock::new() }; 2] }; 3];
     let place = Profile::NAMED.iter().position(|named| *named == profile)?;
@@ -40,13 +41,14 @@ pub(crate) fn program(profile: Profile, sockets: Sockets) -> Option<&'static [In
     }))
 }
 
-/// The same program for a process that may bind itself to a smaller one later: to that it needs words that nobody else knows, and what
-/// it starts does not.
+/// The same program for a process that may bind itself to a smaller one later: to that it needs words that
+/// nobody else knows, and what it starts does not.
 pub(crate) fn with_door(program: &[Instruction], words: Words) -> Vec<Instruction> {
     compile::with_door(program, words)
 }
 
-/// The program of the worker: the strict one, and what merges take. Compiled at the first call, like the others.
+/// The program of the worker: the strict one, and what merges take. Compiled at the first call, like the
+/// others.
 pub(crate) fn worker() -> &'static [Instruction] {
     static WORKER: OnceLock<Vec<Instruction>> = OnceLock::new();
     WORKER.get_or_init(|| compile::compile(table::of_worker))

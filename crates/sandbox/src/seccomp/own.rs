@@ -1,8 +1,8 @@
 //! What the process that confined itself may ask of the kernel: a network client with a database, on threads.
 //!
-//! Not here, on purpose: whatever starts a program or a process, ptrace and its kin, mounts, namespaces, io_uring, bpf,
-//! keys, signals to others; and whatever changes files in ways that Landlock does not judge (modes, owners, times,
-//! attributes).
+//! Not here, on purpose: whatever starts a program or a process, ptrace and its kin, mounts, namespaces,
+//! io_uring, bpf, keys, signals to others; and whatever changes files in ways that Landlock does not judge
+//! (modes, owners, times, attributes).
 
 use super::table::{ALWAYS, Answer, CLONE3, Row, SOCKET, SOCKETPAIR, Test, none_of, one_of, table};
 use bailey_protocol::Profile;
@@ -46,7 +46,8 @@ const THREAD: &[Test] = &[one_of(0, 0x7e03_0000, &[0x0001_0000])];
 /// Its own limits alone.
 const OWN: &[Test] = &[one_of(0, u32::MAX, &[0])];
 
-/// Copies of descriptors, their flags, locks and seals. Not whom a file signals, which would be a signal to another process.
+/// Copies of descriptors, their flags, locks and seals. Not whom a file signals, which would be a signal to
+/// another process.
 const FCNTL: &[Test] = &[one_of(
     1,
     u32::MAX,
@@ -59,8 +60,8 @@ const FCNTL: &[Test] = &[one_of(
     ],
 )];
 
-/// Not what types into a terminal or loads a line discipline, as for commands (`TIOCSTI`, `TIOCLINUX`, `TIOCSETD`); not whom a
-/// socket signals (`FIOSETOWN`, `SIOCSPGRP`).
+/// Not what types into a terminal or loads a line discipline, as for commands (`TIOCSTI`, `TIOCLINUX`,
+/// `TIOCSETD`); not whom a socket signals (`FIOSETOWN`, `SIOCSPGRP`).
 const IOCTL_OWN: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423, 0x8901, 0x8902])];
 
 /// Without `MSG_FASTOPEN`, which connects a socket, and Landlock is not asked whether it may.

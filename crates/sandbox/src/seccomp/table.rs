@@ -1,8 +1,9 @@
 //! The allow-lists: every call, with the profile it begins in and who needs it.
 //!
-//! `Standard` includes `Strict`, `StandardNet` includes both; what stands at `Custom` is in none of them, and may be in
-//! a list that the owner wrote. What stands nowhere here is in no list whatever ([`NEVER`] names it). Calls that every architecture has stand in [`EVERYWHERE`]; those that only older
-//! ones have, in a table of that architecture. The numbers are the C library's for the target.
+//! `Standard` includes `Strict`, `StandardNet` includes both; what stands at `Custom` is in none of them, and
+//! may be in a list that the owner wrote. What stands nowhere here is in no list whatever ([`NEVER`] names
+//! it). Calls that every architecture has stand in [`EVERYWHERE`]; those that only older ones have, in a
+//! table of that architecture. The numbers are the C library's for the target.
 
 use bailey_protocol::Profile;
 use std::sync::LazyLock;
@@ -35,8 +36,8 @@ pub(super) enum Answer {
     Denied,
     /// `ENOSYS`: as if the kernel did not have it.
     Unknown,
-    /// `EAFNOSUPPORT`: as if the kernel did not have sockets of this family. Programs print its words and few other
-    /// calls end with it, so that a command's output tells which call was refused.
+    /// `EAFNOSUPPORT`: as if the kernel did not have sockets of this family. Programs print its words and few
+    /// other calls end with it, so that a command's output tells which call was refused.
     NoFamily,
     /// The whole process dies.
     Kill,
@@ -58,7 +59,8 @@ pub(super) const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// The newest number that was considered (`mseal`). Later ones do not exist as far as the sandbox is concerned.
+/// The newest number that was considered (`mseal`). Later ones do not exist as far as the sandbox is
+/// concerned.
 pub(super) const NEWEST: u32 = 462;
 
 /// The row of a number in a profile; of two the larger profile's, which allows more of its arguments.
@@ -108,19 +110,21 @@ const IOCTL: &[Test] = &[none_of(1, u32::MAX, &[0x5412, 0x541c, 0x5423])];
 pub(super) const SOCKET: &[Test] =
     &[one_of(0, u32::MAX, &[2, 10]), one_of(1, 0xf, &[1, 2]), one_of(2, u32::MAX, &[0, 6, 17])];
 
-/// The same, and `AF_NETLINK` with `SOCK_RAW` and `NETLINK_ROUTE`. What else these values combine to, raw sockets among it,
-/// takes a capability, which nobody has inside.
+/// The same, and `AF_NETLINK` with `SOCK_RAW` and `NETLINK_ROUTE`. What else these values combine to, raw
+/// sockets among it, takes a capability, which nobody has inside.
 pub(super) const SOCKET_NET: &[Test] =
     &[one_of(0, u32::MAX, &[2, 10, 16]), one_of(1, 0xf, &[1, 2, 3]), one_of(2, u32::MAX, &[0, 6, 17])];
 
 /// `AF_UNIX`.
 pub(super) const FAMILY_UNIX: &[Test] = &[one_of(0, u32::MAX, &[1])];
 
-/// `AF_UNIX`; `SOCK_STREAM`, `SOCK_DGRAM`, `SOCK_SEQPACKET`; the one protocol that there is, by both of its numbers.
+/// `AF_UNIX`; `SOCK_STREAM`, `SOCK_DGRAM`, `SOCK_SEQPACKET`; the one protocol that there is, by both of its
+/// numbers.
 pub(super) const UNIX: &[Test] =
     &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 2, 5]), one_of(2, u32::MAX, &[0, 1])];
 
-/// `AF_UNIX`; `SOCK_STREAM`, `SOCK_SEQPACKET`. One of a pair of datagram sockets can be turned to another socket's name.
+/// `AF_UNIX`; `SOCK_STREAM`, `SOCK_SEQPACKET`. One of a pair of datagram sockets can be turned to another
+/// socket's name.
 pub(super) const SOCKETPAIR: &[Test] = &[one_of(0, u32::MAX, &[1]), one_of(1, 0xf, &[1, 5])];
 
 /// Regular files (also by a mode without type), FIFOs, sockets.
@@ -491,8 +495,9 @@ const HERE: &[Row] = table! {
 #[cfg(target_arch = "aarch64")]
 const HERE: &[Row] = &[];
 
-/// What no list has, whoever writes it: with these a program looks at or changes other processes, the machine, its
-/// clock or its mounts, makes namespaces, loads code into the kernel, or asks it in ways that no filter sees. (`io_pgetevents` is here because libc does not name it.)
+/// What no list has, whoever writes it: with these a program looks at or changes other processes, the
+/// machine, its clock or its mounts, makes namespaces, loads code into the kernel, or asks it in ways that no
+/// filter sees. (`io_pgetevents` is here because libc does not name it.)
 pub(super) const NEVER: &[&str] = &[
     "_sysctl",
     "acct",

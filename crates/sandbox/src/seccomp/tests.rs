@@ -108,7 +108,8 @@ fn foreign_architectures_are_killed_and_x32_is_refused() {
     assert_eq!(run(&code, table::ARCHITECTURE, libc::SYS_read as u32, [0; 6]), ALLOW);
 }
 
-/// What waits for an order may bind itself to fewer calls with words that it alone knows; all else is as it was.
+/// What waits for an order may bind itself to fewer calls with words that it alone knows; all else is as it
+/// was.
 #[test]
 fn a_door_opens_for_its_words_alone() {
     let words = [0x1234_5678, 0x9abc_def0];

@@ -1,5 +1,5 @@
-//! System calls that no program inside the walls may make, with arguments that can do no harm: numbers, and null where
-//! the kernel wants a pointer. `bailey prove` tries them on both sides of the walls.
+//! System calls that no program inside the walls may make, with arguments that can do no harm: numbers, and
+//! null where the kernel wants a pointer. `bailey prove` tries them on both sides of the walls.
 
 use rustix::io::Errno;
 use std::io;
@@ -38,8 +38,8 @@ impl Forbidden {
             // UFFD_USER_MODE_ONLY
             Self::Userfault => [libc::SYS_userfaultfd, 1, 0, 0],
         };
-        // SAFETY: each takes numbers and null pointers here, of which the kernel reads nothing and to which it writes
-        // nothing; a descriptor that it makes is nobody's and lives as long as the process.
+        // SAFETY: each takes numbers and null pointers here, of which the kernel reads nothing and to which
+        // it writes nothing; a descriptor that it makes is nobody's and lives as long as the process.
         let done = unsafe { libc::syscall(number, first, second, third, 0i64) };
         match super::check(done) {
             Err(error) if Errno::from_io_error(&error).is_some_and(|errno| TAKEN.contains(&errno)) => Ok(()),

@@ -1,7 +1,7 @@
 //! The system calls that no safe crate wraps: the only module of Bailey that may say `unsafe`.
 //!
-//! Every function is one call, or one idiom of several, with plain arguments and an [`io::Result`]. What can be
-//! made unsound by its caller is checked here: [`fork`] refuses in a process that was not seen to have one
+//! Every function is one call, or one idiom of several, with plain arguments and an [`io::Result`]. What can
+//! be made unsound by its caller is checked here: [`fork`] refuses in a process that was not seen to have one
 //! thread.
 
 use rustix::process::Pid;
@@ -78,9 +78,10 @@ pub(crate) fn fork(namespaces: Namespaces) -> io::Result<Option<Pid>> {
         return Err(io::Error::other("fork needs a process that is known to have one thread"));
     }
     let flags = namespaces.0 | libc::SIGCHLD as u64;
-    // SAFETY: there are neither CLONE_VM nor a new stack among the flags, which makes this a fork, and the kernel looks at no other
-    // argument. The process has one thread (checked above, and nothing in the warden starts another), so the child inherits no
-    // lock that another thread holds. The libc crate offers no fork with namespaces. Not clone3, which containers refuse.
+    // SAFETY: there are neither CLONE_VM nor a new stack among the flags, which makes this a fork, and the
+    // kernel looks at no other argument. The process has one thread (checked above, and nothing in the warden
+    // starts another), so the child inherits no lock that another thread holds. The libc crate offers no fork
+    // with namespaces. Not clone3, which containers refuse.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match pid {
         -1 => Err(io::Error::last_os_error()),
@@ -99,7 +100,8 @@ pub(crate) fn exit(code: i32) -> ! {
 /// Returns only when that failed, with the reason.
 pub(crate) fn execve(program: &CStr, argv: &[CString], env: &[CString]) -> io::Error {
     let (argv, env) = (pointers(argv), pointers(env));
-    // SAFETY: both are arrays of pointers to NUL-terminated strings that outlive the call, ended by a null pointer.
+    // SAFETY: both are arrays of pointers to NUL-terminated strings that outlive the call, ended by a null
+    // pointer.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     io::Error::last_os_error()
 }
@@ -136,8 +138,9 @@ pub(crate) fn close_on_exec_from(first: u32) -> io::Result<()> {
 }
 
 fn close_range(first: u32, last: u32, flags: u32) -> io::Result<()> {
-    // SAFETY: it only closes descriptors (or marks them). Callers are forked children that own every descriptor
-    // and keep no owner of one that is closed here: they leave by `exit` or `execve`, never by unwinding.
+    // SAFETY: it only closes descriptors (or marks them). Callers are forked children that own every
+    // descriptor and keep no owner of one that is closed here: they leave by `exit` or `execve`, never by
+    // unwinding.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) }).map(drop)
 }
 
@@ -148,8 +151,8 @@ fn close_range(first: u32, last: u32, flags: u32) -> io::Result<()> {
 pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_GETFD only looks.
     check(unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_GETFD) })?;
-    // SAFETY: it is open (checked above). It was placed there for the caller alone: the warden's standard input,
-    // or a descriptor that came with a packet.
+    // SAFETY: it is open (checked above). It was placed there for the caller alone: the warden's standard
+    // input, or a descriptor that came with a packet.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -236,8 +239,8 @@ pub(crate) fn set_host_name(name: &str) -> io::Result<()> {
     check(i64::from(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })).map(drop)
 }
 
-/// What a filter of system calls may ask for before it allows another: behind the three arguments of seccomp(2), which the kernel
-/// does not look at.
+/// What a filter of system calls may ask for before it allows another: behind the three arguments of
+/// seccomp(2), which the kernel does not look at.
 pub(crate) type Words = [u32; 2];
 
 /// Words that nobody can guess.
@@ -251,19 +254,21 @@ pub(crate) fn random_words() -> io::Result<Words> {
     Ok(words)
 }
 
-/// Takes the place of nobody who runs when it is woken (sched(7), SCHED_BATCH). Where that is refused it is only in the way.
+/// Takes the place of nobody who runs when it is woken (sched(7), SCHED_BATCH). Where that is refused it is
+/// only in the way.
 pub(crate) fn give_way() {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: a parameter that outlives the call; 0 is this process.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const none) };
 }
 
-/// Calls to no effect what is called when somebody waits, and has some memory ready: in a process that was forked, whatever is used
-/// first is a fault of a page.
+/// Calls to no effect what is called when somebody waits, and has some memory ready: in a process that was
+/// forked, whatever is used first is a fault of a page.
 pub(crate) fn touch() {
     std::hint::black_box((vec![1u8; 2 * TOUCHED_BYTES], [1u8; TOUCHED_BYTES]));
     let myself = rustix::process::getpid();
-    // SAFETY: nothing is asked for but what is; a process is no child of its own, and no signal of this number needs a handler.
+    // SAFETY: nothing is asked for but what is; a process is no child of its own, and no signal of this
+    // number needs a handler.
     unsafe {
         libc::sigprocmask(libc::SIG_BLOCK, ptr::null(), ptr::null_mut());
         libc::sigaction(libc::SIGPIPE, ptr::null(), ptr::null_mut());
@@ -273,8 +278,8 @@ pub(crate) fn touch() {
     }
 }
 
-/// Binds this thread, and all that it will start, to a filter of system calls. It needs no_new_privs, and behind a filter with a door
-/// its words.
+/// Binds this thread, and all that it will start, to a filter of system calls. It needs no_new_privs, and
+/// behind a filter with a door its words.
 ///
 /// # Errors
 /// `EINVAL` for a program that the kernel does not accept, `EACCES` without no_new_privs.
@@ -282,8 +287,9 @@ pub(crate) fn set_seccomp_filter(program: &[Instruction], words: Words) -> io::R
     seccomp(program, 0, words).map(drop)
 }
 
-/// The same, with a descriptor that keeps the filter in memory while it is open (`SECCOMP_FILTER_FLAG_NEW_LISTENER`): the kernel takes a
-/// filter down where its last process ends, on that one's processor.
+/// The same, with a descriptor that keeps the filter in memory while it is open
+/// (`SECCOMP_FILTER_FLAG_NEW_LISTENER`): the kernel takes a filter down where its last process ends, on that
+/// one's processor.
 ///
 /// # Errors
 /// Those of [`set_seccomp_filter`]; `EBUSY` where an earlier filter has one.

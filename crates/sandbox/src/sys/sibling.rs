@@ -21,8 +21,9 @@ pub(crate) struct Lender {
 }
 
 impl Lender {
-    /// Sends it to another processor than this: once a program is executed here, it goes on and takes down its memory, for which the
-    /// program would wait. With one processor there is no other place, and where this is refused it is only slower.
+    /// Sends it to another processor than this: once a program is executed here, it goes on and takes down
+    /// its memory, for which the program would wait. With one processor there is no other place, and where
+    /// this is refused it is only slower.
     pub(crate) fn make_way(mut self) {
         // Asked of the kernel: what the C library knows is where the other one was.
         let mut here: libc::c_uint = 0;
@@ -51,28 +52,32 @@ struct Errand<F> {
     lender: Option<Lender>,
 }
 
-/// Goes on as a child of this process's own parent, with this one's memory, walls and descriptors. This one stands still until that one
-/// executes a program or ends, and then ends. Returns what was not begun where there can be no such child.
+/// Goes on as a child of this process's own parent, with this one's memory, walls and descriptors. This one
+/// stands still until that one executes a program or ends, and then ends. Returns what was not begun where
+/// there can be no such child.
 ///
-/// What executes a program first takes down all that it has in memory, while whoever ordered it waits. A process that only
-/// borrows its memory has nothing to take down: the lender does that at its end, beside the program.
+/// What executes a program first takes down all that it has in memory, while whoever ordered it waits. A
+/// process that only borrows its memory has nothing to take down: the lender does that at its end, beside the
+/// program.
 pub(crate) fn go_on_beside<F: FnOnce(Option<Lender>) -> Infallible>(life: F) -> F {
     // SAFETY: all zeroes is a set without members.
     let mut processors = unsafe { std::mem::zeroed() };
-    // SAFETY: a set and its size; getpid has no preconditions. Where nothing comes of it, the set stays without members, which the kernel
-    // gives nobody.
+    // SAFETY: a set and its size; getpid has no preconditions. Where nothing comes of it, the set stays
+    // without members, which the kernel gives nobody.
     let pid = unsafe {
         libc::sched_getaffinity(0, size_of_val(&processors), &raw mut processors);
         libc::getpid()
     };
     let mut errand = Errand { life: Some(life), lender: Some(Lender { pid, processors }) };
-    // The kernel changes it to 0, and wakes who waits, when the other lets go of this memory (clone(2), CLONE_CHILD_CLEARTID).
+    // The kernel changes it to 0, and wakes who waits, when the other lets go of this memory (clone(2),
+    // CLONE_CHILD_CLEARTID).
     let borrowed = AtomicI32::new(1);
     if let Ok(top) = stack()
         && begin(&mut errand, top, &borrowed)
     {
-        // What the other one has is its own by now, and this one needs none.
-        // SAFETY: nothing here uses a descriptor any more. It succeeds, as it did when this process began, so no error is noted in memory.
+        // What the other one has is its own by now, and this one needs none. SAFETY: nothing here uses a
+        // descriptor any more. It succeeds, as it did when this process began, so no error is noted in
+        // memory.
         unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) };
         while borrowed.load(Ordering::Acquire) != 0 {
             // Not vfork(2): whoever waits in that counts as one that the machine is busy with.
@@ -103,7 +108,8 @@ fn stack() -> io::Result<*mut c_void> {
         if lowest == libc::MAP_FAILED || libc::mprotect(lowest, GUARD_BYTES, libc::PROT_NONE) != 0 {
             return Err(io::Error::last_os_error());
         }
-        // For what it takes is a few pages, and a large one is filled first. Where the kernel knows none, it has none.
+        // For what it takes is a few pages, and a large one is filled first. Where the kernel knows none, it
+        // has none.
         libc::madvise(lowest, STACK_BYTES, libc::MADV_NOHUGEPAGE);
         Ok(lowest.byte_add(STACK_BYTES))
     }
@@ -115,9 +121,10 @@ fn begin<F: FnOnce(Option<Lender>) -> Infallible>(
     borrowed: &AtomicI32,
 ) -> bool {
     let flags = libc::CLONE_VM | libc::CLONE_PARENT | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
-    // SAFETY: the stack grows down from its end, which is aligned, and nobody else uses it. The errand and the number outlive the new
-    // process, as this one only waits from here on, on its own stack, and touches nothing else while that one has its memory: the
-    // only handlers of signals are those that tell of a broken stack, which ends either.
+    // SAFETY: the stack grows down from its end, which is aligned, and nobody else uses it. The errand and
+    // the number outlive the new process, as this one only waits from here on, on its own stack, and touches
+    // nothing else while that one has its memory: the only handlers of signals are those that tell of a
+    // broken stack, which ends either.
     unsafe {
         libc::clone(
             live::<F>,

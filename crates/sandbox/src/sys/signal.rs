@@ -64,8 +64,8 @@ impl AsFd for SignalFd {
     }
 }
 
-/// Undoes what Rust's start-up and [`SignalFd::block`] did: nothing is blocked and SIGPIPE ends a process again.
-/// The last thing before `execve`, which would hand both on.
+/// Undoes what Rust's start-up and [`SignalFd::block`] did: nothing is blocked and SIGPIPE ends a process
+/// again. The last thing before `execve`, which would hand both on.
 pub(crate) fn default_signals() -> io::Result<()> {
     let none = set_of(&[]);
     // SAFETY: the default action needs no handler function; an empty set unblocks everything.
@@ -77,8 +77,8 @@ pub(crate) fn default_signals() -> io::Result<()> {
     }
 }
 
-/// Sends a signal to every process that this one may signal, but not to itself: kill(2) with -1. To be called by
-/// the first process of a pid namespace only, where that is everything inside.
+/// Sends a signal to every process that this one may signal, but not to itself: kill(2) with -1. To be called
+/// by the first process of a pid namespace only, where that is everything inside.
 pub(crate) fn process_signals(signal: Signal) -> io::Result<()> {
     if rustix::process::getpid().as_raw_pid() != 1 {
         return Err(io::Error::other("only the first process of a pid namespace may signal all"));

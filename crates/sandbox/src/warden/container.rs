@@ -1,5 +1,5 @@
-//! A container's engine forbids by default what the walls are made of. Then the reason alone, an `Operation not permitted`, helps
-//! nobody: the line is named that allows it.
+//! A container's engine forbids by default what the walls are made of. Then the reason alone, an `Operation
+//! not permitted`, helps nobody: the line is named that allows it.
 
 use rustix::io::Errno;
 use std::path::Path;

@@ -23,7 +23,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// For how long what was looked at counts as what is there, so that commands that follow one another closely do not wait for a look each.
+/// For how long what was looked at counts as what is there, so that commands that follow one another closely
+/// do not wait for a look each.
 const MOMENT: Duration = Duration::from_millis(50);
 
 /// A holder that is no session's yet.
@@ -64,8 +65,8 @@ impl Unclaimed {
         Self { kind, process, socket, group, programs, mounts }
     }
 
-    /// Whether it shows what stands on the host by now: neither was anything mounted since, nor has anything else taken the place
-    /// of a program or a tool.
+    /// Whether it shows what stands on the host by now: neither was anything mounted since, nor has anything
+    /// else taken the place of a program or a tool.
     pub(super) fn is_current(&self, plan: &Plan) -> bool {
         let Ok(mounts) = &self.mounts else { return false };
         // proc(5): a change of the mounts is told as an exceptional condition.
@@ -156,7 +157,8 @@ impl Held {
         self.live.values().any(|living| watch::has_input(living.over.as_fd()))
     }
 
-    /// Whether it shows what stands on the host by now; of the programs and tools there, what stood there a moment ago.
+    /// Whether it shows what stands on the host by now; of the programs and tools there, what stood there a
+    /// moment ago.
     pub(super) fn is_current(&mut self, plan: &Plan) -> bool {
         let is_sure = !self.claim.view.has_programs() || self.looked.elapsed() < MOMENT;
         if !is_sure {

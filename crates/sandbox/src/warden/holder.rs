@@ -33,7 +33,8 @@ pub(super) struct Go;
 pub(super) enum Word {
     /// An order that it sees to.
     Start(Box<Forward>),
-    /// One that went to the sandbox that waits, which the warden knows by [`Notice::Ready`]. With it comes the control socket.
+    /// One that went to the sandbox that waits, which the warden knows by [`Notice::Ready`]. With it comes
+    /// the control socket.
     Began {
         /// Which it is.
         number: u64,
@@ -45,8 +46,8 @@ pub(super) enum Word {
 /// What the warden hears. Sandboxes are counted from 0.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Notice {
-    /// A sandbox waits for its order, which can be given to it directly: so an order waits for one process less. With this comes where
-    /// it waits.
+    /// A sandbox waits for its order, which can be given to it directly: so an order waits for one process
+    /// less. With this comes where it waits.
     Ready {
         /// Which order it waits for.
         number: u64,
@@ -68,7 +69,8 @@ pub(super) struct Kind {
 
 /// Makes a holder a session's. The trees that it cannot open come with it.
 ///
-/// Of the order that it is made for it keeps nothing that was allowed for one effect alone: it makes sandboxes ahead of others.
+/// Of the order that it is made for it keeps nothing that was allowed for one effect alone: it makes
+/// sandboxes ahead of others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Claim {
     session: SessionId,
@@ -104,8 +106,8 @@ pub(super) struct Birth {
 /// How long no order comes before what is shown of the host is shown anew.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Between two looks at the session's folder, at least and at most: a breach is over within two seconds, as long as a look
-/// takes less than one.
+/// Between two looks at the session's folder, at least and at most: a breach is over within two seconds, as
+/// long as a look takes less than one.
 const TICK: Duration = Duration::from_millis(250);
 const TICK_MAX: Duration = Duration::from_secs(1);
 
@@ -319,7 +321,8 @@ impl<'a> Holder<'a> {
 
     /// Makes a sandbox for what comes next, while nothing else is to be done.
     fn keep_ready(&mut self) {
-        // Beside one that lives it would be a process more in that one's limits, and be of no use after its end.
+        // Beside one that lives it would be a process more in that one's limits, and be of no use after its
+        // end.
         let is_idle =
             self.live.is_empty() && !self.has_served && self.spare.is_none() && !self.has_lost_spare;
         let is_for_many = matches!(self.claim.view, View::Workspace | View::Layers);
@@ -335,7 +338,8 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// Tells the warden of the sandbox that waits. Not of one whose folder is measured before anything runs in it.
+    /// Tells the warden of the sandbox that waits. Not of one whose folder is measured before anything runs
+    /// in it.
     fn offer(&self, spare: &Spare) {
         if self.folder.is_none() {
             let ready = Notice::Ready { number: self.next, memory_bytes: spare.memory_bytes };
@@ -352,8 +356,8 @@ impl<'a> Holder<'a> {
         let _ = waitpid(Some(init), WaitOptions::empty());
     }
 
-    /// Unix sockets are there where no socket of the host can be reached: neither by a name nor, in a network of one's
-    /// own, by an abstract one.
+    /// Unix sockets are there where no socket of the host can be reached: neither by a name nor, in a network
+    /// of one's own, by an abstract one.
     fn sockets(&self, header: &Header) -> Sockets {
         let is_alone = !self.ground.lacks(header.session, Wall::NetNamespace);
         match &self.stage {
@@ -387,8 +391,8 @@ impl<'a> Holder<'a> {
         self.is_stale && self.live.is_empty()
     }
 
-    /// Waits for an order, a child's end or, while a sandbox lives, the next look at its folder. Where none does, only
-    /// for a while.
+    /// Waits for an order, a child's end or, while a sandbox lives, the next look at its folder. Where none
+    /// does, only for a while.
     fn wait(&self, signals: &SignalFd, look_at: Instant) -> io::Result<bool> {
         let is_idle = self.is_idle();
         let wait = if is_idle { IDLE } else { look_at.saturating_duration_since(Instant::now()) };
@@ -406,8 +410,8 @@ impl<'a> Holder<'a> {
         Ok(polled.first().is_some_and(|first| !first.revents().is_empty()))
     }
 
-    /// Tells of every sandbox that is gone: first the warden, then, by closing the control socket, the runtime. So
-    /// when the runtime asks for the next one, the warden already knows.
+    /// Tells of every sandbox that is gone: first the warden, then, by closing the control socket, the
+    /// runtime. So when the runtime asks for the next one, the warden already knows.
     fn reap(&mut self) -> io::Result<()> {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if self.spare.take_if(|spare| spare.init == pid).is_some() {
@@ -425,7 +429,8 @@ impl<'a> Holder<'a> {
         wire::send(self.socket.as_fd(), &Notice::Ended(number), &[])
     }
 
-    /// Lets go of what the last sandboxes looked at. All of them are waited for, so nothing keeps their mount alive.
+    /// Lets go of what the last sandboxes looked at. All of them are waited for, so nothing keeps their mount
+    /// alive.
     fn renew(&mut self) -> Result<(), String> {
         self.has_served = false;
         self.is_stale = self.stage.is_some() && self.claim.view.has_programs();
@@ -436,8 +441,8 @@ impl<'a> Holder<'a> {
         stage.renew(&self.claim.yard).map_err(|error| error.to_string())
     }
 
-    /// The same of all that is shown of the host: what a program did not find there, it would never find. It takes
-    /// longer, so it is done when a while has passed without an order.
+    /// The same of all that is shown of the host: what a program did not find there, it would never find. It
+    /// takes longer, so it is done when a while has passed without an order.
     fn rebuild(&mut self) -> Result<(), String> {
         self.is_stale = false;
         self.dismiss();
@@ -472,7 +477,8 @@ impl<'a> Holder<'a> {
         let free = watch::free(folder).map_or(u64::MAX, |(free, _)| free);
         let most = self.live.values().map(|live| live.disk_bytes).max().unwrap_or(0);
         let most = self.before.saturating_add(most);
-        // A folder that cannot be measured cannot be bounded; that is no limit reached, and is told as what it is.
+        // A folder that cannot be measured cannot be bounded; that is no limit reached, and is told as what
+        // it is.
         let look = || watch::disk_used(folder, parts, most);
         // A command may take a right away just when it was given back.
         let (used, says) = match look().or_else(|_| look()) {
@@ -530,7 +536,8 @@ impl<'a> Holder<'a> {
         self.claim.limits = limits;
     }
 
-    /// Gives an order to the sandbox that waits, where that fits, or to one that is made for it. Returns its init.
+    /// Gives an order to the sandbox that waits, where that fits, or to one that is made for it. Returns its
+    /// init.
     fn hand_over(
         &mut self,
         forward: &Forward,

@@ -94,12 +94,15 @@ pub(super) const PAYLOAD: &CStr = c"bailey-payload";
 /// What a sandbox's processes are called once they have something to do.
 pub(super) const BUSY: [&CStr; 2] = [INIT, PAYLOAD];
 
-/// An init's life: it makes all of the sandbox that does not depend on what is to be done, waits for that, and sees to it.
+/// An init's life: it makes all of the sandbox that does not depend on what is to be done, waits for that,
+/// and sees to it.
 ///
-/// Whatever lies in the workspace it looks at afterwards only: what was looked at before may hide what the host changed.
+/// Whatever lies in the workspace it looks at afterwards only: what was looked at before may hide what the
+/// host changed.
 pub(super) fn main(birth: Birth<'_>) -> ! {
     let Birth { ground, header, has_root, sockets, is_ahead, extra, socket } = birth;
-    // Of the holder's own descriptors none may live on here: the end of a socket tells that its last owner is gone.
+    // Of the holder's own descriptors none may live on here: the end of a socket tells that its last owner is
+    // gone.
     let keep: Vec<RawFd> = extra.iter().chain([&socket]).map(AsRawFd::as_raw_fd).chain([2]).collect();
     if sys::close_all_but(&keep).is_err() {
         sys::exit(125);
@@ -116,8 +119,8 @@ pub(super) fn main(birth: Birth<'_>) -> ! {
     }
     let order = wire::receive_with::<Grant>(socket.as_fd());
     let Ok(Some((grant, tail, mut rest))) = order else { sys::exit(0) };
-    // The socket stays open until this process ends: where one closes while others are on their way, the kernel looks for circles of
-    // them, where the payload is about to run.
+    // The socket stays open until this process ends: where one closes while others are on their way, the
+    // kernel looks for circles of them, where the payload is about to run.
     let Some(streams) = Streams::take(tail, &mut rest) else { sys::exit(125) };
     let ran = ready.and_then(|ready| run(ground, header, has_root, ready, &grant, &streams, rest));
     call(INIT);
@@ -150,11 +153,11 @@ fn is_ordered(signals: &SignalFd, socket: &OwnedFd) -> bool {
     !ordered.revents().is_empty() || ended.revents().is_empty()
 }
 
-/// Waits a moment for whoever was told of the end to hear it: with this process the kernel takes down a whole sandbox, perhaps where
-/// that one is to run.
+/// Waits a moment for whoever was told of the end to hear it: with this process the kernel takes down a whole
+/// sandbox, perhaps where that one is to run.
 ///
-/// Whoever was told lets go of its end last, which wakes this process: it would run in the place of the one that wakes it, and take all of
-/// its processor's time for longer than most commands do.
+/// Whoever was told lets go of its end last, which wakes this process: it would run in the place of the one
+/// that wakes it, and take all of its processor's time for longer than most commands do.
 fn let_read(control: &OwnedFd) {
     sys::give_way();
     let mut polled = [PollFd::new(control, PollFlags::IN)];
@@ -203,7 +206,8 @@ fn ready(
     Ok(Ready { signals, no_routes, first, payload, socket: ours })
 }
 
-/// Finishes the sandbox for what is to be done, gives up what init may and hands that over to the payload's process.
+/// Finishes the sandbox for what is to be done, gives up what init may and hands that over to the payload's
+/// process.
 fn run(
     ground: &Ground,
     header: &Header,
@@ -217,7 +221,8 @@ fn run(
     let silent = |error| format!("the payload's process does not answer: {error}");
     let unread = |error: io::Error| format!("the job cannot be read: {error}");
     if !ground.is_trusting() {
-        // The payload's process reads it, too, and must find what is looked at here: so nobody may be able to change it by then.
+        // The payload's process reads it, too, and must find what is looked at here: so nobody may be able to
+        // change it by then.
         streams.paper.check().map_err(unread)?;
     }
     // It gets ready what is looked at here, and does none of it before it hears the rest.
@@ -287,7 +292,8 @@ fn is_uncounted(ground: &Ground, session: SessionId, limits: &BTreeSet<Wall>) ->
     ground.shape(session) == Shape::Copied && !limits.contains(&Wall::PidsLimit)
 }
 
-/// Lets a payload's user have so many tasks more than there are, whoever else starts some: a bomb ends at that.
+/// Lets a payload's user have so many tasks more than there are, whoever else starts some: a bomb ends at
+/// that.
 fn bound(payload: Pid, pids: u32) -> Result<(), String> {
     let most = watch::tasks_of_user().saturating_add(u64::from(pids));
     let limit = Rlimit { current: Some(most), maximum: Some(most) };
@@ -319,8 +325,8 @@ fn handover(ground: &Ground, header: &Header, grant: &Grant, door: Option<u16>) 
     Handover { limits, watched, absent, door }
 }
 
-/// Listens on the sandbox's own loopback, and gives the listener to the runtime: a socket stays in the network that it was made
-/// in. Returns the port.
+/// Listens on the sandbox's own loopback, and gives the listener to the runtime: a socket stays in the
+/// network that it was made in. Returns the port.
 fn listen(control: &OwnedFd) -> io::Result<u16> {
     let kind = (AddressFamily::INET, SocketType::STREAM);
     let listener = rustix::net::socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
@@ -331,12 +337,12 @@ fn listen(control: &OwnedFd) -> io::Result<u16> {
     Ok(address.port())
 }
 
-/// A directory of the person's own programs with more entries than this is not shown: to look through it takes
-/// longer than most commands.
+/// A directory of the person's own programs with more entries than this is not shown: to look through it
+/// takes longer than most commands.
 const OWN_MAX: usize = 20_000;
 
-/// Masks what lies by now in the directories that the owner named, in those of the person's own programs, and in
-/// the workspace. Returns what is masked there.
+/// Masks what lies by now in the directories that the owner named, in those of the person's own programs, and
+/// in the workspace. Returns what is masked there.
 fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, String> {
     if header.view != View::Workspace {
         return Ok(Vec::new());
@@ -436,8 +442,8 @@ impl Watch {
         }
     }
 
-    /// The limit that the tree is above. Where memory is held: whether the kernel had to kill one process of the tree, which ends the
-    /// others too, as they counted on it.
+    /// The limit that the tree is above. Where memory is held: whether the kernel had to kill one process of
+    /// the tree, which ends the others too, as they counted on it.
     fn breach(&self) -> Option<&'static str> {
         let tree = if self.is_bare { watch::Tree::Below } else { watch::Tree::Namespace };
         let nameless = watch::Nameless::of(tree);
@@ -496,8 +502,8 @@ impl Watch {
         }
     }
 
-    /// Signals everything in the sandbox; without a pid namespace, the payload's process group, and of what left that whoever
-    /// is a child of this process by now.
+    /// Signals everything in the sandbox; without a pid namespace, the payload's process group, and of what
+    /// left that whoever is a child of this process by now.
     fn signal_all(&self, signal: Signal) {
         // Nobody left to signal is what we want.
         if sys::process_signals(signal).is_err() {
@@ -517,7 +523,8 @@ impl Watch {
 
     /// Kills what is left and waits until nothing is.
     fn end(&mut self, mut status: Option<WaitStatus>) -> Option<WaitStatus> {
-        // In a pid namespace whatever lost its parent is the first process's child, so where that has none there is nothing.
+        // In a pid namespace whatever lost its parent is the first process's child, so where that has none
+        // there is nothing.
         let is_first = getpid().as_raw_pid() == 1;
         if status.is_some() && is_first && matches!(wait(WaitOptions::NOHANG), Err(Errno::CHILD)) {
             return status;

@@ -1,12 +1,14 @@
 //! The warden: the process that makes every sandbox.
 //!
-//! It is this program executed again, so that it inherits no memory of the runtime, and it stays single-threaded,
-//! so that it may fork. It parses nothing but what the runtime sends, and grants nothing but what it was told of at the start
-//! (`charter.rs`). The chain is: runtime → warden → one
-//! *holder* for each session and view (user, mount and network namespace, the root, the overlay, which is mounted anew
-//! whenever nothing lives that looked at it) → one *init* for each effect (pid, mount, ipc, uts and cgroup namespace) → the
-//! payload. While nothing lives in a holder, the processes of its next effect wait there. When any link goes, all below it go: the runtime's end closes the control sockets, and every child asked for SIGKILL at its parent's end. (The
-//! warden itself does not ask for that: the kernel sends it when the *thread* that started it ends.)
+//! It is this program executed again, so that it inherits no memory of the runtime, and it stays
+//! single-threaded, so that it may fork. It parses nothing but what the runtime sends, and grants nothing but
+//! what it was told of at the start (`charter.rs`). The chain is: runtime → warden → one *holder* for each
+//! session and view (user, mount and network namespace, the root, the overlay, which is mounted anew whenever
+//! nothing lives that looked at it) → one *init* for each effect (pid, mount, ipc, uts and cgroup namespace)
+//! → the payload. While nothing lives in a holder, the processes of its next effect wait there. When any link
+//! goes, all below it go: the runtime's end closes the control sockets, and every child asked for SIGKILL at
+//! its parent's end. (The warden itself does not ask for that: the kernel sends it when the *thread* that
+//! started it ends.)
 
 mod container;
 mod held;
@@ -75,21 +77,22 @@ pub(crate) enum Order {
         /// Its name.
         session: SessionId,
     },
-    /// Say whether a session's layer holds nothing, once what ran there is gone; one descriptor comes with it, where that
-    /// [`Layer`](wire::Layer) goes.
+    /// Say whether a session's layer holds nothing, once what ran there is gone; one descriptor comes with
+    /// it, where that [`Layer`](wire::Layer) goes.
     Look {
         /// Its name.
         session: SessionId,
     },
-    /// Say whether, besides, the project has nothing at a path below it; one descriptor comes with it, where that goes.
+    /// Say whether, besides, the project has nothing at a path below it; one descriptor comes with it, where
+    /// that goes.
     Lacks {
         /// The session's name.
         session: SessionId,
         /// The path, relative to the project.
         below: String,
     },
-    /// Change the agent's own file; two descriptors come with it: a memfd with the [`Swap`](wire::Swap), and where the
-    /// [`Swapped`](wire::Swapped) goes.
+    /// Change the agent's own file; two descriptors come with it: a memfd with the [`Swap`](wire::Swap), and
+    /// where the [`Swapped`](wire::Swapped) goes.
     Swap,
 }
 
@@ -136,7 +139,8 @@ pub struct Warden {
     masks: Vec<String>,
 }
 
-/// A warden that was executed and has not said yet that it is ready: whoever starts it has other things to do meanwhile.
+/// A warden that was executed and has not said yet that it is ready: whoever starts it has other things to do
+/// meanwhile.
 #[derive(Debug)]
 pub struct Coming(Process);
 
@@ -193,9 +197,10 @@ impl Warden {
     }
 }
 
-/// Lets this process, the warden and its holders have as many descriptors as they may. A look at a folder opens the directories in one
-/// another's place. And whoever may have no more than what commands of the same user have put on their way to others can send none
-/// (unix(7), ETOOMANYREFS); these stay near the lower limit that each command has.
+/// Lets this process, the warden and its holders have as many descriptors as they may. A look at a folder
+/// opens the directories in one another's place. And whoever may have no more than what commands of the same
+/// user have put on their way to others can send none (unix(7), ETOOMANYREFS); these stay near the lower
+/// limit that each command has.
 fn reach_far() {
     let hard = getrlimit(Resource::Nofile).maximum;
     // Where it fails there are as many as before.
@@ -243,7 +248,8 @@ impl Coming {
     /// Waits until it takes orders by `config`, which it was told.
     ///
     /// # Errors
-    /// When it ends before, or is another program: one that never becomes the warden would take orders and lose them.
+    /// When it ends before, or is another program: one that never becomes the warden would take orders and
+    /// lose them.
     pub fn ready(self, config: &Config) -> Result<Warden, StartError> {
         let Self(process) = self;
         timeout(&process.socket, Some(START_MAX))?;
@@ -269,8 +275,8 @@ impl Drop for Process {
     }
 }
 
-/// Becomes the warden if the program was executed as one: the first call of `main`, before any thread or runtime.
-/// `None` means that the program was meant.
+/// Becomes the warden if the program was executed as one: the first call of `main`, before any thread or
+/// runtime. `None` means that the program was meant.
 pub fn warden_main(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let is_warden = args.nth(1).is_some_and(|first| first == ARGUMENT);
     let is_probe = args.next().is_some_and(|second| second == probe::PROBE);
@@ -292,7 +298,8 @@ fn run() -> io::Result<()> {
     sys::assert_one_thread()?;
     // So that it can wait for what a killed holder leaves.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    // A Ctrl-C at the terminal is for the runtime, which ends what runs in order; it must not take the walls down.
+    // A Ctrl-C at the terminal is for the runtime, which ends what runs in order; it must not take the walls
+    // down.
     rustix::process::setsid()?;
     // Standard input must be the socket only as long as it takes to get here.
     let socket = sys::adopt(0)?;
@@ -355,8 +362,8 @@ impl Ground {
         shape.lacks(wall) || self.config.without.contains(&wall)
     }
 
-    /// Whether the bounding set of capabilities stays as it is: somebody who was never root and has no user namespace may not
-    /// change it.
+    /// Whether the bounding set of capabilities stays as it is: somebody who was never root and has no user
+    /// namespace may not change it.
     fn keeps_bounds(&self, shape: Shape) -> bool {
         shape == Shape::Copied && self.user.0 != 0
     }

@@ -1,8 +1,8 @@
 //! The agent's own file of the home: compared with what it must hold, and then replaced whole.
 //!
-//! The runtime has no way to a file of the home; it says what the file must hold and what it shall hold, and never where it
-//! is. Whatever else stands in its place is refused. Whoever is killed on the way leaves the old text or the new one, and
-//! maybe a file beside it, which the next change takes away.
+//! The runtime has no way to a file of the home; it says what the file must hold and what it shall hold, and
+//! never where it is. Whatever else stands in its place is refused. Whoever is killed on the way leaves the
+//! old text or the new one, and maybe a file beside it, which the next change takes away.
 
 use crate::wire::Swapped;
 use bailey_protocol::AGENT_FILE_BYTES_MAX;
@@ -38,7 +38,8 @@ pub(super) trait Asker {
     fn reached(&self, step: Step);
 }
 
-/// Puts `new` in the place of `old`; where both are the same, only says whether the file holds it. None: no file.
+/// Puts `new` in the place of `old`; where both are the same, only says whether the file holds it. None: no
+/// file.
 pub(super) fn swap(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>, asker: &impl Asker) -> Swapped {
     match try_swap(path, old, new, asker) {
         Ok(true) => Swapped::Done,
@@ -90,8 +91,8 @@ fn try_swap(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>, asker: &impl As
         None => unlinkat(&folder, name, AtFlags::empty()).map_err(cannot("be removed"))?,
     }
     asker.reached(Step::Renamed);
-    // Whoever looks finds the new text from now on: where the disk fails here, it is not for the journal to say that
-    // nothing was done.
+    // Whoever looks finds the new text from now on: where the disk fails here, it is not for the journal to
+    // say that nothing was done.
     let _ = rustix::fs::fsync(&folder);
     asker.reached(Step::Done);
     Ok(true)

@@ -1,10 +1,11 @@
 //! From a child of init to the payload: the lockdown, in an order that works, and then the payload itself.
 //!
-//! First what does not depend on the payload, while nobody waits for it: capabilities, as long as they may be given up, then
-//! no_new_privs, which Landlock and seccomp need, then Landlock, whose rules are opened files. None of it can be taken
-//! back. Then, where most of what comes has the same system calls, seccomp, which forbids most of the above. Then this process waits, or one that
-//! borrows its memory, and has seen nothing yet that anybody else wrote. With what is to be done come the limits, which can be lowered behind all of that, and
-//! seccomp, where that is to have fewer calls, or nobody could say which.
+//! First what does not depend on the payload, while nobody waits for it: capabilities, as long as they may be
+//! given up, then no_new_privs, which Landlock and seccomp need, then Landlock, whose rules are opened files.
+//! None of it can be taken back. Then, where most of what comes has the same system calls, seccomp, which
+//! forbids most of the above. Then this process waits, or one that borrows its memory, and has seen nothing
+//! yet that anybody else wrote. With what is to be done come the limits, which can be lowered behind all of
+//! that, and seccomp, where that is to have fewer calls, or nobody could say which.
 
 use super::{Ground, init, way};
 use crate::{
@@ -71,7 +72,8 @@ pub(super) fn main(
     }
     let mut known = ahead(ground, header);
     let bound = known.as_mut().ok().and_then(|known| bind(ground, header, sockets, known));
-    // A lender is as bound as what becomes of its memory. Where no namespace holds them, nothing would end the two with their init.
+    // A lender is as bound as what becomes of its memory. Where no namespace holds them, nothing would end
+    // the two with their init.
     let lends = bound.is_some() && !ground.lacks(header.session, Wall::PidNamespace);
     let life = |lender| wait(ground, header, Waiting { known, bound, sockets, socket, is_ahead, lender });
     let life = if lends { sys::go_on_beside(life) } else { life };
@@ -103,8 +105,9 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
     // Where it is gone, so is this process.
     let _ = rustix::io::write(&socket, &rustix::process::getpid().as_raw_pid().to_ne_bytes());
     if let Some(kept) = bound.as_mut().and_then(|bound| bound.kept.take()) {
-        // Init never receives it: on its way there it is open until init ends. Nothing counts on that, for the kernel sends none where a
-        // command has filled what its user may have on the way (unix(7), ETOOMANYREFS).
+        // Init never receives it: on its way there it is open until init ends. Nothing counts on that, for
+        // the kernel sends none where a command has filled what its user may have on the way (unix(7),
+        // ETOOMANYREFS).
         let _ = wire::send(socket.as_fd(), &(), &[kept.as_fd()]);
     }
     // It ends with its init, which looks at the same while this process gets it ready.
@@ -156,8 +159,8 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     }
     first_where_memory_ends()?;
-    // A limit of 0 would not keep a dump from a program that the host's core_pattern pipes it to; 1 does (core(5)), and is too small
-    // for a file.
+    // A limit of 0 would not keep a dump from a program that the host's core_pattern pipes it to; 1 does
+    // (core(5)), and is too small for a file.
     limit([(Resource::Core, 1), (Resource::Nofile, 4096)])?;
     rustix::process::setsid().map_err(|error| format!("a new session: {error}"))?;
     if !lacks(Wall::NoCapabilities) {
@@ -187,11 +190,13 @@ struct Bound {
     program: &'static [sys::Instruction],
     /// With these it may bind itself to fewer.
     words: sys::Words,
-    /// Keeps the filter until init ends: it would be taken down where the command ends, while somebody waits for that.
+    /// Keeps the filter until init ends: it would be taken down where the command ends, while somebody waits
+    /// for that.
     kept: Option<OwnedFd>,
 }
 
-/// Binds this process to the system calls that most of what comes has. None where there are none such, or it is not bound.
+/// Binds this process to the system calls that most of what comes has. None where there are none such, or it
+/// is not bound.
 fn bind(ground: &Ground, header: &Header, sockets: Sockets, known: &mut Known) -> Option<Bound> {
     let program = usual(ground, header, sockets)?;
     let words = sys::random_words().ok()?;
@@ -205,7 +210,8 @@ fn bind(ground: &Ground, header: &Header, sockets: Sockets, known: &mut Known) -
     Some(Bound { program, words, kept })
 }
 
-/// The system calls of commands, of which none has more. Not where they are so few that nobody could receive what is to be done.
+/// The system calls of commands, of which none has more. Not where they are so few that nobody could receive
+/// what is to be done.
 fn usual(ground: &Ground, header: &Header, sockets: Sockets) -> Option<&'static [sys::Instruction]> {
     let is_walled =
         ground.shape(header.session) == Shape::Walled && !ground.lacks(header.session, Wall::Seccomp);
@@ -218,10 +224,12 @@ fn usual(ground: &Ground, header: &Header, sockets: Sockets) -> Option<&'static 
     is_usual.then(|| seccomp::program(profile, sockets)).flatten()
 }
 
-/// Where memory runs out the kernel takes what is started here, and not its init, which tells of it, or anybody of the host's
-/// (proc_pid_oom_score_adj(5)). Behind Landlock nobody changes it; where it cannot be said, the kernel chooses.
+/// Where memory runs out the kernel takes what is started here, and not its init, which tells of it, or
+/// anybody of the host's (proc_pid_oom_score_adj(5)). Behind Landlock nobody changes it; where it cannot be
+/// said, the kernel chooses.
 fn first_where_memory_ends() -> Result<(), String> {
-    // The kernel gives the files of a process that is not dumpable to root. This one knows nothing yet that others do not.
+    // The kernel gives the files of a process that is not dumpable to root. This one knows nothing yet that
+    // others do not.
     let dumpable = |behaviour| {
         set_dumpable_behavior(behaviour).map_err(|error| format!("whether it can be dumped: {error}"))
     };
@@ -233,8 +241,8 @@ fn first_where_memory_ends() -> Result<(), String> {
 /// As long as most orders are, or longer.
 const REHEARSED_BYTES: usize = 2 << 10;
 
-/// Goes through what an order takes, while nobody waits: in a process that was just forked, whatever is touched first is a fault
-/// of a page. What comes of it is thrown away.
+/// Goes through what an order takes, while nobody waits: in a process that was just forked, whatever is
+/// touched first is a fault of a page. What comes of it is thrown away.
 pub(super) fn rehearse(ground: &Ground, header: &Header) {
     sys::touch();
     let command = Command {
@@ -383,8 +391,8 @@ fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
     }
 }
 
-/// What the command names must still be what a human said yes to. Whoever begins it has looked as well; this look is inside,
-/// at what it will run itself, and before a filter may forbid the calls that it takes.
+/// What the command names must still be what a human said yes to. Whoever begins it has looked as well; this
+/// look is inside, at what it will run itself, and before a filter may forbid the calls that it takes.
 fn look_at_files(command: &Command, named: &Named) -> Result<(), String> {
     #[cfg(bailey_break)]
     if bailey_protocol::broken::broken("named_files") {
@@ -426,7 +434,8 @@ fn limits(limits: &Limits, without_pids: bool, known: &mut Known) -> Vec<(Resour
     let mut rows = vec![(Resource::Fsize, limits.disk_bytes)];
     // A control group counts this command's alone.
     if !without_pids && !known.limits.contains(&Wall::PidsLimit) {
-        // It counts all processes of the session's user namespace: its holder and each sandbox's init too, and what else lives.
+        // It counts all processes of the session's user namespace: its holder and each sandbox's init too,
+        // and what else lives.
         rows.push((Resource::Nproc, u64::from(limits.pids) + 2));
         known.limits.insert(Wall::PidsLimit);
     }
@@ -435,7 +444,8 @@ fn limits(limits: &Limits, without_pids: bool, known: &mut Known) -> Vec<(Resour
 
 fn limit(rows: impl IntoIterator<Item = (Resource, u64)>) -> Result<(), String> {
     for (resource, most) in rows {
-        // Without walls a command of root's keeps its capabilities, and with them nothing may become more than it was.
+        // Without walls a command of root's keeps its capabilities, and with them nothing may become more
+        // than it was.
         let hard = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
         setrlimit(resource, Rlimit { current: Some(hard), maximum: Some(hard) })
             .map_err(|error| format!("a limit of {resource:?}: {error}"))?;
@@ -500,7 +510,8 @@ fn readable(ground: &Ground, header: &Header) -> Vec<PathBuf> {
     ground.plan.bound().chain(own).chain(of_kernel).chain(DEVICES.iter().map(PathBuf::from)).collect()
 }
 
-/// What programs read of the kernel, and nothing of other processes. `self` is the payload's own process alone.
+/// What programs read of the kernel, and nothing of other processes. `self` is the payload's own process
+/// alone.
 const OF_THE_KERNEL: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/filesystems",
@@ -561,7 +572,8 @@ struct Words {
 }
 
 impl Words {
-    /// Those of a job; none where our own worker does it. The network door listens at this port, where it has a way to that.
+    /// Those of a job; none where our own worker does it. The network door listens at this port, where it has
+    /// a way to that.
     fn of(ground: &Ground, header: &Header, job: &Job, door: Option<u16>) -> Result<Self, String> {
         let (command, env) = match &job.task {
             Task::Run(command, _) => {
@@ -662,7 +674,8 @@ fn environment(
         set("GRADLE_RO_DEP_CACHE", gradle.to_string_lossy().into_owned());
         set("GRADLE_USER_HOME", "/tmp/.gradle".into());
     }
-    // What it compiles in passing would be changes of the project that nobody made, to be looked at and applied.
+    // What it compiles in passing would be changes of the project that nobody made, to be looked at and
+    // applied.
     set("PYTHONDONTWRITEBYTECODE", "1".into());
     match shape {
         Shape::Walled if config.git.is_some() => set("GIT_CONFIG_SYSTEM", plan::GIT.into()),
@@ -689,8 +702,8 @@ fn environment(
     env
 }
 
-/// The variables of git where it looks at a session's commits: it reads nobody's configuration, follows no replacement or graft,
-/// and takes no list of what lies where from the session.
+/// The variables of git where it looks at a session's commits: it reads nobody's configuration, follows no
+/// replacement or graft, and takes no list of what lies where from the session.
 fn of_git(ground: &Ground, header: &Header) -> BTreeMap<String, String> {
     let fixed = [
         ("LANG", "C.UTF-8"),

@@ -1,5 +1,5 @@
-//! Whether what the walls are made of can be made here, and why not. It is tried by a process of its own, for whoever has tried it lives
-//! in them.
+//! Whether what the walls are made of can be made here, and why not. It is tried by a process of its own, for
+//! whoever has tried it lives in them.
 
 use super::ARGUMENT;
 use rustix::{
@@ -25,7 +25,8 @@ const USED_UP: u8 = 4;
 const TRIES: u32 = 6;
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// Every kind that the walls take, with the word that the kernel has for it in the name of its limit (namespaces(7)).
+/// Every kind that the walls take, with the word that the kernel has for it in the name of its limit
+/// (namespaces(7)).
 const KINDS: [(UnshareFlags, &str); 7] = [
     (UnshareFlags::NEWUSER, "user"),
     (UnshareFlags::NEWNS, "mnt"),
@@ -48,7 +49,8 @@ enum Told {
     Nothing,
 }
 
-/// Whether the walls' namespaces can be made here: `exe` tries, whose `main` calls [`warden_main`](super::warden_main) first.
+/// Whether the walls' namespaces can be made here: `exe` tries, whose `main` calls
+/// [`warden_main`](super::warden_main) first.
 ///
 /// # Errors
 /// When it cannot be tried, or what is short now, such as processes or namespaces, says nothing about it.
@@ -79,8 +81,8 @@ pub(super) fn main() -> ExitCode {
     }
 }
 
-/// What several tries tell. A limit of 0 namespaces is told as no space, and so is one that others use up, which passes: then a session
-/// must not be one without walls for its whole life.
+/// What several tries tell. A limit of 0 namespaces is told as no space, and so is one that others use up,
+/// which passes: then a session must not be one without walls for its whole life.
 fn told(
     mut attempt: impl FnMut() -> io::Result<()>,
     is_one_zero: bool,
@@ -96,7 +98,8 @@ fn told(
             Err(_) => wait(),
         }
     }
-    // Around a user namespace of a container's own there may be one that has none, which nobody in it can see.
+    // Around a user namespace of a container's own there may be one that has none, which nobody in it can
+    // see.
     if sees_every_limit { Told::UsedUp } else { Told::Forbidden }
 }
 
@@ -119,7 +122,8 @@ fn is_any(error: &io::Error, of: &[Errno]) -> bool {
     of.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Whether no user namespace lies around this one: the first one has all there is for itself (user_namespaces(7)).
+/// Whether no user namespace lies around this one: the first one has all there is for itself
+/// (user_namespaces(7)).
 fn sees_every_limit() -> bool {
     read("/proc/self/uid_map").is_some_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
 }
@@ -158,8 +162,8 @@ fn disabled_by(read: impl Fn(&str) -> Option<String>) -> Option<String> {
         .map(|(path, bad, fix)| format!("user namespaces are disabled ({path} is {bad}): {fix} enables them"))
 }
 
-/// Why the kernel gave no namespaces, where this is the setting that may disable some; what allows this program others does not show
-/// there.
+/// Why the kernel gave no namespaces, where this is the setting that may disable some; what allows this
+/// program others does not show there.
 pub(super) fn why(error: &io::Error, disabled: Option<String>) -> String {
     why_of(error, disabled, zero(read).is_some())
 }

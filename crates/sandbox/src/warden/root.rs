@@ -20,8 +20,8 @@ use std::{
 /// What was done, and how it failed.
 type Step = (String, io::Error);
 
-/// The rest of the root, and then no way back: the old root goes. Returns whether a directory of the host had to be
-/// bound.
+/// The rest of the root, and then no way back: the old root goes. Returns whether a directory of the host had
+/// to be bound.
 ///
 /// # Errors
 /// Names the step.
@@ -57,7 +57,8 @@ pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Res
     Ok(has_bound)
 }
 
-/// What a fresh /proc still tells of the host's user: the kernel's keys, whose names are no part of any namespace.
+/// What a fresh /proc still tells of the host's user: the kernel's keys, whose names are no part of any
+/// namespace.
 const OF_THE_USER: [&str; 2] = ["proc/keys", "proc/key-users"];
 
 /// A fresh /proc; without a pid namespace of its own there can be none, and the host's is bound.

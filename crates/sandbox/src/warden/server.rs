@@ -47,8 +47,8 @@ pub(super) struct Server {
     cgroups: Cgroups,
 }
 
-/// How long nothing is asked for before a holder is made ahead: whoever asked has the processors until then, and while a sandbox lives
-/// somebody waits for its end.
+/// How long nothing is asked for before a holder is made ahead: whoever asked has the processors until then,
+/// and while a sandbox lives somebody waits for its end.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 const PAUSE_BESIDE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// What most sessions begin with.
@@ -73,8 +73,8 @@ impl Server {
     pub(super) fn serve(mut self) -> io::Result<()> {
         let served = self.listen();
         let holders = std::mem::take(&mut self.holders).into_values();
-        // All end at once, then each is waited for. One in which something lives ends that first; another may still be busy
-        // with its mounts.
+        // All end at once, then each is waited for. One in which something lives ends that first; another may
+        // still be busy with its mounts.
         if let Some(unclaimed) = self.unclaimed.take() {
             self.dismiss(unclaimed);
         }
@@ -140,7 +140,8 @@ impl Server {
             while !is_gone && watch::has_input(holder.socket.as_fd()) {
                 let ended = match wire::receive::<Notice>(holder.socket.as_fd()) {
                     Ok(Some((Notice::Ready { number, memory_bytes }, mut fds))) => {
-                        // One for an order that has come meanwhile has that, or will be gone with what that does.
+                        // One for an order that has come meanwhile has that, or will be gone with what that
+                        // does.
                         let socket = fds.pop_front().filter(|_| number == holder.asked);
                         holder.ready = socket.zip(counter().ok()).map(|(socket, over)| Ready {
                             socket,
@@ -170,8 +171,8 @@ impl Server {
         }
     }
 
-    /// Waits for what has ended in a session but for the last of it: whoever asks for the next was told before that was
-    /// gone.
+    /// Waits for what has ended in a session but for the last of it: whoever asks for the next was told
+    /// before that was gone.
     fn settle(&mut self, session: SessionId) {
         while let Some(holder) =
             self.holders.iter().find(|(key, held)| key.0 == session && held.is_settling())
@@ -195,8 +196,8 @@ impl Server {
             .for_each(|group| self.cgroups.take_back(group));
     }
 
-    /// What a killed holder leaves is this process's to end and to wait for: it keeps its mounts until it is gone. With each that ends,
-    /// its own children become this process's, where no namespace holds them.
+    /// What a killed holder leaves is this process's to end and to wait for: it keeps its mounts until it is
+    /// gone. With each that ends, its own children become this process's, where no namespace holds them.
     fn wait_for_orphans(&self) {
         let is_orphan = |pid: &Pid| {
             let held = self.holders.values().map(|held| held.process);
@@ -211,9 +212,11 @@ impl Server {
         }
     }
 
-    /// Makes what a session's next effects need before they come. What fails here fails again, and is told, then.
+    /// Makes what a session's next effects need before they come. What fails here fails again, and is told,
+    /// then.
     fn prepare(&mut self, session: SessionId) {
-        // Whoever says what comes next was told of the last one's end before that was gone, and a holder is looked at afterwards.
+        // Whoever says what comes next was told of the last one's end before that was gone, and a holder is
+        // looked at afterwards.
         self.settle(session);
         for view in [View::Workspace, View::Layers] {
             // What commands leave alone needs nobody who looks through it.
@@ -243,8 +246,8 @@ impl Server {
         }
     }
 
-    /// Most commands change nothing. To see that takes no sandbox: whether a directory of our own has an entry depends on nothing
-    /// that a command wrote into one.
+    /// Most commands change nothing. To see that takes no sandbox: whether a directory of our own has an
+    /// entry depends on nothing that a command wrote into one.
     fn look(&mut self, session: SessionId, fds: &VecDeque<OwnedFd>) {
         let Some(control) = fds.front() else { return };
         let layer = if self.is_at_rest_and_bare(session) { Layer::Bare } else { Layer::Unknown };
@@ -318,7 +321,8 @@ impl Server {
         }
         let extra = self.open_extra_reads(&header)?;
         let holder = self.holders.get_mut(&key).ok_or("the holder is gone")?;
-        // One that lives alone finds itself in the holder's own group; where only our own worker runs, nothing is held.
+        // One that lives alone finds itself in the holder's own group; where only our own worker runs,
+        // nothing is held.
         let is_beside = !holder.live.is_empty() && header.view.has_programs();
         let mut own = if is_beside { self.cgroups.make() } else { None };
         let doors = own.as_ref().map(Group::doors).transpose();
@@ -343,7 +347,8 @@ impl Server {
             std::thread::yield_now();
             let began = Word::Began { number, limits: header.limits };
             if wire::send(holder.socket.as_fd(), &began, &[streams.control.as_fd()]).is_err() {
-                // Nobody would tell of its end. With its holder it ends at once, and whoever waits hears so much.
+                // Nobody would tell of its end. With its holder it ends at once, and whoever waits hears so
+                // much.
                 self.retire(&key);
                 return Ok(());
             }
@@ -380,7 +385,8 @@ impl Server {
         Ok(Header { session, yard, view, extra_reads, limits })
     }
 
-    /// Where nothing can be put over a part of what every command reads, what is to be out of reach must not lie in it.
+    /// Where nothing can be put over a part of what every command reads, what is to be out of reach must not
+    /// lie in it.
     fn nothing_shown(&self, lease: &Lease) -> Result<(), String> {
         let Lease { yard, .. } = lease;
         let own = [&yard.project, &yard.folder].into_iter().chain(&self.ground.config.hidden);
@@ -395,8 +401,8 @@ impl Server {
         Ok(())
     }
 
-    /// A holder is of no use when it is broken, when meanwhile something else has taken the place of the project or of another
-    /// file that it shows, or when the session works elsewhere.
+    /// A holder is of no use when it is broken, when meanwhile something else has taken the place of the
+    /// project or of another file that it shows, or when the session works elsewhere.
     fn retire_stale(&mut self, key: &Key, header: &Header) {
         let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.live.is_empty()) else { return };
         if !holder.is_current(&self.ground.plan) || holder.is_broken || holder.claim.yard != header.yard {
@@ -463,9 +469,10 @@ impl Server {
         Ok(unclaimed.held(claim, project))
     }
 
-    /// Where there is no /etc of the session's own, git finds who the person is in a file that no command can write:
-    /// this process is bound by nothing, so it goes nowhere that a command could put a link. What says the same stays,
-    /// for a process that waits may read that very file. Without it everything works but a commit, and git says why.
+    /// Where there is no /etc of the session's own, git finds who the person is in a file that no command can
+    /// write: this process is bound by nothing, so it goes nowhere that a command could put a link. What says
+    /// the same stays, for a process that waits may read that very file. Without it everything works but a
+    /// commit, and git says why.
     fn write_git(&self, yard: &Yard) {
         let (Some(git), at) = (&self.ground.config.git, yard.git()) else { return };
         if fs::read(&at).is_ok_and(|found| found == git.as_bytes()) {
@@ -609,7 +616,8 @@ fn no_namespaces(ground: &Ground, error: &io::Error) -> String {
     format!("{}{}", probe::why(error, probe::disabled()), stand_in(ground))
 }
 
-/// What the owner can take in their place; nothing where that is so already, and for root, who is not held by Landlock alone.
+/// What the owner can take in their place; nothing where that is so already, and for root, who is not held by
+/// Landlock alone.
 fn stand_in(ground: &Ground) -> &'static str {
     if rustix::process::geteuid().is_root() || ground.config.tiers.internal <= Level::Landlock {
         return "";

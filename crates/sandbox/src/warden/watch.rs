@@ -1,5 +1,5 @@
-//! Looking at what the kernel was not asked to hold: the memory of a tree, the size of a session's folder, and
-//! the packets that found no way out.
+//! Looking at what the kernel was not asked to hold: the memory of a tree, the size of a session's folder,
+//! and the packets that found no way out.
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -49,7 +49,8 @@ pub(super) fn children() -> impl Iterator<Item = Pid> {
 pub(super) enum Tree {
     /// All processes of this pid namespace, and its /dev/shm.
     Namespace,
-    /// What this process started, and what that did, where no namespace holds it together. Such a tree writes no /dev/shm.
+    /// What this process started, and what that did, where no namespace holds it together. Such a tree writes
+    /// no /dev/shm.
     Below,
 }
 
@@ -177,7 +178,8 @@ fn segments() -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Whether a tree's memory is above `limit` bytes, with files in memory that have no name, which its processes map or not.
+/// Whether a tree's memory is above `limit` bytes, with files in memory that have no name, which its
+/// processes map or not.
 ///
 /// Resident memory counts what several processes share more than once, so only when that is too much the
 /// exact, slower measure (the proportional share of each) is taken.
@@ -216,7 +218,8 @@ fn all() -> Vec<PathBuf> {
     entries.filter(|entry| is_process(&entry.file_name())).map(|entry| entry.path()).collect()
 }
 
-/// Every process below this one. Whoever loses its parent becomes a child of this one, so none is missed for longer than a look.
+/// Every process below this one. Whoever loses its parent becomes a child of this one, so none is missed for
+/// longer than a look.
 fn below() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting: Vec<String> = vec!["self".into()];
@@ -249,8 +252,9 @@ fn file_system_used(path: &str) -> u64 {
         .map_or(0, |stat| (stat.f_blocks.saturating_sub(stat.f_bfree)).saturating_mul(stat.f_bsize))
 }
 
-/// `OutNoRoutes` of this network namespace, both families together, since this was opened: ahead, for somebody waits when an order is
-/// there, and nothing of the session runs until then. A file that cannot be opened counts nothing.
+/// `OutNoRoutes` of this network namespace, both families together, since this was opened: ahead, for
+/// somebody waits when an order is there, and nothing of the session runs until then. A file that cannot be
+/// opened counts nothing.
 pub(super) struct NoRoutes {
     files: [Option<File>; 2],
     before: u64,
@@ -293,8 +297,8 @@ fn out_no_routes_in_6(snmp6: &str) -> u64 {
     snmp6.lines().find_map(value).unwrap_or(0)
 }
 
-/// The owner's right to look into a directory, where a command took that away and no capability stands in for it: given back as long as
-/// this lives, for then the directory is as the command made it.
+/// The owner's right to look into a directory, where a command took that away and no capability stands in for
+/// it: given back as long as this lives, for then the directory is as the command made it.
 struct Lent<'a> {
     directory: BorrowedFd<'a>,
     mode: Mode,
@@ -324,14 +328,15 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Bytes that these parts of a session's folder take on disk; counted no further than just above `most`. What a command made unreadable
-/// counts as well.
+/// Bytes that these parts of a session's folder take on disk; counted no further than just above `most`. What
+/// a command made unreadable counts as well.
 ///
 /// # Errors
 /// When a part cannot be looked at.
 pub(super) fn disk_used(folder: BorrowedFd<'_>, parts: [&str; 3], most: u64) -> io::Result<u64> {
     let mut used: u64 = 0;
-    // By one descriptor after the other, so that no path is too long; each entry counts, which bounds the walk.
+    // By one descriptor after the other, so that no path is too long; each entry counts, which bounds the
+    // walk.
     let mut waiting: Vec<OwnedFd> = Vec::new();
     let lent = Lent::of(folder);
     for part in parts {

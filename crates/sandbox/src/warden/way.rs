@@ -1,5 +1,5 @@
-//! The way of a command to the network: variables that programs read, which lead them to the door on their loopback and say
-//! whom to trust there.
+//! The way of a command to the network: variables that programs read, which lead them to the door on their
+//! loopback and say whom to trust there.
 
 use crate::{
     plan::{AUTHORITY, NODE},
@@ -18,8 +18,8 @@ const PROXIES: [&str; 6] =
 const NO_PROXIES: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// Those that are the session's own.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// Variables that name a file of certificate authorities: of OpenSSL and what follows it, curl, git, Python, Node.js, npm, pip,
-/// cargo, Deno, AWS.
+/// Variables that name a file of certificate authorities: of OpenSSL and what follows it, curl, git, Python,
+/// Node.js, npm, pip, cargo, Deno, AWS.
 const AUTHORITIES: [&str; 11] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
@@ -63,7 +63,8 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
     let pip = to(&["PIP_CACHE_DIR"], "/tmp/.pip");
     let cargo = to(&["CARGO_HOME"], "/tmp/.cargo");
     let others = FETCHED.iter().flat_map(|(name, at)| to(&[name], at));
-    // Node.js looks at the variables of a proxy only when it is told to, and where it is old it is to be helped.
+    // Node.js looks at the variables of a proxy only when it is told to, and where it is old it is to be
+    // helped.
     let node = to(&["NODE_USE_ENV_PROXY"], "1");
     let old = to(&["NODE_OPTIONS"], &format!("--require={NODE}"));
     let keys = stand_ins.iter().map(|own| (own.variable.clone(), own.value.clone()));
@@ -85,7 +86,8 @@ pub(super) fn variables(port: u16, shown: &Shown) -> BTreeMap<String, String> {
 pub(super) fn logins(stand_ins: &[StandIn]) -> Vec<(String, String)> {
     let login = |own: &StandIn| {
         let (server, user) = own.user.as_ref()?;
-        // Neither is the world's: the owner wrote both into the configuration, where their letters were looked at.
+        // Neither is the world's: the owner wrote both into the configuration, where their letters were
+        // looked at.
         let helper = format!("!printf 'username={user}\\npassword=%s\\n' \"${}\"; :", own.variable);
         Some((format!("credential.{server}.helper"), helper))
     };

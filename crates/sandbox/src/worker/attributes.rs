@@ -1,7 +1,8 @@
 //! Extended attributes that belong to users (`user.*`), without the overlay's own, and access control lists.
 //!
-//! An apply gives what it replaces its own ones again and takes none from the layer: programs of the host obey some. Without its list
-//! (acl(5)) a file would be open to its whole group as far as the list lets anybody in, since that is what its mode says then.
+//! An apply gives what it replaces its own ones again and takes none from the layer: programs of the host
+//! obey some. Without its list (acl(5)) a file would be open to its whole group as far as the list lets
+//! anybody in, since that is what its mode says then.
 
 use rustix::fd::AsFd;
 use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
@@ -15,7 +16,8 @@ const LIST_BYTES: usize = 256;
 const OF_USERS: &[u8] = b"user.";
 const OF_THE_OVERLAY: &[u8] = b"user.overlay.";
 const LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
-/// Of an access control list (Linux: `posix_acl_xattr.h`): bytes before its entries, of each entry, and before the number in it.
+/// Of an access control list (Linux: `posix_acl_xattr.h`): bytes before its entries, of each entry, and
+/// before the number in it.
 const LIST_HEAD_BYTES: usize = 4;
 const ENTRY_BYTES: usize = 8;
 const NUMBER_AT: usize = 4;
@@ -63,7 +65,8 @@ pub(super) fn set(fd: impl AsFd, attributes: &Attributes) -> Result<()> {
         .try_for_each(|(name, value)| fsetxattr(&fd, name.as_slice(), value, XattrFlags::empty()))
 }
 
-/// Whether there is an access control list that names somebody who has no number inside: nobody can set it from there.
+/// Whether there is an access control list that names somebody who has no number inside: nobody can set it
+/// from there.
 pub(super) fn names_others(attributes: &Attributes) -> bool {
     let is_other = |entry: &[u8]| {
         let tag = entry.first_chunk().map(|tag| u16::from_le_bytes(*tag));

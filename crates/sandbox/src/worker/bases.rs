@@ -1,8 +1,9 @@
 //! What the project held of a text when the session first changed it: the base of a three-way merge.
 //!
-//! A folder of the session's own that no command sees, with one file a text: its permission bits in octal, a line feed, its bytes.
-//! Nothing here is proof. Whoever uses a text compares its state with the one that the journal recorded; a torn, stale or
-//! missing one means that there is no base, and a change of both sides stays a conflict.
+//! A folder of the session's own that no command sees, with one file a text: its permission bits in octal, a
+//! line feed, its bytes. Nothing here is proof. Whoever uses a text compares its state with the one that the
+//! journal recorded; a torn, stale or missing one means that there is no base, and a change of both sides
+//! stays a conflict.
 
 use super::beneath::{Root, look, names};
 use super::error::{Error, errno};
@@ -58,7 +59,8 @@ impl Bases {
         Ok(Self { dir, masks, room: None })
     }
 
-    /// Keeps what `root` holds at `at`, where nothing is kept of that yet. What is no text, too much or masked is not kept.
+    /// Keeps what `root` holds at `at`, where nothing is kept of that yet. What is no text, too much or
+    /// masked is not kept.
     pub(super) fn keep(&mut self, root: &Root, at: &str) {
         // The first is the base; a process that begins again looks at everything again.
         if let Ok(None) = look(&self.dir, name(at).as_ref()) {

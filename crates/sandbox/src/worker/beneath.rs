@@ -33,8 +33,9 @@ impl Root {
         Ok(Self { fd, path: path.trim_end_matches('/').into(), resolve: BENEATH })
     }
 
-    /// The same of a project beneath a layer. An overlay shows what lies beneath a mount and not what is mounted, so whoever compares
-    /// both, or writes, must not look through one: whatever is mounted below is `EXDEV`. The root itself may lie on any mount.
+    /// The same of a project beneath a layer. An overlay shows what lies beneath a mount and not what is
+    /// mounted, so whoever compares both, or writes, must not look through one: whatever is mounted below is
+    /// `EXDEV`. The root itself may lie on any mount.
     pub(super) fn of_project(path: &str) -> std::result::Result<Self, Error> {
         Ok(Self { resolve: BENEATH.union(ResolveFlags::NO_XDEV), ..Self::open(path)? })
     }
@@ -94,7 +95,8 @@ impl Root {
         matches!(self.stat(at), Ok(Some(_)) | Err(Errno::XDEV))
     }
 
-    /// Whether a directory stands at `at`, also where one is mounted there: that is only ever done upon another.
+    /// Whether a directory stands at `at`, also where one is mounted there: that is only ever done upon
+    /// another.
     pub(super) fn is_dir(&self, at: &str) -> bool {
         let (parent, name) = split(at);
         let found = self.dir(parent).and_then(|dir| look(dir, name.as_ref()));

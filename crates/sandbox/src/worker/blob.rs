@@ -1,4 +1,5 @@
-//! What a commit has at a path, beside what stands in the project there (git-diff-tree(1), gitformat-index(5)).
+//! What a commit has at a path, beside what stands in the project there (git-diff-tree(1),
+//! gitformat-index(5)).
 
 use super::beneath::{Root, look, type_of};
 use super::state::{Unreadable, open_file, pour};
@@ -21,8 +22,8 @@ impl<'a> Entry<'a> {
         Some(Self { mode, id })
     }
 
-    /// Whether the project holds it at `at`, byte for byte. Where git would write a file otherwise than it keeps it, as for other ends of
-    /// lines, it is another one.
+    /// Whether the project holds it at `at`, byte for byte. Where git would write a file otherwise than it
+    /// keeps it, as for other ends of lines, it is another one.
     ///
     /// `has_modes`: whether git looks whether a file there is a program.
     pub(super) fn is_at(self, project: &Root, at: &str, has_modes: bool) -> Result<bool, Unreadable> {

@@ -153,7 +153,8 @@ fn stage(
 }
 
 impl Staged {
-    /// Takes the first name that is free: another worker's, or one left by a worker that was killed, is never touched.
+    /// Takes the first name that is free: another worker's, or one left by a worker that was killed, is never
+    /// touched.
     fn create(dir: OwnedFd) -> Result<(Self, File), Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for number in 0..PASSING_MAX {

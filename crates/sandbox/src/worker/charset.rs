@@ -6,8 +6,9 @@ use std::borrow::Cow;
 /// How much of a page is looked through for the set that it names (HTML, 13.2.3.2).
 const NAMED_WITHIN: usize = 1024;
 
-/// The text of these bytes, in the set that they begin with the mark of, or else that is named, by the server or by the page
-/// itself, or else in UTF-8. What is none of it becomes U+FFFD. None where the server names a set that nobody knows.
+/// The text of these bytes, in the set that they begin with the mark of, or else that is named, by the server
+/// or by the page itself, or else in UTF-8. What is none of it becomes U+FFFD. None where the server names a
+/// set that nobody knows.
 pub(super) fn decoded<'a>(bytes: &'a [u8], named: Option<&str>, is_html: bool) -> Option<Cow<'a, str>> {
     let (encoding, mark) = match (Encoding::for_bom(bytes), named) {
         (Some(marked), _) => marked,

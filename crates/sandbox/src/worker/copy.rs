@@ -1,11 +1,13 @@
 //! A private copy of a project, where no overlay can be mounted.
 //!
-//! Each look at it does two things. What the host changed since goes into the copy, as long as the session has left that path alone. And
-//! what the session changed is laid out as the upper directory of an overlay would hold it, so that scans, diffs and merges know nothing of
-//! copies. A record says of each path what stood in the project and in the copy when they were the same.
+//! Each look at it does two things. What the host changed since goes into the copy, as long as the session
+//! has left that path alone. And what the session changed is laid out as the upper directory of an overlay
+//! would hold it, so that scans, diffs and merges know nothing of copies. A record says of each path what
+//! stood in the project and in the copy when they were the same.
 //!
-//! Secret-looking files are left out: nothing could mask them. So are devices, sockets, names that are no UTF-8, and what lies very deep.
-//! What the session puts there, or where no diff could tell of it, is laid out as something that stays, so that it is said.
+//! Secret-looking files are left out: nothing could mask them. So are devices, sockets, names that are no
+//! UTF-8, and what lies very deep. What the session puts there, or where no diff could tell of it, is laid
+//! out as something that stays, so that it is said.
 
 mod layout;
 mod own;
@@ -38,13 +40,14 @@ use underway::{Underway, take_in};
 
 /// The most paths of a project that is copied.
 const PATHS_MAX: usize = 200_000;
-/// Paths that are longer, and directories that lie deeper, are not copied, and stay where the session made them.
+/// Paths that are longer, and directories that lie deeper, are not copied, and stay where the session made
+/// them.
 const PATH_MAX: usize = 3_000;
 const DEPTH_MAX: usize = 100;
 /// The most bytes that one look copies.
 const BYTES_MAX: u64 = 8 << 30;
-/// Where a file is written before it gets its name: beside the record, where no command comes. Beside the copy it could have the name of
-/// a project.
+/// Where a file is written before it gets its name: beside the record, where no command comes. Beside the
+/// copy it could have the name of a project.
 const PASSING: &str = "copied.passing";
 
 /// Where everything lies.
@@ -55,9 +58,10 @@ pub(super) struct Places<'a> {
     pub(super) record: &'a str,
 }
 
-/// Brings a copy up to date, and lays out what the session changed. Files of these names are left out. What is in `own`, absolute in the
-/// project, is the session's, whatever the project comes to hold, until the next look that names nothing is over, also where this process
-/// ends before. `anew`: the copy is thrown away first.
+/// Brings a copy up to date, and lays out what the session changed. Files of these names are left out. What
+/// is in `own`, absolute in the project, is the session's, whatever the project comes to hold, until the next
+/// look that names nothing is over, also where this process ends before. `anew`: the copy is thrown away
+/// first.
 pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew: bool) -> Result<(), Error> {
     unlock(places)?;
     let open = |path: &str| Root::open(path);
@@ -100,8 +104,8 @@ pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew
     if own.is_empty() { own::forget(places.record) } else { Ok(()) }
 }
 
-/// Gives the owner back what the session may have taken from the directories that all of it hangs from, and from its home and temporary
-/// files, without which no command of it begins.
+/// Gives the owner back what the session may have taken from the directories that all of it hangs from, and
+/// from its home and temporary files, without which no command of it begins.
 fn unlock(places: &Places<'_>) -> Result<(), Error> {
     let above = [places.record, places.copy].map(|path| Path::new(path).parent().unwrap_or(Path::new("/")));
     for path in above.into_iter().chain([places.copy, places.upper].map(Path::new)) {
@@ -141,7 +145,8 @@ struct Look {
     before: Record,
     record: Record,
     underway: Underway,
-    /// Directories of the layer with the modes that they end with, where nothing could be laid out in them with those.
+    /// Directories of the layer with the modes that they end with, where nothing could be laid out in them
+    /// with those.
     closed: RefCell<BTreeMap<String, u32>>,
     visits: usize,
     bytes: u64,
@@ -240,7 +245,8 @@ impl Look {
         }
     }
 
-    /// What the host may not look at any more. What was brought before is still not the session's; what it has otherwise stays with it.
+    /// What the host may not look at any more. What was brought before is still not the session's; what it
+    /// has otherwise stays with it.
     fn unread(&mut self, at: &str, ours: Option<Stat>) -> Result<(), Error> {
         self.stays_known(at);
         let Some(ours) = ours else {
@@ -327,8 +333,8 @@ impl Look {
         Ok(())
     }
 
-    /// Adds to `gone` what the session removed by removing a path, and tells whether that is all that the project has there: what it was
-    /// not shown stays, with the directories above that.
+    /// Adds to `gone` what the session removed by removing a path, and tells whether that is all that the
+    /// project has there: what it was not shown stays, with the directories above that.
     fn gone(&mut self, at: &str, theirs: &Stat, gone: &mut Vec<String>) -> Result<bool, Error> {
         self.visit()?;
         let (before, mut is_all) = (gone.len(), true);
@@ -363,8 +369,8 @@ impl Look {
         self.record.extend(known.map(|(path, looks)| (path.clone(), *looks)));
     }
 
-    /// Whether project and copy hold the same at a path; of what cannot be read, whether it looks so. None of the project's attributes is
-    /// copied, so one in the copy is the session's.
+    /// Whether project and copy hold the same at a path; of what cannot be read, whether it looks so. None of
+    /// the project's attributes is copied, so one in the copy is the session's.
     fn is_same(&self, at: &str, theirs: &Stat, ours: &Stat) -> bool {
         match [&self.project, &self.copy].map(|root| seen(root, at, 0).ok().flatten()) {
             [Some(theirs), Some(ours)] => theirs.state == ours.state && ours.attributes.is_empty(),
@@ -416,7 +422,8 @@ impl Look {
                     ));
                 }
                 let source = File::from(match self.project.file(at) {
-                    // What its owner cannot read, nobody copies. What was brought before is still not the session's.
+                    // What its owner cannot read, nobody copies. What was brought before is still not the
+                    // session's.
                     Err(Errno::ACCESS) => {
                         self.stays_known(at);
                         return Ok(());

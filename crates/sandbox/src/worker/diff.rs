@@ -22,8 +22,8 @@ const PATHS_MAX: usize = 100_000;
 const CONTENT_MAX: u64 = 1 << 20;
 const CONTENTS_MAX: u64 = 16 << 20;
 
-/// Whether what a session has in its folder may hold changes of its project: there are some that git does not ignore, or they cannot be
-/// looked at. Told by names alone, of a session in which nothing lives.
+/// Whether what a session has in its folder may hold changes of its project: there are some that git does not
+/// ignore, or they cannot be looked at. Told by names alone, of a session in which nothing lives.
 #[must_use]
 pub fn may_hold_changes(folder: &Path, project: &Path) -> bool {
     let upper = folder.join("upper");
@@ -35,8 +35,9 @@ pub fn may_hold_changes(folder: &Path, project: &Path) -> bool {
     survey.map_or(true, |survey| !survey.entries.is_empty() || !survey.held.is_empty() || survey.cut)
 }
 
-/// What the layer holds that is not in `known`, each with the project's state now. A project's file that changed at or after `since`
-/// (Unix time in nanoseconds), or since the layer hides it, makes its base unsure: the session may not have seen it. And whether it holds what no path tells of: what never leaves
+/// What the layer holds that is not in `known`, each with the project's state now. A project's file that
+/// changed at or after `since` (Unix time in nanoseconds), or since the layer hides it, makes its base
+/// unsure: the session may not have seen it. And whether it holds what no path tells of: what never leaves
 /// it, or commits. Texts that the project holds of it are kept in `bases`.
 pub(super) fn scan(
     upper: &str,
@@ -62,7 +63,8 @@ pub(super) fn scan(
             None => (Touched { path, base: None, unsure: false }, None),
             Some(kind) => {
                 let is_changed = kind == FileType::RegularFile && entry.upper == Some(FileType::RegularFile);
-                // Kept before it is looked at, so that what changes meanwhile is another state than what is kept.
+                // Kept before it is looked at, so that what changes meanwhile is another state than what is
+                // kept.
                 if let Some(bases) = bases.as_mut().filter(|_| is_changed) {
                     bases.keep(&layer.project, &at);
                 }
@@ -82,8 +84,8 @@ pub(super) fn scan(
 }
 
 /// Everything that the session changed, with contents as far as they fit, and everything that stays in the
-/// layer although nothing ignores it. `is_copy`: the layer's files are links to those of a copy. `also`: what is looked at although git
-/// ignores it.
+/// layer although nothing ignores it. `is_copy`: the layer's files are links to those of a copy. `also`: what
+/// is looked at although git ignores it.
 pub(super) fn diff(
     upper: &str,
     project: &str,
@@ -139,7 +141,8 @@ fn touch(project: &Root, at: &str, path: WsPath, since: i128) -> Touched {
     }
 }
 
-/// Which directories of a project may have got their names lately. What lies in one that was moved tells nothing of it.
+/// Which directories of a project may have got their names lately. What lies in one that was moved tells
+/// nothing of it.
 struct Moves<'a> {
     project: &'a Root,
     /// When each changed last, in nanoseconds of Unix time; none where that cannot be told.
@@ -147,8 +150,8 @@ struct Moves<'a> {
 }
 
 impl Moves<'_> {
-    /// Whether one of the directories above `at` may have been moved there at or after `since`: a move changes what is moved, and what
-    /// it is moved to.
+    /// Whether one of the directories above `at` may have been moved there at or after `since`: a move
+    /// changes what is moved, and what it is moved to.
     fn may_be_new(&mut self, at: &str, since: i128) -> bool {
         let mut is_changed = |dir: &str| self.changed(dir).is_none_or(|time| time >= since);
         ancestors(at).any(|dir| is_changed(dir) && is_changed(split(dir).0))
@@ -296,7 +299,8 @@ fn marks(old: Option<&Seen>, new: Option<&Seen>) -> Vec<Marked> {
     beyond.into_iter().map(|(mark, lines)| Marked { mark, lines }).collect()
 }
 
-/// The names of the extended attributes that the layer's file has and the project's has not so; none where there are none.
+/// The names of the extended attributes that the layer's file has and the project's has not so; none where
+/// there are none.
 fn set_inside(new: Option<&Seen>, old: Option<&Seen>) -> Option<String> {
     let own = |name| old.and_then(|old| old.attributes.get(name));
     let set = new?.attributes.iter().filter(|(name, value)| own(*name) != Some(*value));
@@ -304,8 +308,9 @@ fn set_inside(new: Option<&Seen>, old: Option<&Seen>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// What becomes of hard links: each name that is applied gets a file of its own. In the layer of a copy a file has two names, its own and
-/// the copy's; one that has several there was laid out apart and has one, as empty ones do, or could not be and has more.
+/// What becomes of hard links: each name that is applied gets a file of its own. In the layer of a copy a
+/// file has two names, its own and the copy's; one that has several there was laid out apart and has one, as
+/// empty ones do, or could not be and has more.
 fn linked(new: Option<&Seen>, old: Option<&Seen>, is_copy: bool) -> Vec<String> {
     let names = |seen: Option<&Seen>| {
         seen.filter(|seen| seen.state.kind == FileKind::File).map_or(0, |seen| seen.stat.st_nlink)

@@ -44,7 +44,8 @@ impl Ignores {
         Ok(Rc::new(Self::of("", compile(&text)?, None)))
     }
 
-    /// Ignores everything: for whom an ignored path is one that nothing happens to, where the rules cannot be known.
+    /// Ignores everything: for whom an ignored path is one that nothing happens to, where the rules cannot be
+    /// known.
     pub(super) fn of_anything() -> Rc<Self> {
         Rc::new(Self { is_unknown: true, ..Self::none() })
     }
@@ -58,9 +59,9 @@ impl Ignores {
         Self { base: base.into(), lead: String::new(), rules, is_unknown: false, above }
     }
 
-    /// The rules for a walk that starts at `start` below `root`: those of the repository that it lies in, and of each directory
-    /// from there down to the one above `start`. Outside of a repository, those of each directory above. A list that is not usable
-    /// counts as none.
+    /// The rules for a walk that starts at `start` below `root`: those of the repository that it lies in, and
+    /// of each directory from there down to the one above `start`. Outside of a repository, those of each
+    /// directory above. A list that is not usable counts as none.
     pub(super) fn above(root: &Root, start: &str) -> Rc<Self> {
         let is_repository = |at: &&str| matches!(root.stat(&join(at, ".git")), Ok(Some(_)));
         let up = || std::iter::once(start).chain(ancestors(start)).chain([""]);
@@ -96,8 +97,8 @@ impl Ignores {
         self.within(at, text.as_deref()).unwrap_or_else(|_| self.clone())
     }
 
-    /// Of these names in the directory `dir`, which is `at`, those that git does not ignore and that a report can name: their
-    /// paths, and what each is when its turn comes.
+    /// Of these names in the directory `dir`, which is `at`, those that git does not ignore and that a report
+    /// can name: their paths, and what each is when its turn comes.
     pub(super) fn keep<'a>(
         &'a self,
         dir: &'a OwnedFd,
@@ -129,7 +130,8 @@ impl Ignores {
     }
 }
 
-/// The text of the rule file at `at`; `None` when no regular file is there. Git follows no symlink there, either.
+/// The text of the rule file at `at`; `None` when no regular file is there. Git follows no symlink there,
+/// either.
 pub(super) fn rules_text(root: &Root, at: &str) -> Result<Option<String>, Unusable> {
     const UNREAD: Unusable = Unusable("cannot be read");
     let is_file = match root.stat(at) {

@@ -1,8 +1,8 @@
 //! Git's index: which paths git tracks, and what it remembers of each file's looks.
 //!
-//! Format: Documentation/gitformat-index.txt of git, versions 2 to 4, with SHA-1 or SHA-256. A path that is ignored
-//! but tracked is part of the project; whatever cannot be read counts as untracked, so that ignored files stay in the
-//! layer.
+//! Format: Documentation/gitformat-index.txt of git, versions 2 to 4, with SHA-1 or SHA-256. A path that is
+//! ignored but tracked is part of the project; whatever cannot be read counts as untracked, so that ignored
+//! files stay in the layer.
 
 use super::beneath::{Root, type_of};
 use rustix::fs::FileType;

@@ -51,12 +51,14 @@ const OF_COMMITS: [&str; 12] = [
 const SET_ID: u32 = 0o6000;
 const SET_GROUP_ID: u32 = 0o2000;
 const OVER_DIRECTORY: &str = "replaces a directory of the project in which something stays";
-/// How it is noted in the layer of a copy that what the session has at a path stays with it: by an empty file with this attribute.
+/// How it is noted in the layer of a copy that what the session has at a path stays with it: by an empty file
+/// with this attribute.
 pub(super) const STAYS: &str = "user.bailey.stays";
-/// What it means that rules cannot be known: to take what may be ignored for what is not would carry a build's outputs to the project,
-/// and delete the user's there.
+/// What it means that rules cannot be known: to take what may be ignored for what is not would carry a
+/// build's outputs to the project, and delete the user's there.
 const UNKNOWN: &str = ": what git does not track there counts as ignored, and stays";
-/// Why what lies on a mount stays. The overlay of a session shows what lies beneath it; a copy holds what is mounted.
+/// Why what lies on a mount stays. The overlay of a session shows what lies beneath it; a copy holds what is
+/// mounted.
 const MOUNTED: &str = "is, or lies on, something that is mounted in the project, which an apply stays off";
 /// Why what git obeys in a bare repository stays, and what makes one.
 const OF_REPOSITORY: &str =
@@ -129,7 +131,8 @@ impl Layer {
         Ok(Self { upper: Root::open(upper)?, project: Root::of_project(project)? })
     }
 
-    /// Walks the layer once. What git ignores is passed over, but for what is `wanted` all the same: paths, with what lies beneath them.
+    /// Walks the layer once. What git ignores is passed over, but for what is `wanted` all the same: paths,
+    /// with what lies beneath them.
     pub(super) fn survey(&self, wanted: &[&str]) -> Survey {
         let mut survey = Survey::default();
         let rules = Ignores::of_repository(&self.project).unwrap_or_else(|Unusable(why)| {
@@ -207,8 +210,8 @@ impl Layer {
         mode & !SET_ID | set_id
     }
 
-    /// Since when (Unix time in nanoseconds) the layer hides what the project holds at `at`, as far as that can be told; none where it
-    /// hides nothing there.
+    /// Since when (Unix time in nanoseconds) the layer hides what the project holds at `at`, as far as that
+    /// can be told; none where it hides nothing there.
     pub(super) fn hides_since(&self, at: &str) -> Option<i128> {
         let mut steps: Vec<&str> = std::iter::once(at).chain(ancestors(at)).collect();
         steps.reverse();
@@ -398,7 +401,8 @@ impl Walk<'_> {
                 .hold(at, format!("takes the place of {}, which no undo could bring back", noun(stat)));
         }
         let gone = project == Some(FileType::Directory);
-        // What stands there may be ignored where what takes its place is not: a rule may be one for directories alone.
+        // What stands there may be ignored where what takes its place is not: a rule may be one for
+        // directories alone.
         if is_dir && held && !gone && here.rules.ignored(at, false) && !self.is_tracked(at, false, held) {
             return self.hold(at, "replaces a file of the project that git ignores");
         }
@@ -467,8 +471,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What lies below a repository's own directory stays. A mere look at a repository renews the index there, or locks it and
-    /// leaves an empty directory, which is nobody's change; commits, of which the rest of this list tells, are carried by themselves.
+    /// What lies below a repository's own directory stays. A mere look at a repository renews the index
+    /// there, or locks it and leaves an empty directory, which is nobody's change; commits, of which the rest
+    /// of this list tells, are carried by themselves.
     fn version_control(&mut self, at: &str, is_as_it_was: bool) {
         let upper = &self.layer.upper;
         let below = upper.dir(at).ok().and_then(|dir| names(&dir, VISITS_MAX).ok());
@@ -500,7 +505,8 @@ impl Walk<'_> {
         if is_dir { self.tracked.below(at, held) } else { self.tracked.file(at, held) }
     }
 
-    /// Whether an ignored path is taken all the same: it is wanted, or what it lies in is, or what lies in it.
+    /// Whether an ignored path is taken all the same: it is wanted, or what it lies in is, or what lies in
+    /// it.
     fn is_wanted(&self, here: &Pending, at: &str) -> bool {
         let below = format!("{at}/");
         let first = || self.wanted.range(below.clone()..).next();
@@ -527,7 +533,8 @@ impl Walk<'_> {
         is_shaped(in_project) || is_shaped(in_view)
     }
 
-    /// Leaves out what cannot be removed because something below it stays, and what is removed only for what replaces it.
+    /// Leaves out what cannot be removed because something below it stays, and what is removed only for what
+    /// replaces it.
     fn finish(mut self) -> Survey {
         let above: BTreeSet<&str> = self.kept.iter().flat_map(|kept| ancestors(kept)).collect();
         let stays = |at: &String, entry: &mut Entry| {
@@ -583,7 +590,8 @@ pub(super) fn changed(stat: &Stat) -> i128 {
     i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec)
 }
 
-/// When this came to be, in nanoseconds of Unix time; when it changed last, where the file system keeps no such time.
+/// When this came to be, in nanoseconds of Unix time; when it changed last, where the file system keeps no
+/// such time.
 fn born(dir: &rustix::fd::OwnedFd, name: &str) -> Option<i128> {
     let wanted = StatxFlags::BTIME | StatxFlags::CTIME;
     let stat = statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;

@@ -113,8 +113,8 @@ pub enum Request {
         #[serde(default)]
         bases: Option<Keep>,
     },
-    /// Tell what the project's repository names: as the session sees it or, with `upper`, as it is, where the session has one of its
-    /// own.
+    /// Tell what the project's repository names: as the session sees it or, with `upper`, as it is, where the
+    /// session has one of its own.
     References {
         /// The project.
         project: String,
@@ -203,7 +203,8 @@ impl Request {
         }
     }
 
-    /// Whether a worker that waits may be asked for it: one of the same view, which writes nowhere but where that view can.
+    /// Whether a worker that waits may be asked for it: one of the same view, which writes nowhere but where
+    /// that view can.
     pub(crate) fn is_for_waiting(&self) -> bool {
         matches!(self, Self::Resolve { .. } | Self::Perform { .. } | Self::Page { .. })
     }
@@ -248,7 +249,8 @@ pub enum Reply {
     },
 }
 
-/// Files that look like secrets. A search shows no line of them, wherever they lie: whoever reads one names it, and is asked.
+/// Files that look like secrets. A search shows no line of them, wherever they lie: whoever reads one names
+/// it, and is asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unseen<'a> {
     /// Their names, in a workspace or anywhere.
@@ -308,8 +310,8 @@ fn run_but(request: Request, unseen: Unseen<'_>) -> Reply {
     reply.unwrap_or_else(|error| Reply::Refused { reason: error.to_string() })
 }
 
-/// A worker's life: does what was asked, and as long as that was about names only, what is asked next. Requests and replies
-/// are JSON, one a line.
+/// A worker's life: does what was asked, and as long as that was about names only, what is asked next.
+/// Requests and replies are JSON, one a line.
 ///
 /// # Errors
 /// Of reading and writing, `InvalidData` for what no waiting worker may be asked.

@@ -1,10 +1,10 @@
-//! What a command names, by content: a person who says yes to `./deploy.sh prod` has seen that script, and not what stands there
-//! later.
+//! What a command names, by content: a person who says yes to `./deploy.sh prod` has seen that script, and
+//! not what stands there later.
 //!
-//! Named is the program, that of a shell's line, too, the interpreter of its first line, and each regular file that a word of the
-//! arguments, of a variable or of the standard input leads to, also a word of a shell's line and the value of an option, from where
-//! the command starts or from a directory that is named: `cd sub && ./run.sh`. Whatever else a command reads is held by the walls
-//! and not by this.
+//! Named is the program, that of a shell's line, too, the interpreter of its first line, and each regular
+//! file that a word of the arguments, of a variable or of the standard input leads to, also a word of a
+//! shell's line and the value of an option, from where the command starts or from a directory that is named:
+//! `cd sub && ./run.sh`. Whatever else a command reads is held by the walls and not by this.
 
 use super::{
     beneath::{Root, type_of},
@@ -85,7 +85,8 @@ enum Took {
 }
 
 impl Files {
-    /// Takes what words lead to, from here and from each directory that one of them leads to: the command may go there first.
+    /// Takes what words lead to, from here and from each directory that one of them leads to: the command may
+    /// go there first.
     fn take_all(&mut self, words: &[&str], cwd: &str) -> Result<(), Error> {
         let mut folders = vec![cwd.to_owned()];
         let mut looks = 0;

@@ -1,5 +1,5 @@
-//! What the host changed in the project while a process of the session lives in the background: the overlay is not mounted anew
-//! beneath that, and may show it as it was.
+//! What the host changed in the project while a process of the session lives in the background: the overlay
+//! is not mounted anew beneath that, and may show it as it was.
 
 use super::beneath::{Root, names, type_of};
 use super::error::Error;
@@ -16,8 +16,8 @@ const VISITS_MAX: usize = 50_000;
 /// How many are named.
 const NAMED_MAX: usize = 10;
 
-/// What of `project` changed since then (Unix time in nanoseconds), ignored files left out. A directory is named where something
-/// of it came, went away or has another name: what went away nobody can name.
+/// What of `project` changed since then (Unix time in nanoseconds), ignored files left out. A directory is
+/// named where something of it came, went away or has another name: what went away nobody can name.
 pub(super) fn changed(project: &str, since: u64) -> Result<Outside, Error> {
     let root = Root::open(project)?;
     let deadline = Instant::now() + TIME_MAX;

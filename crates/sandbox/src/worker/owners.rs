@@ -1,5 +1,6 @@
-//! Files of a project that belong to somebody else than its commands: no command can change them, and what it then prints does
-//! not say why. So they are named on the error stream of the first command, before it starts.
+//! Files of a project that belong to somebody else than its commands: no command can change them, and what it
+//! then prints does not say why. So they are named on the error stream of the first command, before it
+//! starts.
 
 use super::beneath::{Root, join, look, names, type_of};
 use bailey_protocol::shell_word;
@@ -16,8 +17,9 @@ const VISITS_MAX: usize = 20_000;
 /// How many are named.
 const NAMED_MAX: usize = 3;
 
-/// One line about what of others lies deeper in `project` than directly in it, which is told before; `covered` are masks, absolute.
-/// What is nearest to the top is looked at first. A directory of others is named for all that it holds.
+/// One line about what of others lies deeper in `project` than directly in it, which is told before;
+/// `covered` are masks, absolute. What is nearest to the top is looked at first. A directory of others is
+/// named for all that it holds.
 pub(crate) fn of_others(project: &Path, covered: &[PathBuf]) -> Option<String> {
     let root = Root::open(project.to_str()?).ok()?;
     let me = rustix::process::geteuid().as_raw();

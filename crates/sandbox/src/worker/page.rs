@@ -1,7 +1,7 @@
 //! Pages of the web as text, made inside the walls: whoever wrote the page wrote it for a reader in C, too.
 //!
-//! This is no browser: it runs nothing, follows nothing, and needs no tree. It goes over the bytes once, keeps what a person
-//! would read, and writes links as `text (address)`.
+//! This is no browser: it runs nothing, follows nothing, and needs no tree. It goes over the bytes once,
+//! keeps what a person would read, and writes links as `text (address)`.
 
 use super::{Reply, charset};
 
@@ -100,7 +100,8 @@ fn text(html: &str) -> (String, bool) {
         let at = rest.find('<').unwrap_or(rest.len());
         let (words, tail) = rest.split_at(at);
         page.words(words);
-        // A picture may stand in its tag, and be longer than any text. Where one tag has no end, nobody looks for others.
+        // A picture may stand in its tag, and be longer than any text. Where one tag has no end, nobody looks
+        // for others.
         if is_closed && tail.get(1..2).is_some_and(|next| next.starts_with(|c: char| c.is_ascii_alphabetic()))
         {
             let end = quoted_end(tail);
@@ -323,7 +324,8 @@ impl Page {
     }
 }
 
-/// What follows an element whose content nobody reads: its text ends at its own closing tag alone (HTML, 13.2.5).
+/// What follows an element whose content nobody reads: its text ends at its own closing tag alone (HTML,
+/// 13.2.5).
 fn skipped<'a>(name: &str, after: &'a str) -> &'a str {
     let close = format!("</{name}");
     let bytes = after.as_bytes();

@@ -1,7 +1,8 @@
 //! The references of a git repository, read as data: no git, no configuration (attack A53).
 //!
-//! Format: gitrepository-layout(5) and the files `HEAD`, `packed-refs` and those below `refs/`. Whatever is not plain is left
-//! out, and a repository whose references lie elsewhere is told as one that no commit leaves.
+//! Format: gitrepository-layout(5) and the files `HEAD`, `packed-refs` and those below `refs/`. Whatever is
+//! not plain is left out, and a repository whose references lie elsewhere is told as one that no commit
+//! leaves.
 
 use super::beneath::{Root, join, names, type_of};
 use super::error::Error;
@@ -46,8 +47,8 @@ pub struct References {
     pub bound: Option<String>,
 }
 
-/// Whether what a session has in its folder may hold commits of its own: references were moved in its layer, or it has a copy of a
-/// repository. Told by names alone, of a session in which nothing lives.
+/// Whether what a session has in its folder may hold commits of its own: references were moved in its layer,
+/// or it has a copy of a repository. Told by names alone, of a session in which nothing lives.
 #[must_use]
 pub fn may_hold_commits(folder: &Path) -> bool {
     let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_dir());
@@ -119,7 +120,8 @@ pub(super) fn head(project: &Root) -> Option<String> {
     }
 }
 
-/// Whether git looks whether files are programs: not where the project's configuration says that its file system does not tell.
+/// Whether git looks whether files are programs: not where the project's configuration says that its file
+/// system does not tell.
 pub(super) fn has_modes(project: &Root) -> bool {
     let config =
         text_within(project, ".git/config", CONFIG_BYTES_MAX).unwrap_or_default().to_ascii_lowercase();
@@ -131,8 +133,8 @@ pub(super) fn has_modes(project: &Root) -> bool {
     !config.lines().any(says_no)
 }
 
-/// Whether git would take a name for a reference's, and nobody for anything else: git-check-ref-format(1), in ASCII without what
-/// a shell or a terminal reads.
+/// Whether git would take a name for a reference's, and nobody for anything else: git-check-ref-format(1), in
+/// ASCII without what a shell or a terminal reads.
 pub(crate) fn is_plain(name: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty()
@@ -242,7 +244,8 @@ fn loose(project: &Root, at: &str, depth: usize, tips: &mut BTreeMap<String, Str
     Some(())
 }
 
-/// Branches that linked worktrees have checked out, and those that something under way in any worktree will move, or go back to.
+/// Branches that linked worktrees have checked out, and those that something under way in any worktree will
+/// move, or go back to.
 fn taken(project: &Root) -> BTreeMap<String, String> {
     let all = project.dir(".git/worktrees").and_then(|dir| names(&dir, REFERENCES_MAX));
     let all = all.unwrap_or_default().0.into_iter();

@@ -1,8 +1,8 @@
 //! What git and its kind would take for a repository: nothing of it leaves a session's layer (attack A53).
 //!
-//! A repository's configuration and hooks are code that the host runs. Anything named `.git` (or as other version
-//! control names its own) stays inside, and so does what git would obey in a directory that it accepts as a
-//! bare repository, whoever made it one.
+//! A repository's configuration and hooks are code that the host runs. Anything named `.git` (or as other
+//! version control names its own) stays inside, and so does what git would obey in a directory that it
+//! accepts as a bare repository, whoever made it one.
 
 /// Whether a relative path has a segment that is version control's own.
 pub(crate) fn in_vcs(at: &str) -> bool {

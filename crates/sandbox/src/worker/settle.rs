@@ -1,10 +1,11 @@
 //! Git's index and files that it cannot read, inside.
 //!
-//! A masked file has the size and the time of the one it covers, so git takes it for unchanged without reading it;
-//! but not when its entry in the index is of other looks (the file was touched, or changed, since git looked; or it is
-//! so young that its stand-in was made older), nor when the file is as young as the index ("racy git", Documentation/technical/racy-git.txt): then git reads. So before
-//! a command, such entries are given the looks of what stands there and the bit by which git assumes a file to be
-//! unchanged. It is done to the session's own copy of the index, in its layer, under git's own lock; the objects that
+//! A masked file has the size and the time of the one it covers, so git takes it for unchanged without
+//! reading it; but not when its entry in the index is of other looks (the file was touched, or changed, since
+//! git looked; or it is so young that its stand-in was made older), nor when the file is as young as the
+//! index ("racy git", Documentation/technical/racy-git.txt): then git reads. So before a command, such
+//! entries are given the looks of what stands there and the bit by which git assumes a file to be unchanged.
+//! It is done to the session's own copy of the index, in its layer, under git's own lock; the objects that
 //! entries name stay, so a commit holds the file as it was.
 
 use super::index::{HASHES, INDEX_BYTES_MAX, IndexEntry, entries};
@@ -22,7 +23,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where fields of an entry lie (Documentation/gitformat-index.txt); each is of four bytes, in the network's order.
+/// Where fields of an entry lie (Documentation/gitformat-index.txt); each is of four bytes, in the network's
+/// order.
 const MODIFIED: usize = 8;
 const MODIFIED_NANOSECONDS: usize = 12;
 const SIZE: usize = 36;
@@ -35,8 +37,9 @@ const STAGE: u16 = 0x3000;
 /// The longest `.git` file that is read.
 const GITFILE_BYTES_MAX: u64 = 4096;
 
-/// Settles the entries of all `covered` files, and lets git look again at those that are `revealed` by now. Paths are
-/// absolute, of files beneath `project`. What cannot be settled stays as it is: git then says that it cannot read.
+/// Settles the entries of all `covered` files, and lets git look again at those that are `revealed` by now.
+/// Paths are absolute, of files beneath `project`. What cannot be settled stays as it is: git then says that
+/// it cannot read.
 pub(crate) fn settle(project: &Path, covered: &[PathBuf], revealed: &[PathBuf]) {
     let mut repositories: BTreeMap<PathBuf, Wanted> = BTreeMap::new();
     for (paths, is_covered) in [(covered, true), (revealed, false)] {
@@ -51,7 +54,8 @@ pub(crate) fn settle(project: &Path, covered: &[PathBuf], revealed: &[PathBuf]) 
         }
     }
     for (git, wanted) in repositories {
-        // Another command of the session may be at work on it; it has seen to these entries itself when it began.
+        // Another command of the session may be at work on it; it has seen to these entries itself when it
+        // began.
         drop(settle_one(&git, &wanted));
     }
 }
@@ -198,8 +202,8 @@ impl Index {
         self.modified <= self.number(entry, MODIFIED)
     }
 
-    /// The same index with these entries settled. Others that are racy are marked as git itself marks them: it is
-    /// written anew, and would no longer look as young as they are.
+    /// The same index with these entries settled. Others that are racy are marked as git itself marks them:
+    /// it is written anew, and would no longer look as young as they are.
     fn settled(mut self, wanted: &Wanted) -> Vec<u8> {
         for entry in std::mem::take(&mut self.entries) {
             let flags = self.flags(&entry);

@@ -189,8 +189,8 @@ impl Write for Looked<'_> {
     }
 }
 
-/// Reads to the end, but at most one byte more than `size`; gives the number of bytes. Where nothing was ever written, zeros are given
-/// without being read.
+/// Reads to the end, but at most one byte more than `size`; gives the number of bytes. Where nothing was ever
+/// written, zeros are given without being read.
 pub(super) fn pour(
     from: OwnedFd,
     size: u64,
@@ -214,7 +214,8 @@ pub(super) fn pour(
     Ok(total)
 }
 
-/// How many bytes from `at` on were never written, and how many follow that were; none at the end. The file then stands at the latter.
+/// How many bytes from `at` on were never written, and how many follow that were; none at the end. The file
+/// then stands at the latter.
 fn extent(file: &File, at: u64) -> Result<Option<(u64, u64)>, Errno> {
     let data = match seek(file, SeekFrom::Data(at)) {
         // Nothing but a hole is left, or nothing.

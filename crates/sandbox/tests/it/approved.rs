@@ -92,7 +92,8 @@ async fn what_an_approved_command_names_is_looked_at_once_more_inside() {
     }
 }
 
-/// Nothing is called absent that a command would find, wherever that lies: the layer, a link's other end, beside the project.
+/// Nothing is called absent that a command would find, wherever that lies: the layer, a link's other end,
+/// beside the project.
 #[tokio::test]
 async fn what_the_project_lacks_is_plain_while_the_layer_holds_nothing() {
     for who in everyone() {

@@ -1,5 +1,6 @@
-//! Each kind of file and of change, from a session's layer to the project and back: what the project holds after an apply is what
-//! was seen inside, after an undo what was there before, and after a discard the session sees that. Through an overlay, and through a copy.
+//! Each kind of file and of change, from a session's layer to the project and back: what the project holds
+//! after an apply is what was seen inside, after an undo what was there before, and after a discard the
+//! session sees that. Through an overlay, and through a copy.
 
 use crate::{
     copied,
@@ -21,8 +22,8 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Lists what lies below the working directory: kind, mode, size, content, target and attributes, and with the word `links` how many
-/// names a file has and whether it takes less room than it is long.
+/// Lists what lies below the working directory: kind, mode, size, content, target and attributes, and with
+/// the word `links` how many names a file has and whether it takes less room than it is long.
 const LIST: &str = r#"
 import hashlib, os, stat, sys
 for top, dirs, files in os.walk(b'.'):
@@ -218,8 +219,8 @@ async fn files_links_modes_and_directories_go_to_the_project_and_back() {
     }
 }
 
-/// An overlay refuses to rename a directory of the project (EXDEV). `mv` copies it, and so does Python's `shutil.move`; who
-/// does not sees the error.
+/// An overlay refuses to rename a directory of the project (EXDEV). `mv` copies it, and so does Python's
+/// `shutil.move`; who does not sees the error.
 #[tokio::test]
 async fn a_directory_that_is_renamed_is_copied_by_who_does_it() {
     for way in ways() {
@@ -296,7 +297,8 @@ async fn hard_links_become_files_of_their_own_and_that_is_said() {
     }
 }
 
-/// What the project's files have stays with their paths, whatever becomes of them; what the session sets stays with it.
+/// What the project's files have stays with their paths, whatever becomes of them; what the session sets
+/// stays with it.
 #[tokio::test]
 async fn extended_attributes_of_the_project_are_kept_and_no_others_come() {
     for way in ways() {

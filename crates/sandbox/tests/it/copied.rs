@@ -1,4 +1,5 @@
-//! Landlock and a list of system calls alone, over a private copy: what they hold, each with its control in a session without walls.
+//! Landlock and a list of system calls alone, over a private copy: what they hold, each with its control in a
+//! session without walls.
 
 use crate::house::{As, House, Ran, everyone};
 use bailey_kernel::{Acted, BoxFuture, Executor, Io, Output, Permit, ResolveError, Route};
@@ -138,7 +139,8 @@ async fn nothing_of_the_project_itself_is_shown_beside_its_copy() {
     }
 }
 
-/// The broker that tells git who the person is, is bound by nothing: it goes nowhere that a command can lead it.
+/// The broker that tells git who the person is, is bound by nothing: it goes nowhere that a command can lead
+/// it.
 #[tokio::test]
 async fn git_knows_the_person_and_no_command_leads_the_broker_elsewhere() {
     const TEXT: &str = "[user]\n\tname = Ann Lee\n\temail = ann@example.com\n";
@@ -417,7 +419,8 @@ async fn what_grows_past_a_limit_ends_there_too_and_a_copy_is_no_growth() {
     }
 }
 
-/// The walls of a process that ends, once that is wanted, as soon as the project's `a.txt` holds the old text again.
+/// The walls of a process that ends, once that is wanted, as soon as the project's `a.txt` holds the old text
+/// again.
 struct Mortal {
     walls: Walls,
     file: PathBuf,
@@ -542,7 +545,8 @@ async fn an_undo_that_is_killed_leaves_the_session_its_own() {
     }
 }
 
-/// What was not read once was taken for the session's from then on, and the user's own edit for one that it took back.
+/// What was not read once was taken for the session's from then on, and the user's own edit for one that it
+/// took back.
 #[tokio::test]
 async fn a_file_that_nobody_may_read_for_a_moment_is_not_the_sessions() {
     for who in users() {

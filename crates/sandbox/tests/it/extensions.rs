@@ -272,7 +272,8 @@ async fn one_that_hangs_is_late_and_its_late_answer_is_nobodys() {
         assert_eq!(office.reply().await, Reply::Late);
         assert!(begin.elapsed() >= SHORT);
     }
-    // It is given up when its time is over and not at some multiple of it; a second leaves the machine nine to be slow in.
+    // It is given up when its time is over and not at some multiple of it; a second leaves the machine nine
+    // to be slow in.
     let second = Duration::from_secs(1);
     let Some(office) = Office::new("send({'ready': 1})\nread()\ntime.sleep(1000)", second).await else {
         return;

@@ -1,4 +1,5 @@
-//! A house for one test: a project, a session, and sandboxes made by a warden that is root or an ordinary user.
+//! A house for one test: a project, a session, and sandboxes made by a warden that is root or an ordinary
+//! user.
 
 use bailey_protocol::{
     Command, Enforced, ExecReport, Isolation, Limits, Outcome, Profile, Report, SessionId, Status, WsPath,
@@ -47,8 +48,8 @@ pub(crate) struct House {
     pub(crate) home: PathBuf,
     pub(crate) session: SessionId,
     pub(crate) who: As,
-    /// Processes of a sandbox that waits for a command: its init, the payload's, and the one that lends that its memory, where both have
-    /// their system calls already.
+    /// Processes of a sandbox that waits for a command: its init, the payload's, and the one that lends that
+    /// its memory, where both have their system calls already.
     pub(crate) spare: usize,
     probe: PathBuf,
     // Last, so that the warden is gone before its folders are.
@@ -56,7 +57,8 @@ pub(crate) struct House {
 }
 
 impl Drop for House {
-    /// The kernel gives the overlay's own work directory no permissions, so that its owner could not remove it.
+    /// The kernel gives the overlay's own work directory no permissions, so that its owner could not remove
+    /// it.
     fn drop(&mut self) {
         drop(fs::set_permissions(self.folder.join("work/work"), fs::Permissions::from_mode(0o700)));
     }
@@ -95,7 +97,8 @@ impl House {
         let mut exe = root.join("probe");
         fs::copy(env!("CARGO_BIN_EXE_sandbox-probe"), &exe).unwrap();
         while std::process::Command::new(&exe).status().is_err() {
-            // Busy: a child that another test has just forked still holds the descriptor that it was written through.
+            // Busy: a child that another test has just forked still holds the descriptor that it was written
+            // through.
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         if is_root() && who == As::User {
@@ -170,7 +173,8 @@ impl House {
         Ran { outcome: self.native.exec(self.session, command, isolation, out, cancel).await }
     }
 
-    /// How many processes of sandboxes live, without the warden, its holders and what waits for something to do.
+    /// How many processes of sandboxes live, without the warden, its holders and what waits for something to
+    /// do.
     pub(crate) fn processes_of_sandboxes(&self) -> usize {
         let warden = self.native.warden().id();
         descendants(warden)
@@ -183,7 +187,8 @@ impl House {
             .count()
     }
 
-    /// Looks at what is left of a sandbox of which the answer is here: at once nothing but its init, and soon not even that.
+    /// Looks at what is left of a sandbox of which the answer is here: at once nothing but its init, and soon
+    /// not even that.
     pub(crate) async fn expect_gone(&self, what: &str) {
         let warden = self.native.warden().id();
         // Its name is read once, for it may change between two looks, and the process may end.

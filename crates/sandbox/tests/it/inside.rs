@@ -173,7 +173,8 @@ async fn nothing_is_merged_beside_a_living_command() {
     }
 }
 
-/// A path is made canonical and then read in one sandbox; what saw the file is used up, and nothing waits for long.
+/// A path is made canonical and then read in one sandbox; what saw the file is used up, and nothing waits for
+/// long.
 #[tokio::test]
 async fn a_worker_that_saw_names_only_waits_a_moment_for_the_next_request() {
     for who in everyone() {
@@ -211,7 +212,8 @@ async fn a_worker_that_saw_names_only_waits_a_moment_for_the_next_request() {
     }
 }
 
-/// What lends a program its memory until it begins has more than a worker may, and would share it for as long as that lives.
+/// What lends a program its memory until it begins has more than a worker may, and would share it for as long
+/// as that lives.
 #[tokio::test]
 async fn a_worker_shares_its_memory_with_nobody() {
     for who in everyone() {

@@ -28,7 +28,8 @@ async fn exit_codes_and_signals_come_back() {
     }
 }
 
-/// A program's process borrows the memory of one that waits beside it, which is not in anybody's way afterwards.
+/// A program's process borrows the memory of one that waits beside it, which is not in anybody's way
+/// afterwards.
 #[tokio::test]
 async fn a_program_leads_a_session_as_the_first_child() {
     for who in everyone() {
@@ -69,7 +70,8 @@ async fn a_program_s_end_is_its_own_whatever_becomes_of_its_neighbour() {
     }
 }
 
-/// The process that it borrows its memory from is sent elsewhere to end; it itself may run wherever this one may.
+/// The process that it borrows its memory from is sent elsewhere to end; it itself may run wherever this one
+/// may.
 #[tokio::test]
 async fn a_program_may_run_on_every_processor() {
     let allowed = |text: &str| {
@@ -202,7 +204,8 @@ async fn the_end_of_a_command_ends_what_it_left_behind() {
         let left = Left::new(who, 2);
         house.run(&house.command(&line(&left.0)), &demanded).await.ok();
         assert!(!left.living().is_empty(), "the control: {who:?}");
-        // Where there are no walls at all, whoever was left comes to the sandbox's first process, which ends it.
+        // Where there are no walls at all, whoever was left comes to the sandbox's first process, which ends
+        // it.
         let house = direct(who);
         let left = Left::new(who, 3);
         house.sh(&line(&left.0)).await.ok();
@@ -210,7 +213,8 @@ async fn the_end_of_a_command_ends_what_it_left_behind() {
     }
 }
 
-/// Sleepers that one test knows by the time that they were to sleep, in seconds. Those that live are ended with it.
+/// Sleepers that one test knows by the time that they were to sleep, in seconds. Those that live are ended
+/// with it.
 pub(crate) struct Left(pub(crate) String);
 
 impl Left {
@@ -337,7 +341,8 @@ async fn the_latency_of_nothing_is_printed() {
     }
 }
 
-/// Whether namespaces can be made in a user namespace of its own, after this; none where that cannot be tried.
+/// Whether namespaces can be made in a user namespace of its own, after this; none where that cannot be
+/// tried.
 fn can_make_after(line: &str) -> Option<bool> {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("probe");
@@ -350,7 +355,8 @@ fn can_make_after(line: &str) -> Option<bool> {
     bailey_sandbox::can_make_namespaces(&script).map_err(|error| println!("SKIPPED: {error}")).ok()
 }
 
-/// Only two kinds were tried, and nothing ran where another was missing; a shortage that passed took the walls for good.
+/// Only two kinds were tried, and nothing ran where another was missing; a shortage that passed took the
+/// walls for good.
 #[test]
 fn each_kind_of_namespaces_is_tried_and_one_that_comes_back_is_waited_for() {
     let Some(control) = can_make_after("true") else { return };
@@ -369,7 +375,8 @@ fn each_kind_of_namespaces_is_tried_and_one_that_comes_back_is_waited_for() {
     assert_eq!(can_make_after(&takes("3")), Some(false), "the control: nobody inside sees why there is none");
 }
 
-/// A worker that is killed is one whose end nobody saw: what only looks is asked for once more, and a change is not.
+/// A worker that is killed is one whose end nobody saw: what only looks is asked for once more, and a change
+/// is not.
 #[tokio::test]
 async fn a_read_whose_worker_dies_is_tried_again_and_a_change_is_not() {
     let house = House::new(As::User);

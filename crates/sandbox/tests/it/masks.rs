@@ -109,8 +109,8 @@ async fn git_sees_no_change_in_a_masked_file() {
     }
 }
 
-/// A repository whose masked files git would have to read to know that they are unchanged: one is as young as the index
-/// ("racy"), one was touched since, one was changed since by the human.
+/// A repository whose masked files git would have to read to know that they are unchanged: one is as young as
+/// the index ("racy"), one was touched since, one was changed since by the human.
 fn unsettled(who: crate::house::As, options: &str, version: u8) -> House {
     let house = house(who);
     for name in ["racy/.env", "touched/.env", "changed/.env", "run/.env"] {
@@ -139,7 +139,8 @@ async fn git_never_has_to_read_a_masked_file() {
         for (options, version) in [("", 2), ("", 4), ("--object-format=sha256", 2)] {
             let house = unsettled(who, options, version);
             let index = fs::read(house.project.join(".git/index")).unwrap();
-            // What is not masked shows its change still, though it is as young as the index and of the same size.
+            // What is not masked shows its change still, though it is as young as the index and of the same
+            // size.
             let look = "git status --porcelain && git diff --name-only && echo end";
             assert_eq!(house.sh(look).await.ok(), " M young.txt\nyoung.txt\nend", "{who:?} {options}");
             assert_eq!(house.sh("git fsck && git ls-files | wc -l").await.ok(), "6");

@@ -89,8 +89,8 @@ fn has_python() -> bool {
     has
 }
 
-/// In the project, in a directory that the owner named, in a cache of the home, and in what one effect may read
-/// besides; as root through mounts that map owners.
+/// In the project, in a directory that the owner named, in a cache of the home, and in what one effect may
+/// read besides; as root through mounts that map owners.
 #[tokio::test]
 async fn no_socket_of_the_host_is_reached_through_what_is_shown() {
     if !has_python() {
@@ -145,7 +145,8 @@ async fn programs_of_a_session_talk_over_sockets() {
     }
 }
 
-/// As a server in the background and its client have it: two sandboxes of one session, and nobody of the host.
+/// As a server in the background and its client have it: two sandboxes of one session, and nobody of the
+/// host.
 #[tokio::test]
 async fn a_socket_is_there_for_the_next_command_of_the_session_and_not_for_the_host() {
     if !has_python() {
@@ -173,7 +174,8 @@ async fn a_socket_is_there_for_the_next_command_of_the_session_and_not_for_the_h
     }
 }
 
-/// A list of one's own has what the named one has that it began as, and no other kind of socket comes with it.
+/// A list of one's own has what the named one has that it began as, and no other kind of socket comes with
+/// it.
 #[tokio::test]
 async fn other_families_stay_refused() {
     if !has_python() {
@@ -218,8 +220,8 @@ async fn what_is_mounted_below_is_shown_and_no_socket_of_it_reached() {
     assert_eq!(ran.ok(), "there\nECONNREFUSED\nECONNREFUSED");
 }
 
-/// A program that is installed on the host while a session goes on is there for a later command, also where an earlier
-/// one did not find it.
+/// A program that is installed on the host while a session goes on is there for a later command, also where
+/// an earlier one did not find it.
 #[tokio::test]
 async fn what_comes_to_the_host_later_is_found_later() {
     for who in everyone() {

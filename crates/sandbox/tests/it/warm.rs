@@ -98,7 +98,8 @@ fn filters(status: &str) -> usize {
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Most commands have the same system calls, so what waits has them already; where it is fewer, it gets these, too.
+/// Most commands have the same system calls, so what waits has them already; where it is fewer, it gets
+/// these, too.
 #[tokio::test]
 async fn what_waits_is_bound_to_its_system_calls_already() {
     const LOOK: &str = "cat /proc/self/status";
@@ -115,13 +116,15 @@ async fn what_waits_is_bound_to_its_system_calls_already() {
                 house.spares().iter().filter_map(of).map(|status| filters(&status) - outside).sum::<usize>()
             };
             house.ready().await;
-            // Soon, for what is there may not be ready yet: what becomes the command and what lends it its memory, and not its init.
+            // Soon, for what is there may not be ready yet: what becomes the command and what lends it its
+            // memory, and not its init.
             let begin = Instant::now();
             while bound() < 2 * waits && begin.elapsed() < Duration::from_secs(20) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             assert_eq!(bound(), 2 * waits, "{who:?} {calls:?}");
-            // Those of the one that waits stay behind those that are fewer; a list of one's own has none that are.
+            // Those of the one that waits stay behind those that are fewer; a list of one's own has none that
+            // are.
             let fewer = (waits == 1).then_some((Profile::Strict, 2));
             for (profile, count) in
                 [(calls.profile(), 1)].into_iter().chain(fewer).chain([(calls.profile(), 1)])
@@ -229,7 +232,8 @@ os._exit(0)";
     }
 }
 
-/// Tools and files of the system are mounted once for a session: a package manager that puts others in their place is seen.
+/// Tools and files of the system are mounted once for a session: a package manager that puts others in their
+/// place is seen.
 #[tokio::test]
 async fn what_took_the_place_of_a_tool_is_seen() {
     for who in everyone() {
@@ -426,7 +430,8 @@ async fn a_thousand_commands_leave_nothing_behind() {
         house.ready().await;
         let after = Kept::of(&house);
         println!("{who:?}: after 20 commands {before:?}, after {COMMANDS} {after:?}");
-        // What waits may be busy with itself still; what each command left would be as many as there were commands.
+        // What waits may be busy with itself still; what each command left would be as many as there were
+        // commands.
         let is_kept = |before: usize, after: usize| after <= before + COMMANDS / 4;
         assert_eq!((before.processes, before.groups), (after.processes, after.groups), "{who:?}");
         assert!(is_kept(before.descriptors, after.descriptors), "{who:?}: {before:?} {after:?}");

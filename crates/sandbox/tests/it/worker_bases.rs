@@ -1,4 +1,5 @@
-//! The texts that a scan keeps, for what both sides change: which, for how long, and that nothing else is taken for one.
+//! The texts that a scan keeps, for what both sides change: which, for how long, and that nothing else is
+//! taken for one.
 
 use super::{Ground, Reply, Request, mode, run};
 use bailey_protocol::{FileDiff, Merge, MergeFile, MergeKind};

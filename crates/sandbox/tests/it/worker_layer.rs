@@ -387,7 +387,8 @@ fn a_scan_tells_what_is_new_with_the_projects_state() {
     assert_eq!(since.iter().map(|touched| touched.unsure).collect::<Vec<_>>(), [true, true, false]);
 }
 
-/// What a session deleted or replaced hides what somebody puts there later: that is nothing which the session saw, and deleted.
+/// What a session deleted or replaced hides what somebody puts there later: that is nothing which the session
+/// saw, and deleted.
 #[test]
 fn what_comes_behind_what_is_hidden_is_no_sure_base() {
     let ground = Ground::new();
@@ -432,7 +433,8 @@ fn what_comes_behind_what_is_hidden_is_no_sure_base() {
     assert_eq!(unsure, expected);
 }
 
-/// A directory that somebody moves takes along what was written long before: its age tells nothing of whether the session saw it there.
+/// A directory that somebody moves takes along what was written long before: its age tells nothing of whether
+/// the session saw it there.
 #[test]
 fn what_lies_in_a_directory_that_was_moved_is_no_sure_base() {
     let ground = Ground::new();

@@ -114,8 +114,8 @@ fn a_save_in_the_middle_of_an_apply_is_never_lost() {
     }
 }
 
-/// Runs `work` while another thread saves `user` over the file, `delay` after the one of the two that begins first: in
-/// turns, for on a single free core the first may be through before the second is let in.
+/// Runs `work` while another thread saves `user` over the file, `delay` after the one of the two that begins
+/// first: in turns, for on a single free core the first may be through before the second is let in.
 fn while_saving(ground: &Ground, at: &str, round: u64, delay: Duration, work: impl FnOnce()) {
     let [saving, working] = [AtomicBool::new(false), AtomicBool::new(false)];
     let (saved, target) = (ground.file("saved", "user"), ground.path.join(at));

@@ -88,7 +88,8 @@ fn below_the_root_the_rules_above_hold_as_well() {
         paths(&report).iter().map(|&path| path.to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(at("src/deep"), ["back.tmp", "found.rs", "keep.log", "only-top"]);
-    // The control: the same from above, and in a repository of its own without the rules of the one around it.
+    // The control: the same from above, and in a repository of its own without the rules of the one around
+    // it.
     let prefixed: Vec<String> =
         at("").iter().filter_map(|path| path.strip_prefix("src/deep/")).map(str::to_owned).collect();
     assert_eq!(prefixed, at("src/deep"));

@@ -110,7 +110,8 @@ async fn extra_reads_are_read_only_and_for_one_effect() {
             "{who:?}: {}",
             ran.text()
         );
-        // What was made ahead of the next one, while nothing was to be done, must not be made for the last one.
+        // What was made ahead of the next one, while nothing was to be done, must not be made for the last
+        // one.
         house.ready().await;
         assert_eq!(house.sh("cat ~/notes/n.txt 2>/dev/null; echo end").await.ok(), "end", "{who:?}");
     }

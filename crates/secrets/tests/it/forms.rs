@@ -186,7 +186,8 @@ fn wrapped_base64_leaves_no_part_of_the_value() {
         for columns in [4, 16, 64, 76] {
             let found = redact(&knows, &wrapped(&encoded, columns, "\n"));
             let left: String = found.replace("[redacted:MY_TOKEN]", "").split_whitespace().collect();
-            // What is left are characters that hold bits of the neighbours too: at most two on each side, and padding.
+            // What is left are characters that hold bits of the neighbours too: at most two on each side, and
+            // padding.
             assert!(left.len() <= 7, "{columns}: {found}");
         }
     }
@@ -319,8 +320,8 @@ fn a_key_is_taken_out_whatever_of_it_is_escaped() {
     for text in [escaped(quoted, |_| true, unit), escaped(quoted, |c| !c.is_ascii_alphanumeric(), decimal)] {
         assert_eq!(redact(&knows, &text), "[redacted:QUOTED]", "{text}");
     }
-    // One of which a part looks like a reference of HTML, where it is escaped, and where only others of its characters are; and two
-    // of which an end becomes one with what stands beside it.
+    // One of which a part looks like a reference of HTML, where it is escaped, and where only others of its
+    // characters are; and two of which an end becomes one with what stands beside it.
     let refers = "aaa000AAA&lta+7Kq";
     let knows = redactor(&[("REFERS", refers)]);
     for text in [

@@ -53,8 +53,8 @@ fn spellings(value: &str) -> Vec<String> {
     ]
 }
 
-/// Values that are strong by construction, without the brackets of a mark; many hold what looks like a reference, and none ends in
-/// what another one right behind it makes one of.
+/// Values that are strong by construction, without the brackets of a mark; many hold what looks like a
+/// reference, and none ends in what another one right behind it makes one of.
 fn value() -> impl Strategy<Value = String> {
     "[a-z]{3}[0-9]{3}[A-Z]{3}(&lt|&plus;|&amp;|&#6|)[ -Z^-~\\\\]{3,40}[a-z]{3}"
         .prop_map(|text| text.replace(' ', "+"))

@@ -238,7 +238,8 @@ fn count(store: &Store, path: &Path) -> usize {
     committed(path).len()
 }
 
-/// A bound process can make no file, and what is sorted or changed in the system's own folder would stay there.
+/// A bound process can make no file, and what is sorted or changed in the system's own folder would stay
+/// there.
 #[test]
 fn nothing_is_noted_in_files_of_the_system() {
     let (_dir, path) = fresh();

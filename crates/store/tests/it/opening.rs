@@ -77,7 +77,8 @@ fn a_newer_database_is_refused_by_name() {
     assert!(text.contains("test.db") && text.contains("upgrade"), "{text}");
 }
 
-/// A program that has the file open while a newer one takes it over writes nothing in a schema that it does not know.
+/// A program that has the file open while a newer one takes it over writes nothing in a schema that it does
+/// not know.
 #[test]
 fn who_has_a_database_open_that_became_newer_writes_nothing_more() {
     let (_directory, path) = fresh();

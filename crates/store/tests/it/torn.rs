@@ -85,7 +85,8 @@ async fn each_page_that_is_gone_takes_what_stood_on_it_alone() {
         let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
         file.write_all_at(&[0; 4096], page as u64 * 4096).unwrap();
         let (rows, pairs) = found(&path);
-        // Where a row goes on, its bytes may be those of the page that is gone: whoever asks knows by other means.
+        // Where a row goes on, its bytes may be those of the page that is gone: whoever asks knows by other
+        // means.
         let wrong = rows.iter().filter(|(id, values)| !is_right(**id, values)).count();
         assert!(wrong <= 1, "page {page}: {wrong}");
         worst = worst.max(299 - rows.len()).max(299 - pairs);

@@ -52,7 +52,8 @@ pub(super) enum Answer {
 
 /// Serves one connection until it is closed.
 pub(super) fn serve(stream: TcpStream, shared: &Shared) {
-    // Events are small, and each is for its reader at once: held back for an acknowledgement they would come 40 ms late.
+    // Events are small, and each is for its reader at once: held back for an acknowledgement they would come
+    // 40 ms late.
     stream.set_nodelay(true).ok();
     let Ok(reading) = stream.try_clone() else { return };
     let mut reading = BufReader::new(reading);

@@ -45,7 +45,8 @@ pub struct Message {
     pub calls: Vec<Call>,
     /// Tokens read and written, as the provider counts.
     pub usage: (u64, u64),
-    /// Why it stopped, in Anthropic's words (`end_turn`, `tool_use`, `max_tokens`, `refusal`); none: as its calls say.
+    /// Why it stopped, in Anthropic's words (`end_turn`, `tool_use`, `max_tokens`, `refusal`); none: as its
+    /// calls say.
     pub stop: Option<String>,
 }
 

@@ -158,7 +158,8 @@ impl Files {
         output(Report::Merged { files: results, tips: Vec::new() })
     }
 
-    /// An apply takes its content from the layer, or splices it from there; an undo from what was kept beside it.
+    /// An apply takes its content from the layer, or splices it from there; an undo from what was kept beside
+    /// it.
     fn move_one(&mut self, file: &MergeFile, from: Option<Digest>, to: Option<Digest>) -> MergeState {
         let path = file.path.0.as_str();
         let now = self.project.get(path).map(|content| state(content));

@@ -21,8 +21,8 @@ impl<'a> Comparison<'a> {
         Self { by_path }
     }
 
-    /// The comparison of exactly these two states of a path. Where a part of the change is taken over, what it comes to is made
-    /// of the comparison that it is a part of.
+    /// The comparison of exactly these two states of a path. Where a part of the change is taken over, what
+    /// it comes to is made of the comparison that it is a part of.
     pub(super) fn of(&self, file: &MergeFile) -> Option<Cow<'a, FileDiff>> {
         let found = self.whole(file)?;
         let Some(part) = &file.part else { return Some(Cow::Borrowed(found)) };

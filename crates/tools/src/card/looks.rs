@@ -1,4 +1,5 @@
-//! What of a value deceives the eye: its length, blanks that push the rest of it away, and characters that look like others.
+//! What of a value deceives the eye: its length, blanks that push the rest of it away, and characters that
+//! look like others.
 
 use crate::diff::line_ends;
 
@@ -18,7 +19,8 @@ const PROSE_LETTERS_MIN: usize = 3;
 /// Letters of Cyrillic, Greek and Armenian that nobody can tell from Latin ones.
 const TWINS: &str = "асеорхуіјѕһԁԛԝӏАВСЕНІЈКМОРЅТХУοανρικυΑΒΕΖΗΙΚΜΝΟΡΤΥΧոօսհցյզԼՏՍՕ";
 
-/// A value by its beginning and its end, where it is long: what matters may stand in either. Whether it is all of it.
+/// A value by its beginning and its end, where it is long: what matters may stand in either. Whether it is
+/// all of it.
 pub(super) fn ends(value: &str) -> (String, bool) {
     // A carriage return before a line feed is part of the line, as a shell has it.
     let lines: Vec<&str> = value.split_inclusive('\n').collect();
@@ -45,8 +47,8 @@ pub(super) fn ends(value: &str) -> (String, bool) {
     (text, whole)
 }
 
-/// The value with its long runs of blanks, and of marks on one letter, counted: what stands behind rows of nothing is not seen,
-/// nor what marks are drawn over. Whether there was one.
+/// The value with its long runs of blanks, and of marks on one letter, counted: what stands behind rows of
+/// nothing is not seen, nor what marks are drawn over. Whether there was one.
 pub(super) fn gathered(value: &str) -> (String, bool) {
     let (mut text, mut found) = (String::with_capacity(value.len()), false);
     let mut rest = value;
@@ -97,8 +99,8 @@ impl Run {
     }
 }
 
-/// The first word that looks like another one, with what deceives in it spelled out: `pаypal` is another word than `paypal`, and
-/// `a⁄b` is one name.
+/// The first word that looks like another one, with what deceives in it spelled out: `pаypal` is another word
+/// than `paypal`, and `a⁄b` is one name.
 pub(super) fn alike(value: &str) -> Option<String> {
     let signs = || {
         let word = value.split_ascii_whitespace().find(|word| word.contains(is_twin_sign))?;
@@ -123,7 +125,8 @@ fn is_mixed(word: &str) -> bool {
     word.contains(|c: char| c.is_ascii_alphabetic()) && word.contains(is_alike)
 }
 
-/// A word of another alphabet, all of whose letters look like Latin ones, or one in letters of another width or face.
+/// A word of another alphabet, all of whose letters look like Latin ones, or one in letters of another width
+/// or face.
 fn is_twin(word: &str, letters_min: usize) -> bool {
     let mut letters = word.chars().filter(|c| !c.is_ascii_digit());
     let count = letters.clone().count();
@@ -137,7 +140,8 @@ fn is_twin(word: &str, letters_min: usize) -> bool {
     word.contains(is_face) || (count >= letters_min && letters.all(is_twin_letter))
 }
 
-/// A letter of Greek, Cyrillic, Armenian, Cherokee, Coptic or Lisu, one for sounds, or a Latin one of another width or face.
+/// A letter of Greek, Cyrillic, Armenian, Cherokee, Coptic or Lisu, one for sounds, or a Latin one of another
+/// width or face.
 fn is_alike(c: char) -> bool {
     matches!(c,
         '\u{131}' | '\u{250}'..='\u{2af}' | '\u{370}'..='\u{58f}' | '\u{13a0}'..='\u{13ff}' | '\u{1d00}'..='\u{1dbf}'
@@ -146,7 +150,8 @@ fn is_alike(c: char) -> bool {
         | '\u{10400}'..='\u{1044f}' | '\u{1d400}'..='\u{1d7ff}')
 }
 
-/// What looks like a sign that means something in paths, addresses and commands: `/`, `\`, `.`, `:`, `;`, `-`, `|`, `%`, or a blank.
+/// What looks like a sign that means something in paths, addresses and commands: `/`, `\`, `.`, `:`, `;`,
+/// `-`, `|`, `%`, or a blank.
 fn is_twin_sign(c: char) -> bool {
     let is_other_blank = !c.is_ascii() && is_blank(c);
     is_other_blank

@@ -1,4 +1,5 @@
-//! Whether a shell makes other words of those that it is given: of what stands on the card a file's name cannot be told then.
+//! Whether a shell makes other words of those that it is given: of what stands on the card a file's name
+//! cannot be told then.
 
 /// What is expanded within double quotes, too.
 const EXPANDED: &[char] = &['$', '`', '\\'];
@@ -7,14 +8,15 @@ const ENDS: &[char] = &[' ', '\t', '\n', ';', '|', '&', '<', '>', '(', ')'];
 /// What takes a word for a shell's line once more, besides shells.
 const EVAL: &str = "eval";
 
-/// Programs that give a word to a shell, or make other words of it themselves, and options by which one that looks for files does.
+/// Programs that give a word to a shell, or make other words of it themselves, and options by which one that
+/// looks for files does.
 const HANDING_ON: &[&str] = &[
     "-exec", "-execdir", "-ok", "-okdir", "env", "flock", "parallel", "runuser", "script", "su", "watch",
     "xargs",
 ];
 
-/// Whether a word of a shell's line among these arguments, or on the standard input, may name a file that is not seen: it has a
-/// pattern, a variable, a backslash, or quotes that are not around the whole of it.
+/// Whether a word of a shell's line among these arguments, or on the standard input, may name a file that is
+/// not seen: it has a pattern, a variable, a backslash, or quotes that are not around the whole of it.
 pub(super) fn is_expanded(argv: &[String], stdin: Option<&str>) -> bool {
     let shell = argv.iter().position(|word| is_shell(name(word)));
     let mut after = argv.iter().skip(shell.map_or(argv.len(), |shell| shell + 1));

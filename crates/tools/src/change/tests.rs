@@ -22,7 +22,8 @@ fn a_mark_over_a_secret_is_refused() {
     assert!(write(Some(b"[redacted:B]"), "[redacted:A]").is_err());
 }
 
-/// The control: the same text without its mark, with a mark that was there, and with what only looks like one.
+/// The control: the same text without its mark, with a mark that was there, and with what only looks like
+/// one.
 #[test]
 fn other_text_is_not_refused() {
     for (old, new) in [

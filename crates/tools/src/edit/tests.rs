@@ -40,7 +40,8 @@ fn takes_what_is_shown_for_what_is_not_seen() {
     check("👨\u{200d}👩 one\n", "👨⟨U+200D⟩👩 one", "👨⟨U+200D⟩👩 two", "👨\u{200d}👩 two\n");
     check("price:\u{a0}10\n", "price:⟨U+00A0⟩10", "price:⟨U+00A0⟩11", "price:\u{a0}11\n");
     check("a\u{1b}[0m b\n", "␛[0m b", "␛[1m c", "a\u{1b}[1m c\n");
-    // A file that holds the marks themselves, and the control: what is not in the file stays what was written.
+    // A file that holds the marks themselves, and the control: what is not in the file stays what was
+    // written.
     check("␛ is \u{1b}\n", "␛ is", "␛ was", "␛ was \u{1b}\n");
     check("plain\n", "plain", "⟨U+200D⟩", "⟨U+200D⟩\n");
 }

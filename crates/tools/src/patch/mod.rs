@@ -1,5 +1,5 @@
-//! Patches as models write them: unified diffs (`diff -u`, git) and the `*** Begin Patch` form. Both become the
-//! same hunks. A hunk fits where its old lines stand exactly, nowhere else: there is no fuzz.
+//! Patches as models write them: unified diffs (`diff -u`, git) and the `*** Begin Patch` form. Both become
+//! the same hunks. A hunk fits where its old lines stand exactly, nowhere else: there is no fuzz.
 
 mod apply;
 mod envelope;

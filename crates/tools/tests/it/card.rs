@@ -471,7 +471,8 @@ fn a_word_that_deceives_is_spelled_without_a_secret() {
     assert!(control.contains(&key[..8]), "the control: {control}");
 }
 
-/// A yes for the session counts while the files are what they were, and a shell may make a name of these that nobody sees.
+/// A yes for the session counts while the files are what they were, and a shell may make a name of these that
+/// nobody sees.
 #[test]
 fn a_line_whose_words_may_name_other_files_has_no_yes_for_the_session() {
     let given = |argv: &[&str], stdin: Option<&str>| {

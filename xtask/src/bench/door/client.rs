@@ -1,4 +1,5 @@
-//! The client that measures: blocking, HTTP/1.1, one thread for each connection, so that it is no part of what is slow.
+//! The client that measures: blocking, HTTP/1.1, one thread for each connection, so that it is no part of
+//! what is slow.
 
 use super::{CONNECTIONS, EACH, LARGE, SMALL};
 use anyhow::{Context as _, Result, bail, ensure};

@@ -10,7 +10,8 @@ fn written() -> Value {
     document(&Metadata::read().unwrap(), &lock, "2026-01-02T03:04:05Z").unwrap()
 }
 
-/// What is wrong with a document: clauses 6 (the document), 7 (packages), 10 (licences) and 11 (relationships).
+/// What is wrong with a document: clauses 6 (the document), 7 (packages), 10 (licences) and 11
+/// (relationships).
 fn mistakes(document: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut must = |holds: bool, what: String| wrong.extend((!holds).then_some(what));

@@ -19,7 +19,8 @@ const READING: Duration = Duration::from_secs(3);
 
 pub(super) struct Phone<'a> {
     pub(super) telegram: &'a Telegram,
-    /// The bot's messages, as they were when something was written last: an answer is new, or another than before.
+    /// The bot's messages, as they were when something was written last: an answer is new, or another than
+    /// before.
     read: BTreeMap<i64, String>,
 }
 

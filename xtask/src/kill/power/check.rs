@@ -9,9 +9,10 @@ use std::{collections::BTreeSet, fmt};
 
 /// What a console showed before the kill.
 ///
-/// The journal promises two grades: what a question, an answer and the intent of an approved effect say lasts through a
-/// loss of power, and so does everything before them. Every event tells the newest entry when it happened. That an effect
-/// is approved is told before its intent is written; its call's result shows that it had begun.
+/// The journal promises two grades: what a question, an answer and the intent of an approved effect say lasts
+/// through a loss of power, and so does everything before them. Every event tells the newest entry when it
+/// happened. That an effect is approved is told before its intent is written; its call's result shows that it
+/// had begun.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     newest: u64,

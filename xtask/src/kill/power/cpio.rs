@@ -1,4 +1,5 @@
-//! An initial file system for a guest, in the kernel's format: <https://docs.kernel.org/driver-api/early-userspace/buffer-format.html>.
+//! An initial file system for a guest, in the kernel's format:
+//! <https://docs.kernel.org/driver-api/early-userspace/buffer-format.html>.
 
 use anyhow::Result;
 use std::{

@@ -28,8 +28,8 @@ pub(super) const END: &str = "== end";
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the first process does: `run` works until it is killed, `careless` does so with a program that never waits for the
-/// disk, `look` tells what the disk holds.
+/// What the first process does: `run` works until it is killed, `careless` does so with a program that never
+/// waits for the disk, `look` tells what the disk holds.
 pub(crate) fn run(mode: &str) -> Result<()> {
     let worked = set_up().and_then(|()| match mode {
         "run" => work(&[]),

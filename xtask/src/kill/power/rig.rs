@@ -1,4 +1,5 @@
-//! What a guest runs on: a kernel of Debian's, an initial file system with the program and what it needs, a disk, QEMU.
+//! What a guest runs on: a kernel of Debian's, an initial file system with the program and what it needs, a
+//! disk, QEMU.
 
 use super::{
     cpio::Archive,

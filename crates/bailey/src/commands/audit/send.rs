@@ -1,9 +1,9 @@
-//! The process that tells a collector what is done, beneath the daemon. It hears another server, so it is bound: it reaches that one, the
-//! journal and its own notes.
+//! The process that tells a collector what is done, beneath the daemon. It hears another server, so it is
+//! bound: it reaches that one, the journal and its own notes.
 //!
-//! The journal is the queue. A page of it is read, what ended in it is sent, and only when the collector has taken that the next one is
-//! read; so nothing is lost while a collector is away, and nothing piles up. What was sent and not noted, for a kill came between, is
-//! sent again under the same names.
+//! The journal is the queue. A page of it is read, what ended in it is sent, and only when the collector has
+//! taken that the next one is read; so nothing is lost while a collector is away, and nothing piles up. What
+//! was sent and not noted, for a kill came between, is sent again under the same names.
 
 use crate::{
     book::Book,
@@ -173,7 +173,8 @@ impl Sender<'_> {
         }
     }
 
-    /// Sends figures, once. Each time they say all of it: what is not taken now is in the next ones, and no span waits for that.
+    /// Sends figures, once. Each time they say all of it: what is not taken now is in the next ones, and no
+    /// span waits for that.
     async fn send_figures(&mut self, body: String) -> Result<()> {
         if self.no_figures_until.is_some_and(|until| Instant::now() < until) {
             return Ok(());
@@ -232,8 +233,9 @@ impl Sender<'_> {
         self.tell("").await
     }
 
-    /// Tells the daemon why the collector takes nothing, where that is not what it was told last: who asks how things are has it of
-    /// the daemon, for a log is not looked at by whoever sees a collector that is up.
+    /// Tells the daemon why the collector takes nothing, where that is not what it was told last: who asks
+    /// how things are has it of the daemon, for a log is not looked at by whoever sees a collector that is
+    /// up.
     async fn tell(&mut self, why: &str) -> Result<()> {
         if self.failing != why {
             why.clone_into(&mut self.failing);
@@ -243,13 +245,14 @@ impl Sender<'_> {
     }
 }
 
-/// How long a collector is left alone: as long as it says, and never for less than the pause that there is anyway. One that says
-/// nothing but `Retry-After: 0` is not asked without end.
+/// How long a collector is left alone: as long as it says, and never for less than the pause that there is
+/// anyway. One that says nothing but `Retry-After: 0` is not asked without end.
 fn left_alone(wait: Option<Duration>, pause: Duration) -> Duration {
     spread(pause).max(wait.unwrap_or_default())
 }
 
-/// A pause of about this length, and of the longest one at most: who was turned away together does not come back together.
+/// A pause of about this length, and of the longest one at most: who was turned away together does not come
+/// back together.
 fn spread(pause: Duration) -> Duration {
     let mut random = [0];
     // Without randomness it is the pause itself.

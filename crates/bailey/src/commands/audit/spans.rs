@@ -47,7 +47,8 @@ pub(super) async fn run(
             trace.take(recorded, &mut ended);
         }
         match &left {
-            // Who ended just now wrote how before it went, and that is read before anything counts as cut off.
+            // Who ended just now wrote how before it went, and that is read before anything counts as cut
+            // off.
             None if is_end => left = Some(trace.sessions().filter(|it| !is_held(config, *it)).collect()),
             Some(left) if is_end => {
                 trace.rest(&mut ended);
@@ -68,8 +69,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a process works in a session. One without a folder is the owner's own, and its processes are guests of the home; where
-/// nobody can say, one does.
+/// Whether a process works in a session. One without a folder is the owner's own, and its processes are
+/// guests of the home; where nobody can say, one does.
 fn is_held(config: &Config, session: SessionId) -> bool {
     let Some(home) = config.home() else { return true };
     let folder = home.join("sessions").join(session.to_string());

@@ -1,5 +1,5 @@
-//! `bailey audit verify`: what holds, of the entries and of the file that they lie in, up to when it is signed, and who vouches
-//! for that.
+//! `bailey audit verify`: what holds, of the entries and of the file that they lie in, up to when it is
+//! signed, and who vouches for that.
 
 use super::{proof, salvage};
 use crate::{
@@ -28,7 +28,8 @@ pub(super) async fn run(
 ) -> Result<ExitCode> {
     let key = key.map(proof::key).transpose()?;
     let (journal, told) = witnessed(home, config, keys, printer).await?;
-    // The whole chain first, which names the very entry; what was signed last names only the entries before it.
+    // The whole chain first, which names the very entry; what was signed last names only the entries before
+    // it.
     let verified = printer.waiting(|| "verifying the chain".into(), journal.verify()).await?;
     journal.sound().await?;
     // The walk over the chain comes by no index, and by none of the tables beside it.
@@ -61,7 +62,8 @@ pub(super) async fn run(
     unasked.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// The journal, and what the witness has to say, where there is one. To ask a server this process binds itself first.
+/// The journal, and what the witness has to say, where there is one. To ask a server this process binds
+/// itself first.
 async fn witnessed(
     home: &Home,
     config: &Config,

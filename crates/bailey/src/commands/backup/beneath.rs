@@ -1,5 +1,6 @@
-//! Opening what lies in a copy so that the kernel itself keeps each step beneath it (openat2(2)): whoever made a copy, or can write
-//! there, may have put a link in the place of any part of a path, also while it is read.
+//! Opening what lies in a copy so that the kernel itself keeps each step beneath it (openat2(2)): whoever
+//! made a copy, or can write there, may have put a link in the place of any part of a path, also while it is
+//! read.
 
 use anyhow::{Context as _, Result, bail};
 use rustix::{

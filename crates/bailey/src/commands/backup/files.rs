@@ -1,5 +1,5 @@
-//! What of a home is in a copy: its files, and what its links lead to, without what runs, what is made anew, and what is on its way to
-//! another name.
+//! What of a home is in a copy: its files, and what its links lead to, without what runs, what is made anew,
+//! and what is on its way to another name.
 
 use super::{ENV, JOURNAL, POOL};
 use crate::home::{Home, SCRATCH, reserve, swap};
@@ -11,8 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What lies in a home and is no part of a copy: what runs, what is made anew, what says of layers that nobody used them yet, and what is
-/// another copy.
+/// What lies in a home and is no part of a copy: what runs, what is made anew, what says of layers that
+/// nobody used them yet, and what is another copy.
 const LEFT_OUT: [&str; 12] = [
     "guests",
     "lock",
@@ -27,15 +27,16 @@ const LEFT_OUT: [&str; 12] = [
     "backups",
     swap::MARK,
 ];
-/// What of that copies of before have, which left less out. It is no part of a home that is brought back: an older copy may say that
-/// workspaces are ready which were used since.
+/// What of that copies of before have, which left less out. It is no part of a home that is brought back: an
+/// older copy may say that workspaces are ready which were used since.
 const OF_BEFORE: [&str; 5] = [POOL, "schedules.lock", "health.json", "health.json.new", reserve::NAME];
-/// The journal's own files, which are copied in their own way; its key, which signs one line of checkpoints, and two journals with it could
-/// sign two; and what a salvage kept, or left half done.
+/// The journal's own files, which are copied in their own way; its key, which signs one line of checkpoints,
+/// and two journals with it could sign two; and what a salvage kept, or left half done.
 const OF_JOURNAL: &str = "journal.";
 /// What stands between the name of something that is written and the process that writes it.
 const NEW: &str = ".new-";
-/// How many links may lead to one file, and how much all of them may bring: a home's own files are few and small.
+/// How many links may lead to one file, and how much all of them may bring: a home's own files are few and
+/// small.
 const LINKS_MAX: usize = 8;
 const LINKED_MAX: usize = 10_000;
 const LINKED_BYTES_MAX: u64 = 64 << 20;
@@ -170,7 +171,8 @@ fn is_within_left_out(path: &Path, with_keys: bool) -> bool {
     path.ancestors().any(|part| is_left_out(part, with_keys))
 }
 
-/// Whether what lies there in a home is no part of a copy. Locks are named with their places: an agent or a channel may be called so.
+/// Whether what lies there in a home is no part of a copy. Locks are named with their places: an agent or a
+/// channel may be called so.
 fn is_left_out(path: &Path, with_keys: bool) -> bool {
     match parts(path).as_slice() {
         [ENV] => !with_keys,
@@ -180,7 +182,8 @@ fn is_left_out(path: &Path, with_keys: bool) -> bool {
     }
 }
 
-/// Whether a file is on its way to another name, or was left there by a kill: what is written whole or not at all has another name before.
+/// Whether a file is on its way to another name, or was left there by a kill: what is written whole or not at
+/// all has another name before.
 fn is_passing(path: &Path) -> bool {
     match parts(path).as_slice() {
         ["policy", name] if name.starts_with('.') && name.ends_with(".new") => true,

@@ -124,7 +124,8 @@ pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// Removes what restores left beside the home that were killed before they had its place: it has the keys of `.env`, too.
+/// Removes what restores left beside the home that were killed before they had its place: it has the keys of
+/// `.env`, too.
 fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
     let begin = new.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_new = |path: &Path| {
@@ -136,7 +137,8 @@ fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
     let entries = fs::read_dir(root.parent().unwrap_or(Path::new("/")))?;
     let all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_new(path)).collect();
     for folder in all {
-        // Held for as long as it is removed; the mark is read after that, which whoever held it has written by then.
+        // Held for as long as it is removed; the mark is read after that, which whoever held it has written
+        // by then.
         let held = hold(&folder);
         if held.is_some() && swap::is_cut_off(root, &folder)? {
             let cannot = || format!("a restore was cut off, and `{}` cannot be removed", folder.display());
@@ -146,8 +148,8 @@ fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The sessions that still hold something which the copy's journal tells nothing of: changes, or an apply that was cut in the middle.
-/// None where what was there is no journal any more.
+/// The sessions that still hold something which the copy's journal tells nothing of: changes, or an apply
+/// that was cut in the middle. None where what was there is no journal any more.
 async fn left_behind(home: &Home, before: &Path) -> Vec<(SessionId, &'static str)> {
     let open = async |path: PathBuf| {
         let redactor = Redactor::new(&Vault::default());
@@ -182,8 +184,8 @@ async fn stopped(home: &Home, printer: &Printer) -> Result<Option<Timestamp>> {
     Ok(stopped)
 }
 
-/// Looks at a copy before anything is written: that it is one, that it has nothing which no copy has, that there is room for it, and that each
-/// file is what its list says.
+/// Looks at a copy before anything is written: that it is one, that it has nothing which no copy has, that
+/// there is room for it, and that each file is what its list says.
 fn compare(home: &Home, from: &Path, printer: &Printer) -> Result<Compared> {
     let copy = Beneath::open(from)?;
     let mut list = Sums::read(&copy)?;

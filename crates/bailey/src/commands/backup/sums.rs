@@ -152,8 +152,8 @@ impl Measured {
 }
 
 impl Compared {
-    /// Copies what is listed, and nothing else, to another place. Whoever can write the copy may have changed it since it was compared, so
-    /// what is written is compared, too.
+    /// Copies what is listed, and nothing else, to another place. Whoever can write the copy may have changed
+    /// it since it was compared, so what is written is compared, too.
     ///
     /// # Errors
     /// When a file is not what the list says any more, or cannot be copied.

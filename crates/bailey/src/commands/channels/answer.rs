@@ -82,7 +82,8 @@ impl Answer {
         let wanted = bridge.pages(markdown).await;
         for (number, text) in wanted.into_iter().enumerate() {
             if self.pages.get(number).is_none() {
-                // A message is begun before its words are known: to begin one twice is a speck, to say a thing twice is not.
+                // A message is begun before its words are known: to begin one twice is a speck, to say a
+                // thing twice is not.
                 let begun = Post { text: bridge.channel.plain(BEGUN), buttons: Vec::new() };
                 let name = bridge.beginning(at);
                 let message = bridge.deliver(at, name, || bridge.channel.send(at, &begun)).await?;

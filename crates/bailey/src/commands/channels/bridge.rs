@@ -1,8 +1,10 @@
-//! The process of a channel: it brings what people say on a platform to sessions, and what sessions say to people. It hears the
-//! world, so it is bound: it reaches the platform's server, the journal and its own notes, and the sessions that the daemon hands it.
+//! The process of a channel: it brings what people say on a platform to sessions, and what sessions say to
+//! people. It hears the world, so it is bound: it reaches the platform's server, the journal and its own
+//! notes, and the sessions that the daemon hands it.
 //!
-//! Nothing is lost: a message is noted before the platform may forget it, said to its session under a name by which the session knows it
-//! again, and forgotten when its answer stands on the platform. Nothing is said twice: answers are edits of a message that is there.
+//! Nothing is lost: a message is noted before the platform may forget it, said to its session under a name by
+//! which the session knows it again, and forgotten when its answer stands on the platform. Nothing is said
+//! twice: answers are edits of a message that is there.
 
 use super::{
     command::Stop,
@@ -79,7 +81,8 @@ pub(super) struct Bridge {
     own: String,
     run: String,
     calls: Cell<u64>,
-    /// Until when the platform wants to be left alone; and until when in single conversations, by what it counts together.
+    /// Until when the platform wants to be left alone; and until when in single conversations, by what it
+    /// counts together.
     rest: Cell<Option<Instant>>,
     rests: RefCell<HashMap<String, Instant>>,
     /// Why what is said is not taken, since the platform takes us for nobody.
@@ -145,7 +148,8 @@ pub(in crate::commands) async fn run(home: &Home, name: &str, printer: &Printer)
     LocalSet::new().run_until(opened.during("channel", serve)).await
 }
 
-/// What notes are called: this, where they have no name yet. Where that cannot be noted nothing is sent again under the same.
+/// What notes are called: this, where they have no name yet. Where that cannot be noted nothing is sent again
+/// under the same.
 fn named(book: &Book<Notes>, name: &str) -> String {
     if book.get(|notes| notes.name.is_empty()) {
         book.change(|notes| name.clone_into(&mut notes.name)).ok();
@@ -196,7 +200,8 @@ impl Bridge {
         Ok(ExitCode::from(exit::DONE))
     }
 
-    /// Notes when the key is wrong, and when it is right again, for ever: who is only brought what is new finds out by what they say.
+    /// Notes when the key is wrong, and when it is right again, for ever: who is only brought what is new
+    /// finds out by what they say.
     async fn tell_locked_out(&self, printer: &Printer) {
         let mut locked_out = self.locked_out.subscribe();
         while locked_out.changed().await.is_ok() {
@@ -444,13 +449,15 @@ impl Bridge {
         format!("{} {number}", self.run)
     }
 
-    /// The name of what is sent about something in a conversation: whoever sends it again after a kill gives it the same.
+    /// The name of what is sent about something in a conversation: whoever sends it again after a kill gives
+    /// it the same.
     pub(super) fn name(&self, at: &Conversation, about: &[&str]) -> String {
         let parts = [&*self.own, &*at.0].into_iter().chain(about.iter().copied());
         Digest::of_parts(&parts.map(str::as_bytes).collect::<Vec<_>>()).to_string()
     }
 
-    /// The name of the beginning of an answer's message, noted before it is sent: whoever comes after a kill begins the same one.
+    /// The name of the beginning of an answer's message, noted before it is sent: whoever comes after a kill
+    /// begins the same one.
     pub(super) fn beginning(&self, at: &Conversation) -> String {
         // What this process began it knows, also where that could not be noted.
         let begun = self.book.get(|notes| notes.begun.get(&at.0).cloned());
@@ -465,7 +472,8 @@ impl Bridge {
         name
     }
 
-    /// The name of a change of an answer's message, noted before it is sent: what goes back to what it said before is another change.
+    /// The name of a change of an answer's message, noted before it is sent: what goes back to what it said
+    /// before is another change.
     pub(super) fn change(&self, at: &Conversation, message: &str, text: &str) -> String {
         let mut number = 0;
         let is_noted = self.channel.hears_names()
@@ -501,8 +509,9 @@ impl Bridge {
         rests.insert(self.channel.counted(at).to_owned(), now + wait);
     }
 
-    /// Says something, for as long as it takes: the message's name; none where the platform will never take it. What `make` makes may
-    /// be sent more than once, as what is called `name`. A wrong key says nothing of what is said: it is said once the key is right.
+    /// Says something, for as long as it takes: the message's name; none where the platform will never take
+    /// it. What `make` makes may be sent more than once, as what is called `name`. A wrong key says nothing
+    /// of what is said: it is said once the key is right.
     pub(super) async fn deliver(
         &self,
         at: &Conversation,
@@ -560,7 +569,8 @@ impl Bridge {
     }
 }
 
-/// The same away from this thread, which listens: an answer is rendered anew as often as it grows, and a long one takes its time.
+/// The same away from this thread, which listens: an answer is rendered anew as often as it grows, and a long
+/// one takes its time.
 async fn pages(channel: Arc<dyn Channel>, redactor: Redactor, markdown: String) -> Vec<String> {
     let rendered = spawn_blocking(move || channel.pages(&redactor.redact(&markdown).text)).await;
     // A mistake of ours ends what it would have ended here.

@@ -11,7 +11,8 @@ pub(super) enum Command {
     /// Keep these words in mind.
     Pin(String),
     Page(Page),
-    /// An open question, by the first digits of its name, is answered. Without any it is to be told which there are.
+    /// An open question, by the first digits of its name, is answered. Without any it is to be told which
+    /// there are.
     Answer {
         question: String,
         is_yes: bool,
@@ -42,8 +43,8 @@ What you write is for the agent; what begins with / is for Bailey:
 /backup — make a copy of this home, in it
 /help — this";
 
-/// The name of what is said to a bot, whether that is us, and the rest; none for what is said to the agent. In a group a person may
-/// name us first.
+/// The name of what is said to a bot, whether that is us, and the rest; none for what is said to the agent.
+/// In a group a person may name us first.
 fn read<'a>(text: &'a str, us: &str) -> Option<(&'a str, bool, &'a str)> {
     let text = text.trim();
     let named = text.strip_prefix('@').and_then(|text| text.split_once(char::is_whitespace));
@@ -67,7 +68,8 @@ impl Stop {
 }
 
 impl Command {
-    /// The command of a message that ends nothing; none for what is said to the agent. `us` is how we are called here.
+    /// The command of a message that ends nothing; none for what is said to the agent. `us` is how we are
+    /// called here.
     pub(super) fn of(text: &str, us: &str) -> Option<Self> {
         let (name, is_us, arguments) = read(text, us)?;
         if !is_us {

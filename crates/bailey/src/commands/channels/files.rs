@@ -1,4 +1,5 @@
-//! Files that come with messages: fetched from the platform once whoever sent them is let in, each up to a size, for as long as it takes.
+//! Files that come with messages: fetched from the platform once whoever sent them is let in, each up to a
+//! size, for as long as it takes.
 
 use super::{
     bridge::{Bridge, PAUSE_MAX, PAUSE_MIN},
@@ -153,7 +154,8 @@ fn gone(why: &str) -> String {
     format!("which could not be fetched ({why})")
 }
 
-/// Whether a path leads beneath where it begins, as it is written and however a server reads it. The platform named it.
+/// Whether a path leads beneath where it begins, as it is written and however a server reads it. The platform
+/// named it.
 fn is_plain(path: &str) -> bool {
     let path = path.replacen(KEY, "key", 1);
     let is_name = |part: &str| {

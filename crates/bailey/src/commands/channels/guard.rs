@@ -1,5 +1,5 @@
-//! What people send is looked through for credentials before anything else sees it: before it is noted, said to a session, or
-//! written to the journal.
+//! What people send is looked through for credentials before anything else sees it: before it is noted, said
+//! to a session, or written to the journal.
 
 use bailey_secrets::Redactor;
 

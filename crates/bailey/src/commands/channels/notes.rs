@@ -1,5 +1,5 @@
-//! What the process of a channel must not forget: where the platform's news go on, which messages have no whole answer yet, and in which
-//! messages of ours the answers stand.
+//! What the process of a channel must not forget: where the platform's news go on, which messages have no
+//! whole answer yet, and in which messages of ours the answers stand.
 
 use crate::{book::Book, home::Home};
 use anyhow::Result;
@@ -17,7 +17,8 @@ pub(super) struct Notes {
     cursor_of: String,
     #[serde(default)]
     cursor_at: u64,
-    /// What no other notes are called. What is sent has its name by that and by what it is about, so that it has it after a kill, too.
+    /// What no other notes are called. What is sent has its name by that and by what it is about, so that it
+    /// has it after a kill, too.
     #[serde(default)]
     pub(super) name: String,
     /// Messages without a whole answer, in the order in which they came.
@@ -27,7 +28,8 @@ pub(super) struct Notes {
     pub(super) taps: Vec<Tap>,
     /// The messages of ours that an answer stands in, by conversation.
     pub(super) shown: BTreeMap<String, Vec<String>>,
-    /// The name of the message that is begun for an answer, by conversation, until it is known what the platform calls it.
+    /// The name of the message that is begun for an answer, by conversation, until it is known what the
+    /// platform calls it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) begun: BTreeMap<String, String>,
     /// The last change of each message that an answer stands in, by conversation and message.
@@ -54,7 +56,8 @@ pub(super) struct Open {
     pub(super) is_quoted: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<Attachment>,
-    /// What Bailey itself says to it, in the platform's markup, once that is known: it is on its way, or there.
+    /// What Bailey itself says to it, in the platform's markup, once that is known: it is on its way, or
+    /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) told: Option<String>,
 }
@@ -87,8 +90,8 @@ pub(super) struct CardNote {
     pub(super) is_on_its_way: bool,
 }
 
-/// How long nothing came until it is asked for news without a number: Telegram begins anew, anywhere, after a week without any, and
-/// keeps none for longer than a day.
+/// How long nothing came until it is asked for news without a number: Telegram begins anew, anywhere, after a
+/// week without any, and keeps none for longer than a day.
 const QUIET_SECONDS: u64 = 5 * 24 * 3600;
 
 /// What somebody is told whose message is in a copy that was brought back.
@@ -123,8 +126,9 @@ impl Notes {
         source.clone_into(&mut self.cursor_of);
     }
 
-    /// The number of a change of a message, which says this then. What it says already it was made to say by somebody who may have been
-    /// killed before they heard so: that is the same change. What it said before the last one is another.
+    /// The number of a change of a message, which says this then. What it says already it was made to say by
+    /// somebody who may have been killed before they heard so: that is the same change. What it said before
+    /// the last one is another.
     pub(super) fn change(&mut self, at: &str, message: &str, text: &str) -> u64 {
         let says = Digest::of(text.as_bytes());
         let here = self.changes.entry(at.to_owned()).or_default();
@@ -138,7 +142,8 @@ impl Notes {
         number
     }
 
-    /// Lets go of what a copy of the home has as not answered: whether it was done since the copy was made nobody knows here.
+    /// Lets go of what a copy of the home has as not answered: whether it was done since the copy was made
+    /// nobody knows here.
     fn begin_anew(&mut self) {
         for open in self.open.iter_mut().filter(|open| open.told.is_none()) {
             open.told = Some(BROUGHT_BACK.into());

@@ -1,4 +1,5 @@
-//! One conversation: its people's connections to its session, the answer that is being written, and the questions that are open.
+//! One conversation: its people's connections to its session, the answer that is being written, and the
+//! questions that are open.
 
 mod cards;
 
@@ -47,7 +48,8 @@ const REST: Duration = Duration::from_secs(10);
 const KEPT: Duration = Duration::from_secs(60);
 /// How long a session may take to say that somebody may not stop it.
 const REFUSED: Duration = Duration::from_millis(500);
-/// How long nothing is tried where a session cannot be reached, at first and at most: each try begins a process.
+/// How long nothing is tried where a session cannot be reached, at first and at most: each try begins a
+/// process.
 const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// How long whoever tapped may wait for what came of it.
@@ -258,8 +260,8 @@ impl Talk {
         }
     }
 
-    /// Whether a message that came before this one waits to be said, or is about to stop what runs, and only that. One whose files are
-    /// fetched is overtaken.
+    /// Whether a message that came before this one waits to be said, or is about to stop what runs, and only
+    /// that. One whose files are fetched is overtaken.
     fn is_behind(&self, open: &Open) -> bool {
         let here = self.bridge.book.get(|notes| notes.open_in(&self.at));
         let waits = |other: &Open| {
@@ -270,7 +272,8 @@ impl Talk {
         here.iter().take_while(|other| other.key != open.key).any(waits)
     }
 
-    /// Whether a message is for the session, which is not known to have it. A command is done when its turn comes.
+    /// Whether a message is for the session, which is not known to have it. A command is done when its turn
+    /// comes.
     fn is_the_sessions(&self, open: &Open) -> bool {
         open.told.is_none() && self.commanded(open).is_none() && !self.accepted.contains(&open.key)
     }
@@ -299,12 +302,14 @@ impl Talk {
         }
     }
 
-    /// Makes sure of somebody's connection, for this; what to tell them instead, where they may not speak here.
+    /// Makes sure of somebody's connection, for this; what to tell them instead, where they may not speak
+    /// here.
     async fn reach(&mut self, who: &Sender, what: What) -> Result<Option<String>> {
         if self.voices.contains_key(&who.id) { Ok(None) } else { self.connect(who, what).await }
     }
 
-    /// Asks the session for something, in somebody's name; what to tell them instead, where they may not speak here.
+    /// Asks the session for something, in somebody's name; what to tell them instead, where they may not
+    /// speak here.
     async fn ask(&mut self, who: &Sender, op: &Op) -> Result<Option<String>> {
         if let Some(told) = self.reach(who, What::Connection).await? {
             return Ok(Some(told));
@@ -369,7 +374,8 @@ impl Talk {
                 // Its end was told a moment ago, to whoever came in the middle.
                 Some(_) => {}
                 None => {
-                    // Whoever comes to the session later is told all of its last turn: what is answered already was not said by them.
+                    // Whoever comes to the session later is told all of its last turn: what is answered
+                    // already was not said by them.
                     self.accepted.extend(Some(key).filter(|key| self.said.contains(key)));
                     self.is_working = true;
                 }
@@ -550,8 +556,8 @@ impl Talk {
         }
     }
 
-    /// Tells whoever wrote a message what Bailey itself says to it, and forgets it. That is noted before, so that whoever is killed
-    /// meanwhile does not do it once more, and says the same.
+    /// Tells whoever wrote a message what Bailey itself says to it, and forgets it. That is noted before, so
+    /// that whoever is killed meanwhile does not do it once more, and says the same.
     async fn tell(&self, open: &Open, told: &str) {
         if told.is_empty() {
             return self.close(|other| other.key == open.key);
@@ -629,9 +635,11 @@ fn told(channel: &str, answer: asked::Answer) -> String {
     }
 }
 
-/// Stops something, and says what came of it: it waits for nothing, not even for an answer that is being shown.
+/// Stops something, and says what came of it: it waits for nothing, not even for an answer that is being
+/// shown.
 pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, what: Stop) {
-    // What was written before it and is not worked on yet does not begin after it. What came with it and was written behind it, does.
+    // What was written before it and is not worked on yet does not begin after it. What came with it and was
+    // written behind it, does.
     let before = bridge.book.get(|notes| notes.open_in(&at)).into_iter().take_while(|it| it.key != open.key);
     let before: BTreeSet<String> = before.map(|it| it.key).collect();
     let (is_done, told) = stop(&bridge, &at, &open, what).await;

@@ -1,5 +1,5 @@
-//! A session's process beneath the daemon: `bailey chat` without a terminal. It serves whoever connects to the socket of its
-//! name, any number at once and one after the other, and works on while nobody looks.
+//! A session's process beneath the daemon: `bailey chat` without a terminal. It serves whoever connects to
+//! the socket of its name, any number at once and one after the other, and works on while nobody looks.
 
 mod clients;
 #[cfg(feature = "fuzz")]
@@ -162,7 +162,8 @@ impl<'a> Desk<'a> {
             while let Ok(Some(line)) = wire::line(&mut life, wire::LINE_BYTES_MAX).await {
                 tell.send(line).await.ok();
             }
-            // There is no daemon any more. The warden takes everything inside the walls along, the journal knows how far it came.
+            // There is no daemon any more. The warden takes everything inside the walls along, the journal
+            // knows how far it came.
             exit::now(exit::FAILED);
         });
         loop {
@@ -201,7 +202,8 @@ impl<'a> Desk<'a> {
                 }
                 () = sleep_until(self.idle + self.idle_max) => {
                     self.idle = Instant::now();
-                    // Nothing takes this back: whoever comes while a turn runs must find a session that goes on.
+                    // Nothing takes this back: whoever comes while a turn runs must find a session that goes
+                    // on.
                     let is_unneeded = !self.is_working && !self.is_asked && kernel.process_count(session) == 0;
                     self.is_draining |= is_unneeded && self.clients.is_empty();
                 }

@@ -1,8 +1,9 @@
 //! The keeper of a conversation: it starts a process for each session, one after the other, and waits for it.
 //!
-//! The process of a session binds itself before it hears of the world, and so can open no other session. The keeper is
-//! not bound, and hears of nobody: it reads no file and no key, and knows of a session how it ended. Its exit code
-//! [`exit::NEXT`] asks for another one, and [`exit::AGAIN`] for a process that comes back to the same.
+//! The process of a session binds itself before it hears of the world, and so can open no other session. The
+//! keeper is not bound, and hears of nobody: it reads no file and no key, and knows of a session how it
+//! ended. Its exit code [`exit::NEXT`] asks for another one, and [`exit::AGAIN`] for a process that comes
+//! back to the same.
 
 use crate::{compose::SEAT, exit, front, program};
 use anyhow::{Context as _, Result};
@@ -37,7 +38,8 @@ pub(in crate::commands) async fn keep() -> Result<ExitCode> {
     }
 }
 
-/// A file in memory, which is not closed at an execution, and which the kernel throws away with the last process that has it.
+/// A file in memory, which is not closed at an execution, and which the kernel throws away with the last
+/// process that has it.
 fn memory() -> Result<OwnedFd> {
     rustix::fs::memfd_create("bailey-seat", MemfdFlags::ALLOW_SEALING).context("no file in memory")
 }

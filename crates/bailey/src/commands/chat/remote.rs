@@ -1,4 +1,5 @@
-//! A conversation whose session runs beneath the daemon: this process is its terminal, and nothing else. Leaving it ends no turn.
+//! A conversation whose session runs beneath the daemon: this process is its terminal, and nothing else.
+//! Leaving it ends no turn.
 
 use super::{models, seat::Seat};
 use crate::{
@@ -40,12 +41,14 @@ use tokio::{
 /// Events and ops that may wait here.
 const EVENTS_WAITING_MAX: usize = 1024;
 const OPS_WAITING_MAX: usize = 64;
-/// How long a conversation waits for its session after it was cut off: for a daemon, and for a daemon that is there to begin it again.
+/// How long a conversation waits for its session after it was cut off: for a daemon, and for a daemon that is
+/// there to begin it again.
 const BACK: Duration = Duration::from_secs(30);
 const ABSENT: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The daemon that this conversation's sessions run beneath; none where none runs, and for one that works on this machine itself.
+/// The daemon that this conversation's sessions run beneath; none where none runs, and for one that works on
+/// this machine itself.
 ///
 /// # Errors
 /// When one may run and cannot be reached.
@@ -53,8 +56,8 @@ pub(super) fn daemon(home: &Home, chat: &cli::Chat) -> Result<Option<Client>> {
     if chat.no_sandbox || chat.alone { Ok(None) } else { Client::connect(home) }
 }
 
-/// A daemon that runs the session which this conversation was cut off from: the same, or the next one, which begins again what the
-/// last one ran. One that ended in order took its socket along.
+/// A daemon that runs the session which this conversation was cut off from: the same, or the next one, which
+/// begins again what the last one ran. One that ended in order took its socket along.
 ///
 /// # Errors
 /// When there is none.
@@ -87,7 +90,8 @@ async fn status(home: &Home) -> Option<(Client, Status)> {
     }
 }
 
-/// Why nobody comes back to a session that a conversation was cut off from. A stop may be written a moment after what it ends has ended.
+/// Why nobody comes back to a session that a conversation was cut off from. A stop may be written a moment
+/// after what it ends has ended.
 pub(super) async fn lost(home: &Home, session: SessionId) -> anyhow::Error {
     let begun = Instant::now();
     while begun.elapsed() < ABSENT && !matches!(standing(home), Ok(Some(_))) {
@@ -128,7 +132,8 @@ pub(super) async fn run(
         asker => asker,
     };
     let mut chat = chat;
-    // Whoever comes back to a session was heard by it, and what was said of the first one is not said of another.
+    // Whoever comes back to a session was heard by it, and what was said of the first one is not said of
+    // another.
     let is_told = seat.is_first && seat.lost.is_none();
     if !is_told && chat.options.is_of_one_session() {
         chat.options.forget_session();
@@ -238,7 +243,8 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
     Ok(ExitCode::from(exit::DONE))
 }
 
-/// The session that is wanted, in the daemon's words: a new one after the first, and of a name that only it has.
+/// The session that is wanted, in the daemon's words: a new one after the first, and of a name that only it
+/// has.
 async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -> Result<Wanted> {
     let directory = env::current_dir().context("the directory that you are in is not there")?;
     let options = &chat.options;

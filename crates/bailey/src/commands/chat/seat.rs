@@ -1,6 +1,7 @@
-//! What one process of a conversation leaves to the next, through two files in memory that the keeper hands on unread: the model that
-//! the person turned to, which is looked at here like anything that may come from a process that was taken over; and the session that
-//! it served, which it wrote and sealed before it heard of anybody, so that the next one comes back to that one and no other.
+//! What one process of a conversation leaves to the next, through two files in memory that the keeper hands
+//! on unread: the model that the person turned to, which is looked at here like anything that may come from a
+//! process that was taken over; and the session that it served, which it wrote and sealed before it heard of
+//! anybody, so that the next one comes back to that one and no other.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::SessionId;
@@ -30,7 +31,8 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Reads what the process before left, over the two descriptors that this one was started with, `NOTE,PLACE`.
+    /// Reads what the process before left, over the two descriptors that this one was started with,
+    /// `NOTE,PLACE`.
     ///
     /// # Errors
     /// When there are none, or they hold no name of a model and no session.

@@ -1,5 +1,6 @@
-//! The first conversation of a home: a few questions of Bailey's own, for which no model is needed. What is answered becomes
-//! `USER.md` and `SOUL.md`, which the person sees first. It happens once: whoever wants none of it has an empty `USER.md`.
+//! The first conversation of a home: a few questions of Bailey's own, for which no model is needed. What is
+//! answered becomes `USER.md` and `SOUL.md`, which the person sees first. It happens once: whoever wants none
+//! of it has an empty `USER.md`.
 
 use crate::{
     home::{Home, write_private},

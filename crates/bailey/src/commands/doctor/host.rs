@@ -1,4 +1,5 @@
-//! What the kernel of this machine offers, as its own files say. The walls are tried besides: this says why one is missing.
+//! What the kernel of this machine offers, as its own files say. The walls are tried besides: this says why
+//! one is missing.
 
 use super::{Finding, Grade};
 use bailey_protocol::Level;
@@ -37,7 +38,8 @@ pub(super) fn confinement() -> Finding {
     }
 }
 
-/// What these files say, where namespaces can be made or not, and the owner takes no less than this of commands.
+/// What these files say, where namespaces can be made or not, and the owner takes no less than this of
+/// commands.
 pub(super) fn kernel(read: impl Fn(&str) -> Option<String>, can_be_made: bool, taken: Level) -> Vec<Finding> {
     let mut namespaces = namespaces(&read, can_be_made);
     if namespaces.grade == Grade::Fail && taken <= Level::Landlock {

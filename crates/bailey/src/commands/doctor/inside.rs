@@ -1,5 +1,5 @@
-//! The walls, truly tried: a command over a project of its own, in a home of its own beside everything else, through the
-//! gate like any other effect.
+//! The walls, truly tried: a command over a project of its own, in a home of its own beside everything else,
+//! through the gate like any other effect.
 
 use super::{Finding, own::why_unwritten, tiers::tiers};
 use crate::{

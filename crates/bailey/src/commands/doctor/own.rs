@@ -24,7 +24,8 @@ const ROOM_FAIL: u64 = 100 << 20;
 const ROOM_WARN: u64 = 2 << 30;
 /// Entries of the journal that are checked here; `bailey audit verify` checks all.
 const ENTRIES: u64 = 200;
-/// The longest journal whose pages are looked at here, in bytes, which takes less than a second; `bailey audit verify` looks at any.
+/// The longest journal whose pages are looked at here, in bytes, which takes less than a second; `bailey
+/// audit verify` looks at any.
 const PAGES_MAX: u64 = 64 << 20;
 
 /// The home, and whether it is ours.

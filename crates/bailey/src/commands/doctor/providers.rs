@@ -1,6 +1,7 @@
 //! The providers of models: whether those that are in use, or whose key is there, answer and take it.
 //!
-//! `bailey models` asks them, in a process of its own: who hears of the world is bound, and could try no walls.
+//! `bailey models` asks them, in a process of its own: who hears of the world is bound, and could try no
+//! walls.
 
 use super::Finding;
 use crate::{home::Home, print::Printer, program};
@@ -53,7 +54,8 @@ fn findings(told: &Value) -> Vec<Finding> {
             )
         })
         .collect();
-    // What is wrong with a provider is said of it; here, what is wrong with a model alone. A list may be a part.
+    // What is wrong with a provider is said of it; here, what is wrong with a model alone. A list may be a
+    // part.
     let said: Vec<&str> = list("providers").map(|provider| word(provider, "problem")).collect();
     for used in list("uses").filter(|used| !said.contains(&word(used, "problem"))) {
         let (what, fix) = word(used, "problem").split_once("; ").unwrap_or((word(used, "problem"), ""));

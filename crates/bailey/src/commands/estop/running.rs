@@ -1,6 +1,8 @@
-//! The processes that use sessions of a home, or its providers: found by the locks that they hold, as the kernel tells it, and ended.
+//! The processes that use sessions of a home, or its providers: found by the locks that they hold, as the
+//! kernel tells it, and ended.
 //!
-//! What a lock's file says is only shown: the process that runs a session, and could be taken over, writes it.
+//! What a lock's file says is only shown: the process that runs a session, and could be taken over, writes
+//! it.
 
 use bailey_journal::{FileLocks, Holder, InUse};
 use rustix::{

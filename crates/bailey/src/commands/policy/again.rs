@@ -1,7 +1,8 @@
 //! What the journal recorded, decided again: by the rules in force and by others, on the same facts.
 //!
-//! Only rules are compared. What a human answered, what a token stood for and what an extension said are no rules, so the
-//! recorded verdict is not looked at: both sets of rules are asked as if nobody had said anything.
+//! Only rules are compared. What a human answered, what a token stood for and what an extension said are no
+//! rules, so the recorded verdict is not looked at: both sets of rules are asked as if nobody had said
+//! anything.
 
 use crate::{
     config::Config,
@@ -128,7 +129,8 @@ impl Record {
     pub(crate) fn compare(&self, home: &Home, old: &Policy, new: &Policy) -> Result<Comparison> {
         let programs = program::kept(&Config::load(home)?)?;
         let mut comparison = Comparison::default();
-        // What is sent to a model is in the journal as its digest, which matters to who looks at how much it is.
+        // What is sent to a model is in the journal as its digest, which matters to who looks at how much it
+        // is.
         let is_sized = old.rules().chain(new.rules()).any(is_sized);
         for case in &self.cases {
             let places = case.places(home, &programs);

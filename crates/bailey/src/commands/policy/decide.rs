@@ -1,8 +1,8 @@
-//! `bailey policy decide --stdio`: the gate for other runtimes. They run tools of their own, and ask here whether they may;
-//! docs/decide.md is the protocol.
+//! `bailey policy decide --stdio`: the gate for other runtimes. They run tools of their own, and ask here
+//! whether they may; docs/decide.md is the protocol.
 //!
-//! Lines are answered one after the other, in their order. What cannot be read is answered with an error and forgotten; what
-//! cannot be judged or written down is denied.
+//! Lines are answered one after the other, in their order. What cannot be read is answered with an error and
+//! forgotten; what cannot be judged or written down is denied.
 
 mod line;
 

@@ -60,7 +60,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Lays a rule file over them under this name, or its own; the name. `-` is what comes over standard input.
+    /// Lays a rule file over them under this name, or its own; the name. `-` is what comes over standard
+    /// input.
     pub(crate) fn lay_as(&mut self, path: &Path, name: Option<&str>) -> Result<String> {
         if path == Path::new("-") {
             let missing = || Mistyped("say what the file is called in the home: --name NAME.toml".into());
@@ -109,8 +110,8 @@ impl Draft {
         }
     }
 
-    /// The policy of a session that would begin with the draft, with all that has a say in it. What is wrong with it is told, and how
-    /// many of its examples it breaks.
+    /// The policy of a session that would begin with the draft, with all that has a say in it. What is wrong
+    /// with it is told, and how many of its examples it breaks.
     ///
     /// # Errors
     /// Those of [`Draft::read`]; or the configuration has one.

@@ -1,5 +1,5 @@
-//! `bailey policy explain`: one action, every rule about its kind, and the verdict; or what an entry of the journal says of
-//! one, and what the rules of today would.
+//! `bailey policy explain`: one action, every rule about its kind, and the verdict; or what an entry of the
+//! journal says of one, and what the rules of today would.
 
 use super::line;
 use crate::{
@@ -276,8 +276,8 @@ fn request(method: &str, url: &str) -> HttpRequest {
     HttpRequest { method: method.into(), url: url.into(), headers: Vec::new(), body: Blob(Vec::new()) }
 }
 
-/// What a path leads to: links are followed as far as it exists, and the rest is taken by the letter. Only names are looked
-/// at.
+/// What a path leads to: links are followed as far as it exists, and the rest is taken by the letter. Only
+/// names are looked at.
 fn resolved(path: &Path) -> PathBuf {
     for there in path.ancestors() {
         if let (Ok(real), Ok(rest)) = (std::fs::canonicalize(there), path.strip_prefix(there)) {

@@ -1,4 +1,5 @@
-//! `bailey policy extensions`: the programs of the owner's that judge besides the rules, and whether they may be asked.
+//! `bailey policy extensions`: the programs of the owner's that judge besides the rules, and whether they may
+//! be asked.
 
 use crate::{
     cli::Extensions,

@@ -1,4 +1,5 @@
-//! `bailey policy simulate`: what a draft of the rules would have made of what the journal recorded. Nothing is changed.
+//! `bailey policy simulate`: what a draft of the rules would have made of what the journal recorded. Nothing
+//! is changed.
 
 use super::{again::Record, draft::Draft};
 use crate::{

@@ -1,4 +1,5 @@
-//! `bailey policy update`: puts a rule file into the home's policy, or takes one away, once it is known what that means.
+//! `bailey policy update`: puts a rule file into the home's policy, or takes one away, once it is known what
+//! that means.
 
 use super::{
     again::{Comparison, Record},
@@ -100,7 +101,8 @@ pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result
 }
 
 impl Change {
-    /// Reads what is asked for with all other files of the home; none when that has mistakes, which are printed.
+    /// Reads what is asked for with all other files of the home; none when that has mistakes, which are
+    /// printed.
     fn of(home: &Home, asked: &Update, extensions: &Extensions, printer: &Printer) -> Result<Option<Self>> {
         make_private(&home.policy())?;
         let mut draft = Draft::of(home)?;
@@ -151,7 +153,8 @@ impl Change {
         self.draft.remark(printer);
     }
 
-    /// What must be typed before this is done: it says what it means, and fits no other change. None where nothing must.
+    /// What must be typed before this is done: it says what it means, and fits no other change. None where
+    /// nothing must.
     fn phrase(&self, comparison: Option<&Comparison>, is_compliance: bool) -> Option<String> {
         let of = |policy: &Policy| policy.digest();
         let old = self.old.as_ref().map_or(Digest([0; 32]), of);

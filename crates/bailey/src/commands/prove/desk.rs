@@ -188,7 +188,8 @@ fn because() -> Circumstances {
     Circumstances { purpose: Purpose::Act, payer: None, reasons: Vec::new(), uses: None }
 }
 
-/// A token's text with another signature, which ends it. Not all of the last letter's bits count, so that one stays as it is.
+/// A token's text with another signature, which ends it. Not all of the last letter's bits count, so that one
+/// stays as it is.
 pub(super) fn changed(text: &str) -> String {
     let (head, tail) = text.split_at(text.len().saturating_sub(20));
     let mut letters = tail.chars();

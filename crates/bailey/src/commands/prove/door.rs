@@ -1,5 +1,5 @@
-//! Requests at the network door, made by a command inside the walls. The servers are this process's own; what reached them is
-//! what counts, and not what the command says.
+//! Requests at the network door, made by a command inside the walls. The servers are this process's own; what
+//! reached them is what counts, and not what the command says.
 
 use super::{
     stand::{Inside, Side, Stand},
@@ -207,7 +207,8 @@ async fn arrived(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt>
     Ok(judged(server.take().first().map(|_| "the server got it".into()), ran.attempt))
 }
 
-/// The attack comes through when the server is shown stand-in or key; its control when the key is put in where it is bound.
+/// The attack comes through when the server is shown stand-in or key; its control when the key is put in
+/// where it is bound.
 async fn shown(stand: &Stand, probe: &str) -> Result<(Attempt, Attempt)> {
     let open = &stand.servers.open;
     let ran = asked(stand, probe).await?;

@@ -1,4 +1,5 @@
-//! The gate, asked for what it must refuse: with a journal and rules of their own, or through the session's kernel.
+//! The gate, asked for what it must refuse: with a journal and rules of their own, or through the session's
+//! kernel.
 
 use super::{
     desk::Desk,

@@ -1,5 +1,5 @@
-//! Where the attacks are tried: a home, a project and a user's home of their own in a temporary place, with baits in them,
-//! and an open session over that project. Nothing of the user's is among it.
+//! Where the attacks are tried: a home, a project and a user's home of their own in a temporary place, with
+//! baits in them, and an open session over that project. Nothing of the user's is among it.
 
 use super::{door::Servers, trial::Attempt};
 use crate::{
@@ -53,7 +53,8 @@ struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Where this comes before the warden's end, both remove the session's folder, and one of them finds less than it saw.
+        // Where this comes before the warden's end, both remove the session's folder, and one of them finds
+        // less than it saw.
         for _ in 0..REMOVALS {
             if bailey_sandbox::remove(&self.0).is_ok() || !self.0.exists() {
                 return;
@@ -118,8 +119,8 @@ impl Stand {
         let hidden_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&hidden)?)?;
         let server = TcpListener::bind("127.0.0.1:0").context("no server on the loopback")?;
         let servers = Servers::start(&secret)?;
-        // The default rule that asks would keep a request back as well: nobody can be asked inside a command. What is tried is that
-        // without any rule nothing passes.
+        // The default rule that asks would keep a request back as well: nobody can be asked inside a command.
+        // What is tried is that without any rule nothing passes.
         let asks = "name = \"web\"\nanswer = \"review\"";
         let rules = bailey_policy::DEFAULT_RULES.replace(asks, "name = \"web\"\nanswer = \"pass\"");
         fs::write(home.policy().join("default.toml"), rules)?;
@@ -336,7 +337,8 @@ fn said(stdout: &[u8]) -> Option<Attempt> {
     reached.or_else(|| last.strip_prefix(probe::REFUSED).map(|how| Attempt::Refused(how.into())))
 }
 
-/// A new directory in the temporary place. Whoever may not see into it is kept out by what is tried, and not by its mode.
+/// A new directory in the temporary place. Whoever may not see into it is kept out by what is tried, and not
+/// by its mode.
 fn place(name: &str) -> Result<PathBuf> {
     let path = std::env::temp_dir().join(name);
     fs::DirBuilder::new()

@@ -1,7 +1,7 @@
 //! A directory of the project that is swapped for a link, all the time, while the kernel reads a file in it.
 //!
-//! A command inside the walls swaps them, so that the reads, which share its view, meet both. The link leads to a place that
-//! the inside has, too (/etc), so that it is the way of opening that holds, and not the view.
+//! A command inside the walls swaps them, so that the reads, which share its view, meet both. The link leads
+//! to a place that the inside has, too (/etc), so that it is the way of opening that holds, and not the view.
 
 use super::{
     stand::{Side, Stand},

@@ -1,5 +1,5 @@
-//! What `bailey prove` tries: each line with the wall that it is about and the claim of SECURITY.md that it belongs to. A
-//! test compares the two.
+//! What `bailey prove` tries: each line with the wall that it is about and the claim of SECURITY.md that it
+//! belongs to. A test compares the two.
 
 use super::{door::Request, gate::Check, record::Tampering};
 
@@ -19,10 +19,10 @@ pub(super) struct Line {
 
 /// How an attack is tried.
 ///
-/// In a probe's words `{user}`, `{project}`, `{outside}` and `{home}` are planted places; `{yard}` is the project inside of
-/// the walls, and a place like it outside. `{pid}` is a planted process, `{port}` and `{abstract}` are planted listeners, `{open}` and its
-/// like planted servers (see `door.rs`),
-/// `{variables}` the names of this process's own variables.
+/// In a probe's words `{user}`, `{project}`, `{outside}` and `{home}` are planted places; `{yard}` is the
+/// project inside of the walls, and a place like it outside. `{pid}` is a planted process, `{port}` and
+/// `{abstract}` are planted listeners, `{open}` and its like planted servers (see `door.rs`), `{variables}`
+/// the names of this process's own variables.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trial {
     /// The same probe inside and outside of the walls (see `probe.rs`).

@@ -79,7 +79,8 @@ fn only_what_succeeds_without_the_wall_is_held() {
 
 #[test]
 fn a_token_with_another_signature_is_still_a_token() {
-    // Of a signature's last letter not all bits count: a token's text that ends in an odd one cannot be read at all.
+    // Of a signature's last letter not all bits count: a token's text that ends in an odd one cannot be read
+    // at all.
     for last in ["AAA", "BBQ", "zzA"] {
         let text = format!("{}{last}", "A".repeat(60));
         let other = changed(&text);

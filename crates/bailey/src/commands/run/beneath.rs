@@ -1,6 +1,6 @@
-//! A task beneath the daemon. What hears of its turn is bound and can open no session, so there are two processes: [`run`] opens the
-//! session, waits, and afterwards compares and applies what changed, as `bailey sessions apply` does; [`listen`] is the turn's
-//! terminal. Leaving it ends no turn.
+//! A task beneath the daemon. What hears of its turn is bound and can open no session, so there are two
+//! processes: [`run`] opens the session, waits, and afterwards compares and applies what changed, as `bailey
+//! sessions apply` does; [`listen`] is the turn's terminal. Leaving it ends no turn.
 
 use super::{finish, task, tell_ending, tell_unenforced};
 use crate::{
@@ -108,7 +108,8 @@ pub(super) async fn run(
     code
 }
 
-/// Starts the turn's terminal, with the same words. A task that was read from standard input it reads once more.
+/// Starts the turn's terminal, with the same words. A task that was read from standard input it reads once
+/// more.
 fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Child> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
     let mut stdin = Stdio::inherit();

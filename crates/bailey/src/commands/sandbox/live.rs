@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 /// Pieces that wait to be written. The command waits when there are more.
 pub(super) const PIECES_WAITING_MAX: usize = 8;
 
-/// Writes each piece as it comes. When nobody reads the command's standard output any more, the command is ended; the code to
-/// exit with then.
+/// Writes each piece as it comes. When nobody reads the command's standard output any more, the command is
+/// ended; the code to exit with then.
 pub(super) async fn write(
     mut pieces: mpsc::Receiver<Printed>,
     cancel: &CancellationToken,
@@ -43,7 +43,8 @@ pub(super) async fn write(
     printer.bytes(&out.rest()).err().map(|error| printer.unprinted(error))
 }
 
-/// Bytes as they may be written: harmless on a terminal, which takes a character only when it is whole; in a pipe as they are.
+/// Bytes as they may be written: harmless on a terminal, which takes a character only when it is whole; in a
+/// pipe as they are.
 struct Text {
     is_terminal: bool,
     /// The beginning of a character.

@@ -109,7 +109,8 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
     let lock = SessionLock::take(session.id, &folder.path, &holder(&journal))?;
     let of_elsewhere = |path: &PathBuf| SessionLock::take(session.id, path, &holder(&journal));
     let _locks = elsewhere.iter().map(of_elsewhere).collect::<Result<Vec<_>, _>>()?;
-    // What it put in the place of is in its backups alone. Of a project that is gone nothing can be taken back.
+    // What it put in the place of is in its backups alone. Of a project that is gone nothing can be taken
+    // back.
     if Path::new(&session.workspace.0).exists() && journal.unfinished_apply(session.id).await?.is_some() {
         bail!(
             "{HALF_APPLIED}: `bailey sessions undo` takes it back, `bailey sessions apply` ends it; then remove it"
@@ -172,7 +173,8 @@ fn holder(journal: &Journal) -> Holder {
     Holder { pid: std::process::id(), since: journal.clock().now(), command: "bailey sessions rm".into() }
 }
 
-/// A payload as what it is: text where a person or a model reads it, a document elsewhere; null when it was erased.
+/// A payload as what it is: text where a person or a model reads it, a document elsewhere; null when it was
+/// erased.
 fn payload(recorded: &Recorded) -> Value {
     let Some(bytes) = &recorded.payload else { return Value::Null };
     if let Fact::Image { .. } = recorded.entry.fact {

@@ -1,5 +1,5 @@
-//! Cards on small terminals (attacks A59 and A64): whatever a value holds, no row of it is one of Bailey's, and what is asked is
-//! seen.
+//! Cards on small terminals (attacks A59 and A64): whatever a value holds, no row of it is one of Bailey's,
+//! and what is asked is seen.
 
 use super::draw;
 use crate::{
@@ -75,7 +75,8 @@ fn broken(rows: &[String], cells: usize) -> Vec<String> {
 fn a59_no_row_of_a_value_can_be_taken_for_one_of_baileys() {
     for (cells, height) in SIZES {
         for forged in FORGED {
-            // At whatever place the value begins, one of these paddings puts the forged row at the start of one.
+            // At whatever place the value begins, one of these paddings puts the forged row at the start of
+            // one.
             let mut fooled = 0;
             for padding in 1..=cells {
                 let value = format!("{}{forged}{}", "x".repeat(padding), " ".repeat(cells));

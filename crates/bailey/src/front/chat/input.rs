@@ -61,8 +61,9 @@ pub(in crate::front) async fn came(chat: &mut Option<Chat>) -> Came {
     }
 }
 
-/// The lines of standard input. They are read by a thread, because a file cannot be waited for; one by one as they are
-/// wanted and never ahead, because what follows may be for the next session, in a process of its own.
+/// The lines of standard input. They are read by a thread, because a file cannot be waited for; one by one as
+/// they are wanted and never ahead, because what follows may be for the next session, in a process of its
+/// own.
 pub(super) struct Lines {
     wanted: mpsc::Sender<()>,
     lines: mpsc::Receiver<String>,

@@ -1,7 +1,8 @@
 //! Figures as OTLP/JSON: `ExportMetricsServiceRequest`.
 //!
-//! The 64-bit numbers of points are written as numbers: the JSON of protobuf reads them so as well as from text, and collectors in Rust
-//! that use its official messages lose, without a word, a histogram whose counts are text.
+//! The 64-bit numbers of points are written as numbers: the JSON of protobuf reads them so as well as from
+//! text, and collectors in Rust that use its official messages lose, without a word, a histogram whose counts
+//! are text.
 
 use super::{Resource, SCHEMA, Scope, attributes, nanoseconds};
 use crate::telemetry::{

@@ -49,7 +49,8 @@ fn reply(calls: &[&str]) -> Value {
     json!({ "type": "reply", "provider": "test", "model": "model", "says": says })
 }
 
-/// Two sessions at once: a server that outlives its turn, a call that waits for a human, a fork, and a turn that nobody ends.
+/// Two sessions at once: a server that outlives its turn, a call that waits for a human, a fork, and a turn
+/// that nobody ends.
 fn journal() -> Vec<Recorded> {
     let accepted = |turn| json!({ "type": "accepted", "turn": turn });
     let ended = |turn| json!({ "type": "turn_ended", "turn": turn, "reason": "answered" });
@@ -332,8 +333,8 @@ fn what_nobody_works_at_any_more_ends_as_cut_off_and_what_waits_waits() {
     assert!(left(|_| true).is_empty());
 }
 
-/// Whoever is killed after any entry, and goes on where the oldest of what was open hangs from, tells the rest: nothing twice, and
-/// nothing less.
+/// Whoever is killed after any entry, and goes on where the oldest of what was open hangs from, tells the
+/// rest: nothing twice, and nothing less.
 #[test]
 fn what_was_told_is_not_told_again() {
     let entries = journal();

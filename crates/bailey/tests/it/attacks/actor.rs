@@ -1,4 +1,5 @@
-//! Who attacks: root or an ordinary user, with a home full of secrets and a toolchain, in a mount namespace of their own.
+//! Who attacks: root or an ordinary user, with a home full of secrets and a toolchain, in a mount namespace
+//! of their own.
 
 use crate::{
     built::built,
@@ -40,7 +41,8 @@ pub(crate) const SECRETS: &[&str] = &[
     "notes.txt",
 ];
 
-/// Binds the toolchain and the program where the actor can read them, and a list of accounts with the actor's, then becomes the actor. Who is not root links them.
+/// Binds the toolchain and the program where the actor can read them, and a list of accounts with the
+/// actor's, then becomes the actor. Who is not root links them.
 const ENTER: &str = r#"
 folder=$1 program=$2 tools=$3 uid=$4; shift 4
 place() { mount --bind "$1" "$2"; }
@@ -106,7 +108,8 @@ impl Actor {
         actor
     }
 
-    /// The same in a network namespace of the test's own, in which foreign addresses answer. Only root can make one.
+    /// The same in a network namespace of the test's own, in which foreign addresses answer. Only root can
+    /// make one.
     pub(crate) fn abroad(who: Who, files: &[(&str, &str)]) -> Self {
         let actor = Self { has_world: true, ..Self::new(who, files) };
         fs::write(actor.stage.folder().join("foreign.py"), FOREIGN).unwrap();
@@ -305,8 +308,8 @@ fn tools() -> PathBuf {
     home.or_else(|| std::env::var_os("HOME").map(PathBuf::from)).unwrap_or_else(|| "/root".into())
 }
 
-/// The program whose walls can be taken away, built into the same target directory; cargo's own lock lets one test build
-/// it and the others wait.
+/// The program whose walls can be taken away, built into the same target directory; cargo's own lock lets one
+/// test build it and the others wait.
 pub(crate) fn controls() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {

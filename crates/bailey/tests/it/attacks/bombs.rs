@@ -1,4 +1,5 @@
-//! A25, A27: what grows without end is ended with all that it started, and the runtime itself is not walled in.
+//! A25, A27: what grows without end is ended with all that it started, and the runtime itself is not walled
+//! in.
 
 use super::actor::{Actor, Who};
 use crate::stage::Ran;
@@ -111,7 +112,8 @@ fn a25_bombs_are_bounded_and_reaped(who: Who) {
     for bomb in BOMBS {
         is_bounded(&actor, bomb);
     }
-    // The controls: with room enough the same growth is no breach, and a daemon without walls survives what started it.
+    // The controls: with room enough the same growth is no breach, and a daemon without walls survives what
+    // started it.
     actor.configure("");
     for Bomb { name, script, control, .. } in BOMBS {
         let argv = ["sh", "-c", script, "control", "0"];
@@ -173,8 +175,8 @@ fn a25_a_bomb_in_the_background_is_bounded_and_reaped(who: Who) {
     }
 }
 
-/// What became of a command that was begun in the background and ended by itself: its outcome, and what its model was told.
-/// Both say of each limit whether it was enforced or watched.
+/// What became of a command that was begun in the background and ended by itself: its outcome, and what its
+/// model was told. Both say of each limit whether it was enforced or watched.
 fn in_the_background(actor: &Actor, limits: &str, argv: &[&str]) -> (Value, String) {
     let gate = Gate::default();
     let begin = json!({ "argv": argv, "background": true });
@@ -296,8 +298,8 @@ fn a25_what_grows_past_a_limit_ends_within_two_seconds(who: Who) {
     }
 }
 
-/// How long a tree that grew went on after it was over the limit, and for how long the machine held it up meanwhile: both
-/// in seconds, by its own clock.
+/// How long a tree that grew went on after it was over the limit, and for how long the machine held it up
+/// meanwhile: both in seconds, by its own clock.
 fn lasted(outcome: &Value) -> (f64, f64) {
     let text = find(&outcome["report"], "stdout")["head"].as_str().unwrap_or_default().to_owned();
     let times = |word: &str| -> Vec<f64> {
@@ -375,7 +377,8 @@ os.execvp(sys.argv[1], sys.argv[1:])' \"$@\"";
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "0\n1\n2\n3\n"), "{ran:?}");
     let control = actor.outside(&[&enter[..], &["bash", "-c", look]].concat());
     assert!(control.stdout.contains(super::actor::CANARY), "the control: {control:?}");
-    // While a command is at work, the runtime is in none of its namespaces, and bound by rules of its own only.
+    // While a command is at work, the runtime is in none of its namespaces, and bound by rules of its own
+    // only.
     let mut busy =
         actor.command(&["sandbox", "run", "--", "sleep", "2"]).stdout(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_millis(1000));

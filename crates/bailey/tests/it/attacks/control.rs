@@ -1,5 +1,6 @@
-//! An attack shows something only where its control succeeds: the same attempt without the wall. Where it does not, the
-//! machine itself must lack what the attempt needs, and that must be written down; else the test fails.
+//! An attack shows something only where its control succeeds: the same attempt without the wall. Where it
+//! does not, the machine itself must lack what the attempt needs, and that must be written down; else the
+//! test fails.
 
 use super::actor::Who;
 use std::{fmt::Display, fs, path::Path};
@@ -21,8 +22,8 @@ pub(crate) enum Lack {
 /// Which attempts may go without a control, for what lack.
 pub(crate) type Lacks = [(&'static [&'static str], Lack)];
 
-/// Says that an attempt was held, as its control succeeded in this way; or, after these answers of all its controls, that it
-/// could not be tried.
+/// Says that an attempt was held, as its control succeeded in this way; or, after these answers of all its
+/// controls, that it could not be tried.
 ///
 /// # Panics
 /// When the control failed and nothing that is missing here explains it.

@@ -64,7 +64,8 @@ fn the_doctor_names_each_of_its_own_things_that_is_wrong() {
     assert_eq!(grade("model keys"), ("fail".into(), Some(1)));
 }
 
-/// The home of somebody else, and one that cannot be written: said with the way out, and nothing is changed there.
+/// The home of somebody else, and one that cannot be written: said with the way out, and nothing is changed
+/// there.
 #[test]
 fn a_home_of_another_user_or_a_read_only_one_is_told() {
     if !is_root() {

@@ -21,8 +21,8 @@ use std::{
 
 const REACH: &str = include_str!("../probes/reach.py");
 
-/// What a user cannot read either, or a small system does not have. Whoever is root in a container may be kept from the
-/// first process, too; Bailey's own is looked into in the same way and has no excuse.
+/// What a user cannot read either, or a small system does not have. Whoever is root in a container may be
+/// kept from the first process, too; Bailey's own is looked into in the same way and has no excuse.
 const OF_THE_HOST: &Lacks = &[
     (FIRST, Lack::Root),
     (FIRST, Lack::Answer(&["EACCES", "EPERM"])),
@@ -204,7 +204,8 @@ fn a57_a_directory_that_becomes_a_link_during_a_search(who: Who) {
     let mut text = String::new();
     let states = ["harmless needle", "id_ed25519  16 bytes", "exit code: 1"];
     let is_met = |text: &str| states.iter().all(|state| text.contains(state));
-    // Every swap that is counted happens while a task is at work. Which state a tool meets is luck, and on a busy machine takes longer.
+    // Every swap that is counted happens while a task is at work. Which state a tool meets is luck, and on a
+    // busy machine takes longer.
     let ((), swaps) = while_swapping(&directory, &link, |swaps| {
         for task in 0.. {
             let is_enough = swaps.load(Ordering::Relaxed) >= 10_000;
@@ -274,7 +275,8 @@ fn a20_what_inside_cannot_link_or_move_out(who: Who) {
         let ran = actor.outside(&["sh", "-c", &format!("rm -rf stolen; {trick}")]);
         assert!(ran.stdout.contains(CANARY), "the control of {trick}: {ran:?}");
     }
-    // The system's own files cannot be written, nor linked into the workspace; there is no way to keep one writable.
+    // The system's own files cannot be written, nor linked into the workspace; there is no way to keep one
+    // writable.
     let writes =
         "for f in /usr/x /etc/x /x /proc/sys/kernel/core_pattern /proc/self/oom_score_adj /sys/x /dev/x; do
                   if { echo 1 > $f; } 2>/dev/null; then echo wrote $f; fi; done

@@ -1,4 +1,5 @@
-//! A21, A53: whatever is made of a repository inside the walls, the host's git runs none of it; and `git commit` works.
+//! A21, A53: whatever is made of a repository inside the walls, the host's git runs none of it; and `git
+//! commit` works.
 
 use super::{
     actor::{Actor, Who},

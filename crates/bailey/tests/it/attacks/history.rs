@@ -1,5 +1,5 @@
-//! A21, A53: of what a session makes of the repository its commits arrive, and nothing else; and of commits only what git's
-//! own checks pass.
+//! A21, A53: of what a session makes of the repository its commits arrive, and nothing else; and of commits
+//! only what git's own checks pass.
 
 use super::actor::{Actor, Who};
 use std::{collections::BTreeMap, fs, path::Path};

@@ -115,7 +115,8 @@ fn without_namespaces(actor: &Actor, arguments: &[&str]) -> Ran {
     actor.outside(&[&lacking[..], &[&program, "--home", &home], arguments].concat())
 }
 
-/// A session over a copy that did this, kept; its name, and what was said of it. None where that cannot be tried here.
+/// A session over a copy that did this, kept; its name, and what was said of it. None where that cannot be
+/// tried here.
 fn kept_over_a_copy(actor: &Actor, script: &str) -> Option<(String, Ran)> {
     let ran = without_namespaces(actor, &["sandbox", "run", "--keep", "--", "sh", "-c", script]);
     if ran.code == Some(98) {
@@ -259,7 +260,8 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     assert!(nested(&["sessions", "diff", &session]).stdout.contains("+changed"), "the session still has it");
     assert_eq!(nested(&["sessions", "discard", &session]).code, Some(0));
     assert!(!nested(&["sessions", "diff", &session]).stdout.contains("+changed"));
-    // What the prover says there: nothing is not held, and what Landlock and the list of calls hold was tried.
+    // What the prover says there: nothing is not held, and what Landlock and the list of calls hold was
+    // tried.
     let proven = nested(&["--json", "prove"]);
     let lines = proven.lines();
     let verdict = |id: &str| lines.iter().find(|line| line["line"] == id).unwrap()["verdict"].clone();
@@ -282,7 +284,8 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
 
 const OLDER: &str = include_str!("../probes/older.py");
 
-/// Kernels and containers that lack something, as a filter of system calls plays them; and what the refusal names.
+/// Kernels and containers that lack something, as a filter of system calls plays them; and what the refusal
+/// names.
 const OLDER_KERNELS: [(&str, &[&str], &[&str]); 9] = [
     ("without Landlock (before 5.13, or not built in)", &["landlock_create_ruleset=ENOSYS"], &["landlock"]),
     ("with Landlock not among `lsm=`", &["landlock_create_ruleset=EOPNOTSUPP"], &["landlock"]),

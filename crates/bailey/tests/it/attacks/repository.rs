@@ -154,7 +154,8 @@ fn a22_a_repositorys_keys_rules_and_servers_are_not_loaded(who: Who) {
     let ran = actor.bailey(&run);
     assert!(ran.code == Some(1) && ran.stderr.contains("needs a key"), "{ran:?}");
     assert!(model.requests().is_empty());
-    // The control: Bailey's own .env is loaded; and with it the repository's rule that allows everything is not.
+    // The control: Bailey's own .env is loaded; and with it the repository's rule that allows everything is
+    // not.
     std::fs::write(actor.stage.home().join(".env"), key).unwrap();
     std::fs::set_permissions(
         actor.stage.home().join(".env"),

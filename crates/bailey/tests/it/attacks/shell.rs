@@ -1,13 +1,13 @@
-//! A16, A17, A18: every trick of a shell, a tool's option or a loader, run as a command that the rules allow. No text is
-//! matched: each must be harmless because of where it runs.
+//! A16, A17, A18: every trick of a shell, a tool's option or a loader, run as a command that the rules allow.
+//! No text is matched: each must be harmless because of where it runs.
 
 use super::{
     actor::{Actor, CANARY, Who},
     control::{Lack, Lacks, judge},
 };
 
-/// `STEAL` prints a secret of the home and writes a file there; `SECRET` is the secret's path, `OWNED` the file's.
-/// Each trick does so in a way of its own.
+/// `STEAL` prints a secret of the home and writes a file there; `SECRET` is the secret's path, `OWNED` the
+/// file's. Each trick does so in a way of its own.
 const TRICKS: &[(&str, &str)] = &[
     (
         "A16 pipe to node",

@@ -1,5 +1,5 @@
-//! Days on which the clock is wrong, or jumps because the machine slept. The clock is the real program's: a library in front of
-//! the C library's adds what a file says (probes/clock.c).
+//! Days on which the clock is wrong, or jumps because the machine slept. The clock is the real program's: a
+//! library in front of the C library's adds what a file says (probes/clock.c).
 
 use super::{RUN, edit_then, net::point, nothing_is_lost, ran, session, tells};
 use crate::{
@@ -76,8 +76,8 @@ fn a_clock_that_is_past_is_told_and_nothing_is_lost() {
     let past = Wrong::shows(PAST, &stage);
     let ended = past.ran(&stage, &RUN);
     tells(&ended, 0, &["clock shows 2020-01-01", "which is past", "timedatectl"]);
-    // The project's files are younger than that clock: nobody can tell that they did not change meanwhile. So the session's
-    // changes are not merged, but they are there.
+    // The project's files are younger than that clock: nobody can tell that they did not change meanwhile. So
+    // the session's changes are not merged, but they are there.
     let session = session(&stage);
     let patch = ran(&stage, &["sessions", "diff", &session]);
     assert!(patch.stdout.contains("the clock was put back; apply by hand"), "{patch:?}");
@@ -138,8 +138,8 @@ fn a_certificate_that_a_wrong_clock_refuses_is_told_with_the_clock() {
     assert_eq!(run(PAST + 5 * 366 * 24 * HOUR).code, Some(0), "the control: a clock that is less wrong");
 }
 
-/// The machine sleeps for eight hours in the middle of a command, and the connection that was kept to the model is dead
-/// when it wakes up, whether that is said or not.
+/// The machine sleeps for eight hours in the middle of a command, and the connection that was kept to the
+/// model is dead when it wakes up, whether that is said or not.
 #[test]
 fn eight_hours_asleep_and_the_kept_connection_is_dead() {
     for death in [Death::Reset, Death::Silence] {

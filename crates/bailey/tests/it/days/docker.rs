@@ -1,4 +1,5 @@
-//! The day inside a container: with default options refused, with the line that the refusal names the walls hold.
+//! The day inside a container: with default options refused, with the line that the refusal names the walls
+//! hold.
 
 use crate::{
     attacks::actor::controls,
@@ -74,7 +75,8 @@ fn a_container_is_refused_by_default_and_the_line_that_is_named_lets_the_walls_s
     attacks(&engine, &folder);
 }
 
-/// With default options, where the owner takes less, the same command works over a copy, and the outcome says behind what.
+/// With default options, where the owner takes less, the same command works over a copy, and the outcome says
+/// behind what.
 fn takes_landlock_alone(stage: &Stage, user: &Path, is_root: bool, run: &dyn Fn() -> Ran) {
     let config = user.join(".bailey/config.toml");
     fs::write(&config, "[sandbox.tiers]\ninternal = \"landlock\"\n").unwrap();
@@ -87,7 +89,8 @@ fn takes_landlock_alone(stage: &Stage, user: &Path, is_root: bool, run: &dyn Fn(
     fs::remove_file(config).unwrap();
 }
 
-/// The attacks on the walls, by the tests' own program, as an ordinary user in a container that the line's options made.
+/// The attacks on the walls, by the tests' own program, as an ordinary user in a container that the line's
+/// options made.
 fn attacks(engine: &Engine, folder: &Path) {
     let scratch = folder.join("scratch");
     fs::create_dir(&scratch).unwrap();

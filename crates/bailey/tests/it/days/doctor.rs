@@ -1,4 +1,5 @@
-//! `bailey doctor` on bad days: each thing of the machine that is wrong is a finding of its own, with its way out.
+//! `bailey doctor` on bad days: each thing of the machine that is wrong is a finding of its own, with its way
+//! out.
 
 use super::in_a_namespace;
 use crate::stage::{Ran, Stage};

@@ -37,8 +37,8 @@ fn a_disk_that_fills_is_told_and_what_was_done_is_kept() {
     });
     fs::rename(stage.home().join("config.toml"), stage.folder().join("config.toml")).unwrap();
     let Some(ran) = in_a_namespace(&stage, FULL) else { return };
-    // No journal, no effect: a model is asked as often as the journal says, and who begins while the disk is full asks none. The
-    // control: who begins later asks, and edits.
+    // No journal, no effect: a model is asked as often as the journal says, and who begins while the disk is
+    // full asks none. The control: who begins later asks, and edits.
     let asked = |text: &str| server.requests().iter().filter(|request| request.body.contains(text)).count();
     assert!(ran.stdout.contains(&format!("asked {}\n", asked("do it"))), "{} {ran:?}", asked("do it"));
     assert_eq!([asked("while it is full"), asked("again")], [0, 2], "{ran:?}");

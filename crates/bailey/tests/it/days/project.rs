@@ -1,5 +1,5 @@
-//! Days on which the project is in trouble: gone, read-only, somebody else's, with git in a strange shape or none, with
-//! names and bytes that are no text.
+//! Days on which the project is in trouble: gone, read-only, somebody else's, with git in a strange shape or
+//! none, with names and bytes that are no text.
 
 use super::{RUN, edit, edit_then, in_a_namespace, nothing_is_lost, ran, session, tells};
 use crate::stage::{Ran, Stage};
@@ -131,7 +131,8 @@ fn directories_of_others_stop_nothing_and_show_nothing() {
         println!("SKIPPED: only root can give a directory away");
         return;
     }
-    // As a database in a container leaves its own: one that nobody else enters, one whose files can be opened by name.
+    // As a database in a container leaves its own: one that nobody else enters, one whose files can be opened
+    // by name.
     let stage =
         Stage::new(&[("a.txt", "one\n"), ("shut/.env", "K=swordfish\n"), ("open/.env", "K=swordfish\n")]);
     for (path, mode) in [("shut", 0o700), ("open", 0o711)] {
@@ -290,7 +291,8 @@ fn without_git_all_of_it_works() {
     nothing_is_lost(&stage);
 }
 
-/// The program as an ordinary user, with the stage's folder as the home directory, which is given to that user.
+/// The program as an ordinary user, with the stage's folder as the home directory, which is given to that
+/// user.
 fn as_somebody(stage: &Stage, arguments: &[&str]) -> Ran {
     const USER: u32 = 54_321;
     fs::create_dir_all(stage.home()).unwrap();
@@ -345,7 +347,8 @@ fn a_project_of_somebody_else_is_told_without_a_command_that_takes_it() {
         ended.stderr.contains("belongs to user 0, not 54321") && !ended.stderr.contains("chown"),
         "{ended:?}"
     );
-    // The control: in a project of one's own, what is another's is named with the command that mends it, and never the project.
+    // The control: in a project of one's own, what is another's is named with the command that mends it, and
+    // never the project.
     chown(stage.project(), Some(54_321), Some(54_321)).unwrap();
     let ended = as_somebody(&stage, &["sandbox", "run", "--", "sh", "-c", "cat a.txt"]);
     let project = stage.project().display().to_string();

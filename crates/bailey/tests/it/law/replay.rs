@@ -319,7 +319,8 @@ fn no_process_and_no_socket_is_started() {
     assert!(control > 2, "the control starts processes");
 }
 
-/// A sub-agent's replies lie in its own conversation: the recording of its parent ends where it begins, and says so.
+/// A sub-agent's replies lie in its own conversation: the recording of its parent ends where it begins, and
+/// says so.
 #[test]
 fn the_recording_ends_where_a_sub_agent_worked_and_no_difference_is_told() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
@@ -343,7 +344,8 @@ fn the_recording_ends_where_a_sub_agent_worked_and_no_difference_is_told() {
     assert!(ran.stderr.contains(&format!("before entry {began}: a sub-agent worked in it")), "{ran:?}");
 }
 
-/// What settings have looked at, and how it was answered, comes again; what the owner does at the end is not done again.
+/// What settings have looked at, and how it was answered, comes again; what the owner does at the end is not
+/// done again.
 #[test]
 fn a_session_under_compliance_is_the_same_again() {
     let stage = Stage::new(&[("a.txt", "a\n")]);

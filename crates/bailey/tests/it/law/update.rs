@@ -1,4 +1,5 @@
-//! Rule files that `bailey policy update` changes: what that needs, what it leaves when it is killed, and who obeys when.
+//! Rule files that `bailey policy update` changes: what that needs, what it leaves when it is killed, and who
+//! obeys when.
 
 use super::{NO_READS, Past, changes};
 use crate::{
@@ -382,7 +383,8 @@ fn a_running_session_obeys_from_its_next_effect_on() {
     assert!(after.contains("no-a"), "{after}");
 }
 
-/// What a removed session did cannot be judged again, which is one thing to be told and not one for each entry.
+/// What a removed session did cannot be judged again, which is one thing to be told and not one for each
+/// entry.
 #[test]
 fn what_was_removed_with_its_session_is_told_once() {
     let past = reads(std::iter::repeat_n("a.txt", 12));

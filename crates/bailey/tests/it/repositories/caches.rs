@@ -1,4 +1,5 @@
-//! What package managers fetched is there to build with, and the tokens beside it are not; what is missing is named.
+//! What package managers fetched is there to build with, and the tokens beside it are not; what is missing is
+//! named.
 
 use super::{has, session};
 use crate::stage::{Ran, Stage};

@@ -76,8 +76,8 @@ fn a_rust_workspace_with_vendored_crates_is_repaired() {
     assert!(repair.results[1].contains("Compiling plain-sum v1"), "{:?}", repair.results[1]);
 }
 
-/// A Python that has pytest: the first of the path, or Debian's own, to which Debian's package belongs. None is a failure in
-/// the full run, which installs it.
+/// A Python that has pytest: the first of the path, or Debian's own, to which Debian's package belongs. None
+/// is a failure in the full run, which installs it.
 fn python_with_pytest() -> Option<&'static str> {
     let runs = |python: &&str| {
         let version = Command::new(python).args(["-m", "pytest", "--version"]).output();

@@ -51,7 +51,8 @@ impl Moved {
     fn set(&self, to: u64) {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
         let new = self.file().with_extension("new");
-        // As long each time, so that it can be overwritten where it is: who has it open looks into this very file.
+        // As long each time, so that it can be overwritten where it is: who has it open looks into this very
+        // file.
         fs::write(&new, format!("{:020}", to - now)).unwrap();
         match fs::File::options().write(true).open(self.file()) {
             // At once, and never empty in between: whoever looked then would see the machine's own clock.
@@ -311,7 +312,8 @@ fn what_was_due_more_often_than_anybody_counts_is_done_once() {
     moved.stop();
 }
 
-/// A clock that was years ahead has left five copies: they keep nobody from having one of today, and go before it.
+/// A clock that was years ahead has left five copies: they keep nobody from having one of today, and go
+/// before it.
 #[test]
 fn copies_of_a_clock_that_was_ahead_make_room_for_those_of_today() {
     let moved = Moved::new(Vec::new());

@@ -133,8 +133,9 @@ fn one_does_what_it_may_and_nothing_else() {
     assert!(!super::token::entries(&stage, &session).iter().any(is_bound));
 }
 
-/// Attack: the process of a session is killed, what the home says of its schedule is taken away, and it is taken up again by the
-/// daemon, by its owner and as a fork. What it may stands in the journal, behind its beginning.
+/// Attack: the process of a session is killed, what the home says of its schedule is taken away, and it is
+/// taken up again by the daemon, by its owner and as a fork. What it may stands in the journal, behind its
+/// beginning.
 #[test]
 fn whoever_takes_one_up_again_widens_nothing() {
     let stage = Stage::new(&[("src/a.txt", "in the source\n"), ("docs/b.txt", "in the docs\n")]);
@@ -192,7 +193,8 @@ fn whoever_takes_one_up_again_widens_nothing() {
     assert!(resumed(fork).1.contains(BEYOND));
     assert!(tokens(fork).len() == 1 && tokens(fork) != tokens(&session), "one of its own");
 
-    // A token is over when the rules change. Then there is another one of the same scope, where they allow all of that.
+    // A token is over when the rules change. Then there is another one of the same scope, where they allow
+    // all of that.
     let rules = |text: &str| {
         fs::create_dir_all(stage.home().join("policy")).unwrap();
         let own = stage.home().join("policy/own.toml");

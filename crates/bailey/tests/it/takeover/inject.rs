@@ -21,8 +21,8 @@ pub(crate) struct Taken {
     is_gone: bool,
 }
 
-/// The threads of a process. The kernel's list is cut short where a thread ends while it is read, so it is read until it
-/// stays the same.
+/// The threads of a process. The kernel's list is cut short where a thread ends while it is read, so it is
+/// read until it stays the same.
 pub(crate) fn threads(process: u32) -> Vec<i32> {
     let list = || -> Vec<i32> {
         let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
@@ -40,7 +40,8 @@ pub(crate) fn threads(process: u32) -> Vec<i32> {
 }
 
 impl Taken {
-    /// Stops a thread while it waits in the kernel; `ESRCH` where it ended, another error where ptrace is not allowed.
+    /// Stops a thread while it waits in the kernel; `ESRCH` where it ended, another error where ptrace is not
+    /// allowed.
     pub(crate) fn seize(thread: i32) -> nix::Result<Self> {
         let pid = Pid::from_raw(thread);
         for _ in 0..50 {

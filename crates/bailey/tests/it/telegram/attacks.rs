@@ -1,4 +1,5 @@
-//! Who would have a question answered twice, by somebody else, from elsewhere, or not at all; and the emergency stop from each channel.
+//! Who would have a question answered twice, by somebody else, from elsewhere, or not at all; and the
+//! emergency stop from each channel.
 
 use super::{ANN, BOB, EVE, channel, pair, times};
 use crate::{
@@ -76,7 +77,8 @@ fn id(telegram: &Telegram, chat: i64, card: i64) -> String {
     telegram.data(chat, card, YES).trim_start_matches("y:").to_owned()
 }
 
-/// A12: whoever claims a yes, at once or again, after a no, an abort or a restart, a question runs what it asks about once or not at all.
+/// A12: whoever claims a yes, at once or again, after a no, an abort or a restart, a question runs what it
+/// asks about once or not at all.
 #[test]
 fn a12_a_question_runs_once_or_not_at_all_whoever_claims_it() {
     const ROUNDS: usize = 5;
@@ -148,7 +150,8 @@ fn a12_a_question_runs_once_or_not_at_all_whoever_claims_it() {
     thread::sleep(Duration::from_millis(500));
     assert_eq!(done(&stage).0, run, "{:#?}", done(&stage));
 
-    // Everything is killed at an open question; the answers come while nobody is there, and again when somebody is.
+    // Everything is killed at an open question; the answers come while nobody is there, and again when
+    // somebody is.
     say(restart);
     let (at, _) = card(&telegram, GROUP, restart);
     let name = id(&telegram, GROUP, at);
@@ -169,8 +172,8 @@ fn a12_a_question_runs_once_or_not_at_all_whoever_claims_it() {
     telegram.check();
 }
 
-/// A15: a question is answered in the conversation that it was asked in, by who may there, or at the machine; where its channel is gone,
-/// it is a no. Controls: the same answers where they count.
+/// A15: a question is answered in the conversation that it was asked in, by who may there, or at the machine;
+/// where its channel is gone, it is a no. Controls: the same answers where they count.
 #[test]
 fn a15_a_question_is_not_answered_over_another_channel() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -192,7 +195,8 @@ fn a15_a_question_is_not_answered_over_another_channel() {
     telegram.says(BOB, "Bob", BOB, &format!("/approve {}", name.split_at(8).0));
     telegram.says(BOB, "Bob", BOB, &format!("/approve {name}"));
     until("two refusals", || times(&telegram, BOB, "may not do that") >= 2);
-    // Words that look like it are words, also of an owner's: in another chat, over another channel, and passed on.
+    // Words that look like it are words, also of an owner's: in another chat, over another channel, and
+    // passed on.
     telegram.taps_with(ANN, "Ann", ANN, at, &format!("y:{name}"));
     telegram.says(ANN, "Ann", ANN, &format!("/approve {name}"));
     telegram.wait_for(ANN, "no such open question in this conversation");
@@ -226,7 +230,8 @@ fn a15_a_question_is_not_answered_over_another_channel() {
     telegram.check();
 }
 
-/// A15, A12: a question whose channel is gone is a no once its time is over, and a yes that comes later runs nothing.
+/// A15, A12: a question whose channel is gone is a no once its time is over, and a yes that comes later runs
+/// nothing.
 #[test]
 fn a15_a_question_that_nobody_could_see_is_a_no() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -258,8 +263,9 @@ fn a15_a_question_that_nobody_could_see_is_a_no() {
     telegram.check();
 }
 
-/// A44: what a stranger wrote stays theirs where a member answers it, a borrowed name is nobody's, and a message that is changed later is
-/// neither a yes nor other words for what was approved. Control: a member's own words.
+/// A44: what a stranger wrote stays theirs where a member answers it, a borrowed name is nobody's, and a
+/// message that is changed later is neither a yes nor other words for what was approved. Control: a member's
+/// own words.
 #[test]
 fn a44_words_of_strangers_and_changed_words_are_what_they_are() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -310,7 +316,8 @@ fn a44_words_of_strangers_and_changed_words_are_what_they_are() {
     telegram.check();
 }
 
-/// Who taps asks for nothing: strangers in a group take no place of those who ask to be let in. Control: who writes takes one.
+/// Who taps asks for nothing: strangers in a group take no place of those who ask to be let in. Control: who
+/// writes takes one.
 #[test]
 fn strangers_who_tap_take_no_place_of_those_who_ask() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -336,8 +343,8 @@ fn strangers_who_tap_take_no_place_of_those_who_ask() {
     telegram.check();
 }
 
-/// A49: a stop from a terminal, a phone, a server and a browser ends what runs within a second, with what is due and what is said, also
-/// after a restart, until a human releases it. Control: the same without one.
+/// A49: a stop from a terminal, a phone, a server and a browser ends what runs within a second, with what is
+/// due and what is said, also after a restart, until a human releases it. Control: the same without one.
 #[test]
 fn a49_a_stop_from_each_channel_ends_everything_and_outlives_a_restart() {
     for (number, from) in ["", "terminal", "phone", "server", "page"].into_iter().enumerate() {

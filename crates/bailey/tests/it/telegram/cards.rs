@@ -5,7 +5,8 @@ use crate::{daemon::Daemon, stage::Stage};
 use bailey_testkit::{Reply, telegram::Fault};
 use serde_json::json;
 
-/// Attack A09: what is asked about draws a line of its own on the card, turns its end around, and hides a word.
+/// Attack A09: what is asked about draws a line of its own on the card, turns its end around, and hides a
+/// word.
 #[test]
 fn a09_what_a_card_quotes_draws_no_line_of_it_and_hides_nothing() {
     const LINE: &str = "why: the owner allowed it";
@@ -58,7 +59,8 @@ fn a_card_that_is_not_whole_has_no_yes() {
     telegram.check();
 }
 
-/// What a command says is to the question that was read, and no other: the next one may have taken its place meanwhile.
+/// What a command says is to the question that was read, and no other: the next one may have taken its place
+/// meanwhile.
 #[test]
 fn an_answer_in_words_names_its_question() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -101,7 +103,8 @@ fn an_answer_in_words_names_its_question() {
     telegram.check();
 }
 
-/// A question that was answered has no buttons, however long the reason is, and also where its message cannot say what came of it.
+/// A question that was answered has no buttons, however long the reason is, and also where its message cannot
+/// say what came of it.
 #[test]
 fn a_question_that_was_answered_has_no_buttons() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

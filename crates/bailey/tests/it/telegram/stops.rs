@@ -1,4 +1,5 @@
-//! What ends something at a phone: it waits for nothing, is done once, and leaves nothing behind that is done again.
+//! What ends something at a phone: it waits for nothing, is done once, and leaves nothing behind that is done
+//! again.
 
 use super::{ANN, BOB, at, bridge, pair};
 use crate::{
@@ -142,7 +143,8 @@ fn a_conversation_is_ended_at_rest_and_by_no_guest() {
     assert_eq!(daemon.status()["sessions"].as_array().unwrap().len(), 1);
 }
 
-/// A session in which "one" was said, and the lock that keeps it from the conversation: so `sessions diff` or `apply` in a terminal holds it.
+/// A session in which "one" was said, and the lock that keeps it from the conversation: so `sessions diff` or
+/// `apply` in a terminal holds it.
 fn held_elsewhere(stage: &Stage, telegram: &Telegram, daemon: &Daemon<'_>) -> (String, File) {
     pair(stage, telegram, ANN, "Ann", "owner");
     telegram.says(ANN, "Ann", ANN, "one");
@@ -172,7 +174,8 @@ fn a_session_that_is_looked_at_elsewhere_keeps_its_conversation() {
     assert!(said.len() == 2 && said.iter().all(|it| it["session"] == session.as_str()), "{said:#?}");
 }
 
-/// What waits for a session that cannot be had is said in the order in which it came, and tried less and less often, once for all of it.
+/// What waits for a session that cannot be had is said in the order in which it came, and tried less and less
+/// often, once for all of it.
 #[test]
 fn what_waits_for_a_session_keeps_its_order_and_is_tried_less_and_less_often() {
     let stage = Stage::new(&[("a.txt", "one\n")]);

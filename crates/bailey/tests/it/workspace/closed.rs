@@ -1,4 +1,5 @@
-//! What an ordinary user may not look into, on either side, and what is too large to be looked at: it holds up nothing else.
+//! What an ordinary user may not look into, on either side, and what is too large to be looked at: it holds
+//! up nothing else.
 
 use crate::attacks::actor::{Actor, Who};
 use std::{fs, os::unix::fs::PermissionsExt as _};

@@ -19,7 +19,8 @@ fn lines(others: &[(usize, &str)]) -> String {
     (1..=12).map(line).collect()
 }
 
-/// A project with a file of twelve lines, and a session that changes its first, its third and its last one, and makes another file.
+/// A project with a file of twelve lines, and a session that changes its first, its third and its last one,
+/// and makes another file.
 fn stage() -> (Stage, String) {
     let stage = Stage::new(&[("a.txt", &lines(&[])), ("b.txt", "b\n")]);
     let session = work(
@@ -79,8 +80,8 @@ fn named_hunks_are_applied_the_rest_stays_and_undo_takes_each_apply_back() {
     super::same(&before, &Tree::of(&stage.project()), &["a.txt", "b.txt"], super::Scope::Everywhere);
 }
 
-/// What was shown is what is applied, whoever writes to the project or to the layer in between. The control: as it was
-/// shown, the same name is obeyed.
+/// What was shown is what is applied, whoever writes to the project or to the layer in between. The control:
+/// as it was shown, the same name is obeyed.
 #[test]
 fn a_named_hunk_of_a_file_that_changed_since_is_refused() {
     let (stage, session) = stage();
@@ -200,7 +201,8 @@ fn hunks_are_picked_at_the_end_of_a_run() {
     assert!(left.contains("+one") && !left.contains("twelve"), "{left}");
 }
 
-/// A part is decided like a whole: what is Red is asked about, on a card that shows what was picked and nothing else.
+/// A part is decided like a whole: what is Red is asked about, on a card that shows what was picked and
+/// nothing else.
 #[test]
 fn a_hunk_of_a_red_file_is_asked_about() {
     let stage = Stage::new(&[("Makefile", &lines(&[]))]);

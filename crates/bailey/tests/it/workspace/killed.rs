@@ -37,8 +37,8 @@ fn many() -> (Stage, String) {
     (stage, session)
 }
 
-/// Starts a command of the real binary and kills it when this path has left the state it has in `from`; with all its
-/// children, or alone.
+/// Starts a command of the real binary and kills it when this path has left the state it has in `from`; with
+/// all its children, or alone.
 fn killed(stage: &Stage, command: &[&str], path: &Path, from: &Tree, children: bool) {
     let mut command = stage.bailey(&[&["sessions"], command].concat());
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
@@ -91,8 +91,8 @@ fn descendants(process: u32) -> Vec<u32> {
     found
 }
 
-/// Every path of the project is as it was before or as the session wants it, whole, and nothing else is there. Tells
-/// whether some are so and some so.
+/// Every path of the project is as it was before or as the session wants it, whole, and nothing else is
+/// there. Tells whether some are so and some so.
 fn each_is_old_or_new(stage: &Stage, old: &Tree, new: &Tree, when: &str) -> bool {
     let now = Tree::of(&stage.project());
     let agrees = |path: &&Path| now.agrees(old, path) || now.agrees(new, path);

@@ -1,4 +1,5 @@
-//! Kinds of files and of changes that are easily carried wrongly: each applied, undone, applied again and thrown away.
+//! Kinds of files and of changes that are easily carried wrongly: each applied, undone, applied again and
+//! thrown away.
 
 use super::{event, sessions, work};
 use crate::{stage::Stage, tree::Tree};
@@ -147,7 +148,8 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Beneath a link nothing lies, neither before the session makes a directory of it nor where the user makes one of a directory.
+/// Beneath a link nothing lies, neither before the session makes a directory of it nor where the user makes
+/// one of a directory.
 #[test]
 fn a_link_becomes_a_directory_and_a_link_again() {
     let stage = Stage::new(&[("real/x", "x\n"), ("d/x", "x\n"), ("f", "f\n")]);
@@ -217,7 +219,8 @@ fn list(user: u32) -> Vec<u8> {
     [2_u32.to_le_bytes().to_vec(), entries.concat()].concat()
 }
 
-/// What replaces a file keeps its list, for its mode alone would open it to its group; where that cannot be, it stays.
+/// What replaces a file keeps its list, for its mode alone would open it to its group; where that cannot be,
+/// it stays.
 #[test]
 fn an_access_control_list_is_kept_or_the_file_stays() {
     const LIST: &str = "system.posix_acl_access";

@@ -1,4 +1,5 @@
-//! Secret-looking files: unreadable inside, unchanged for git, in a diff and in an apply; until they are revealed.
+//! Secret-looking files: unreadable inside, unchanged for git, in a diff and in an apply; until they are
+//! revealed.
 
 use super::{newest, sessions, work};
 use crate::{stage::Stage, tree::Tree};

@@ -1,4 +1,5 @@
-//! What is mounted within a project: a volume, a file system in memory, a single file bound over another. Sessions are not shown it.
+//! What is mounted within a project: a volume, a file system in memory, a single file bound over another.
+//! Sessions are not shown it.
 
 use super::newest;
 use crate::{
@@ -112,7 +113,8 @@ fn what_is_mounted_in_a_project_is_neither_shown_nor_changed() {
     is_as_it_was(&[]);
 }
 
-/// The same work without a mount, which is applied; mounted afterwards, it stays, and so does what an undo would take back there.
+/// The same work without a mount, which is applied; mounted afterwards, it stays, and so does what an undo
+/// would take back there.
 #[test]
 fn what_is_mounted_after_the_work_is_changed_by_no_apply_and_by_no_undo() {
     let stage = stage();

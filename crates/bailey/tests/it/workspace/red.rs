@@ -1,4 +1,5 @@
-//! What the host runs later is Red; ignored outputs and git's own files never leave the layer (A21, A52, A53).
+//! What the host runs later is Red; ignored outputs and git's own files never leave the layer (A21, A52,
+//! A53).
 
 use super::{event, same, sessions, work};
 use crate::{stage::Stage, terminal::Terminal, tree::Tree};

@@ -1,4 +1,5 @@
-//! Files that the session and the user both changed: put together where the lines lie apart, named and kept where they do not.
+//! Files that the session and the user both changed: put together where the lines lie apart, named and kept
+//! where they do not.
 
 use super::{newest, sessions, work};
 use crate::stage::Stage;
@@ -122,14 +123,16 @@ fn of_a_masked_file_no_base_is_kept() {
     assert_eq!(diff.stdout.matches("is merged with what you changed since").count(), 1, "{diff:?}");
 }
 
-/// A base text proves nothing: one that is not what the journal recorded is none. The control is the very text.
+/// A base text proves nothing: one that is not what the journal recorded is none. The control is the very
+/// text.
 #[test]
 fn a_base_that_is_not_the_recorded_one_merges_nothing() {
     let (stage, session) = stage();
     let bases = stage.home().join("sessions").join(&session).join("bases");
     let text = fs::read_dir(bases).unwrap().next().unwrap().unwrap().path();
     let own = fs::read_to_string(&text).unwrap();
-    // On the first the user's line would count as the session's to take away, on the second nothing would overlap.
+    // On the first the user's line would count as the session's to take away, on the second nothing would
+    // overlap.
     for forged in [own.replace("1\n", "one\n"), own.replace("5\n", ""), own.replace("644\n", "600\n")] {
         assert_ne!(forged, own);
         fs::write(&text, &forged).unwrap();
@@ -158,7 +161,8 @@ fn a_merged_file_is_one_hunk() {
     assert_eq!(stage.read("a.txt"), own.replace("1\n2", "one\n2").replace("15\n", "fifteen\n"));
 }
 
-/// Whatever an apply would keep is told before it, on every way to look. The control is what nobody else changed.
+/// Whatever an apply would keep is told before it, on every way to look. The control is what nobody else
+/// changed.
 #[test]
 fn a_diff_names_each_path_that_an_apply_would_keep() {
     let stage = Stage::new(&[("bytes", "\0"), ("mode.sh", "x\n"), ("gone.txt", "g\n"), ("own.txt", "o\n")]);

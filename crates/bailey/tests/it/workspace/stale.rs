@@ -1,5 +1,6 @@
-//! What a command makes of a text that was old when it read it: as long as something of the session lives, what begins beside it may be
-//! shown the project as it was. Its change is no change of what the user wrote meanwhile.
+//! What a command makes of a text that was old when it read it: as long as something of the session lives,
+//! what begins beside it may be shown the project as it was. Its change is no change of what the user wrote
+//! meanwhile.
 
 use super::{newest, sessions};
 use crate::stage::{Ran, Stage};

@@ -6,7 +6,8 @@ use crate::{
 };
 use std::{fs, path::Path};
 
-/// The session of an ordinary user that does this work there, with what mounts the project; none, which is said, where nothing can.
+/// The session of an ordinary user that does this work there, with what mounts the project; none, which is
+/// said, where nothing can.
 fn session(actor: &Actor, work: &str) -> Option<(String, String)> {
     let [below, above, aside] =
         ["project", "user/above", "user/aside"].map(|name| actor.stage.folder().join(name));

@@ -163,7 +163,8 @@ fn faults() {
     assert!(matches!(read(&many), Err(Fault::TooLarge(_))));
 }
 
-/// vLLM says what is wrong without the word `error`. Control: a chunk that only counts has no `choices` either.
+/// vLLM says what is wrong without the word `error`. Control: a chunk that only counts has no `choices`
+/// either.
 #[test]
 fn an_error_without_choices_is_told_as_what_it_is() {
     let words = "This model's maximum context length is 4096 tokens";
@@ -249,7 +250,8 @@ fn reasoning_is_bounded() {
     assert!(many(4096).is_ok(), "control");
 }
 
-/// An end in an unknown word is none, until the server was seen to use it so; one that says that it failed never is.
+/// An end in an unknown word is none, until the server was seen to use it so; one that says that it failed
+/// never is.
 #[test]
 fn an_unknown_end_is_none() {
     let ended = |reason: &str, known: &[&str]| {

@@ -1,5 +1,5 @@
-//! The same list of calls as another architecture numbers it: aarch64's, as data, so that its table can be compared where
-//! no such machine is at hand. Linux's arm64 takes its numbers from asm-generic/unistd.h.
+//! The same list of calls as another architecture numbers it: aarch64's, as data, so that its table can be
+//! compared where no such machine is at hand. Linux's arm64 takes its numbers from asm-generic/unistd.h.
 
 /// Names and numbers (Linux 6.10).
 pub(super) const AARCH64: &[(&str, u32)] = &[

@@ -28,7 +28,8 @@ fn a_folder_is_measured_with_all_its_parts() {
 
 #[test]
 fn the_memory_below_a_process_is_that_of_its_children_and_theirs() {
-    // This program's own is not among it, and a shell with its child takes less than 64 MiB and more than a page.
+    // This program's own is not among it, and a shell with its child takes less than 64 MiB and more than a
+    // page.
     let _own = vec![1_u8; 80 << 20];
     assert!(!is_memory_above(4096, Tree::Below, 0), "nothing was started");
     let mut shell = std::process::Command::new("/bin/sh").args(["-c", "sleep 100; :"]).spawn().unwrap();

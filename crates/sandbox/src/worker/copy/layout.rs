@@ -24,8 +24,8 @@ fn is_gone(errno: Errno) -> bool {
 }
 
 impl Look {
-    /// Puts into the layer what the session has at a path; of a directory itself alone. What is gone since it was looked at is nothing
-    /// that the session has: something of it may live.
+    /// Puts into the layer what the session has at a path; of a directory itself alone. What is gone since it
+    /// was looked at is nothing that the session has: something of it may live.
     pub(super) fn add(&self, at: &str, ours: &Stat) -> Result<(), Error> {
         let failed = |errno| Error::system("lay out", at)(errno);
         let (from, name) = match self.copy.parent(at) {
@@ -44,7 +44,8 @@ impl Look {
                 symlinkat(target, &dir, name).map_err(failed)
             }
             FileType::RegularFile if size(ours) == 0 => self.add_empty(at, ours),
-            // A link more is a change to all names that it has in the copy, of which some may be nothing of the session's.
+            // A link more is a change to all names that it has in the copy, of which some may be nothing of
+            // the session's.
             _ if ours.st_nlink > 1 && ours.st_mode & 0o400 != 0 => self.add_apart(at, &from, name, &dir),
             // One inode in both: nothing is written through the layer.
             _ => match linkat(&from, name, &dir, name, AtFlags::empty()) {
@@ -121,7 +122,8 @@ impl Look {
         self.upper.dir(at).map_err(failed)
     }
 
-    /// The mode that the project's directory has, where the session left that of the copy alone, which its owner can always work in.
+    /// The mode that the project's directory has, where the session left that of the copy alone, which its
+    /// owner can always work in.
     fn left_alone(&self, at: &str, ours: &Stat) -> Option<u32> {
         let (theirs, known) = self.record.get(at)?;
         (*known == Looks::of(ours)).then_some(theirs.mode)

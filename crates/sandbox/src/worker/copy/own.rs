@@ -1,5 +1,6 @@
-//! What an undo gives back to a session, written down before it begins: an undo that was cut off would leave the project's old texts
-//! where the record says that project and copy are the same, and the next look would bring them over the session's.
+//! What an undo gives back to a session, written down before it begins: an undo that was cut off would leave
+//! the project's old texts where the record says that project and copy are the same, and the next look would
+//! bring them over the session's.
 
 use super::record::{Looks, Record, replace};
 use crate::worker::error::{Error, errno};
@@ -7,8 +8,8 @@ use bailey_protocol::WsPath;
 use rustix::fs::{AtFlags, CWD, unlinkat};
 use rustix::io::Errno;
 
-/// Notes these paths beside the record, with what an undo before left, so that each look counts them as the session's until
-/// [`forget`] is called.
+/// Notes these paths beside the record, with what an undo before left, so that each look counts them as the
+/// session's until [`forget`] is called.
 pub(super) fn note(record: &str, own: &[WsPath]) -> Result<(), Error> {
     let path = beside(record);
     let mut all = noted(record)?;
@@ -17,7 +18,8 @@ pub(super) fn note(record: &str, own: &[WsPath]) -> Result<(), Error> {
     replace(&path, &text)
 }
 
-/// Has each path that is noted be unlike anything in a record: then what the session has there, or has no more, is its own doing.
+/// Has each path that is noted be unlike anything in a record: then what the session has there, or has no
+/// more, is its own doing.
 pub(super) fn take_in(known: &mut Record, record: &str, project: &str) -> Result<(), Error> {
     let own = noted(record)?;
     let own = own.iter().filter_map(|path| path.relative_to(project)).filter(|at| !at.is_empty());

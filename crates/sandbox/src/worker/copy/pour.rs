@@ -6,7 +6,8 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::Read as _;
 
-/// Copies what a file holds, and leaves holes where it has some. What changes meanwhile is copied again at the next look.
+/// Copies what a file holds, and leaves holes where it has some. What changes meanwhile is copied again at
+/// the next look.
 pub(super) fn pour(source: &File, sink: &File, size: u64) -> Result<(), Errno> {
     let mut done = 0;
     while done < size {

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 
-/// What stands at a path, as far as it can be told without reading. Of a directory only its mode counts: the rest changes with what lies in it.
+/// What stands at a path, as far as it can be told without reading. Of a directory only its mode counts: the
+/// rest changes with what lies in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Looks {
     pub(super) mode: u32,

@@ -311,7 +311,8 @@ fn what_is_too_deep_too_long_or_unreadable_stops_nothing_and_is_thrown_away_with
     assert_eq!(scene.read("copy/a.txt").as_deref(), Some("a\n"));
 }
 
-/// The whole directory was noted as deleted, so an apply would have deleted what the session was not shown, and a diff showed it.
+/// The whole directory was noted as deleted, so an apply would have deleted what the session was not shown,
+/// and a diff showed it.
 #[test]
 fn a_secret_in_a_directory_that_the_session_removes_stays_with_that() {
     let files =
@@ -438,7 +439,8 @@ fn a_directory_that_the_session_left_alone_keeps_its_mode() {
     }
 }
 
-/// Neither the umask nor what the kernel leaves out at a directory's making is the session's doing; what the session gives one arrives.
+/// Neither the umask nor what the kernel leaves out at a directory's making is the session's doing; what the
+/// session gives one arrives.
 #[test]
 fn a_directory_is_laid_out_with_the_whole_of_its_mode() {
     let scene = Scene::new(&[("shared/a", "a\n"), ("open/a", "a\n"), ("sticky/a", "a\n"), ("own/a", "a\n")]);
@@ -462,7 +464,8 @@ fn a_directory_is_laid_out_with_the_whole_of_its_mode() {
 /// Where a look of this test runs in a process of its own, which is killed.
 const KILLED: &str = "BAILEY_TEST_KILLED_LOOK";
 
-/// A look that is killed while it brings the host's changes leaves none of them as the session's, whatever the host does before the next.
+/// A look that is killed while it brings the host's changes leaves none of them as the session's, whatever
+/// the host does before the next.
 #[test]
 fn a_look_that_was_killed_makes_nothing_the_sessions() {
     const FILES: usize = 4_000;
@@ -536,8 +539,8 @@ fn a_look_that_was_killed_makes_nothing_the_sessions() {
     assert!(rounds > 0, "no look was killed in its middle");
 }
 
-/// A link more to a file is no change of it: laid out as another link, each look made it look changed by the session, and an apply took
-/// back what the user had written.
+/// A link more to a file is no change of it: laid out as another link, each look made it look changed by the
+/// session, and an apply took back what the user had written.
 #[test]
 fn a_file_that_the_session_gave_another_name_is_still_the_projects() {
     let scene = Scene::new(&[("d/x", "x\n"), ("d/z", "z\n")]);

@@ -1,5 +1,5 @@
-//! What a look is about to change in a copy, written down first: of a look that was cut off, the next one takes nothing for the
-//! session's doing. No command runs between the two.
+//! What a look is about to change in a copy, written down first: of a look that was cut off, the next one
+//! takes nothing for the session's doing. No command runs between the two.
 
 use super::record::{Looks, Record};
 use crate::worker::beneath::Root;
@@ -36,8 +36,8 @@ impl Underway {
     }
 }
 
-/// Puts into a record what a look that was cut off came to: as it stands in the copy now, the session left it alone, and it is like
-/// nothing of the project.
+/// Puts into a record what a look that was cut off came to: as it stands in the copy now, the session left it
+/// alone, and it is like nothing of the project.
 pub(super) fn take_in(record: &mut Record, path: &str, copy: &Root) -> Result<(), Error> {
     let path = beside(path);
     let text = match std::fs::read(&path) {

@@ -135,8 +135,8 @@ impl Backup {
         self.records.get(&n)
     }
 
-    /// The name under which path number `n` passes into place: the same when the merge is run again or undone, and no
-    /// other merge's.
+    /// The name under which path number `n` passes into place: the same when the merge is run again or
+    /// undone, and no other merge's.
     pub(super) fn passing(&self, n: usize) -> String {
         format!(".bailey-merge-{}-{n}", self.tag)
     }
@@ -185,7 +185,8 @@ impl Backup {
     }
 }
 
-/// What the index keeps of a state. A file's or directory's attributes are no part of a state: what is in its place keeps them.
+/// What the index keeps of a state. A file's or directory's attributes are no part of a state: what is in its
+/// place keeps them.
 fn shape(project: &Root, at: &str, Seen { state, attributes, .. }: Seen) -> Result<Shape, Unreadable> {
     let attributes = match state.kind {
         FileKind::Directory => attributes::of(project.dir(at)?)?,

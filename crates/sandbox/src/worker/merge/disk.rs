@@ -50,8 +50,9 @@ impl Disk {
         self.mkdir_with(dir, name, mode, &Attributes::new())
     }
 
-    /// A directory with these attributes, for the owner alone until it has them. Its own mode comes last: on what is read-only none can
-    /// be set, and what nobody may read cannot be opened. There is none where anything of it fails.
+    /// A directory with these attributes, for the owner alone until it has them. Its own mode comes last: on
+    /// what is read-only none can be set, and what nobody may read cannot be opened. There is none where
+    /// anything of it fails.
     pub(super) fn mkdir_with(
         &self,
         dir: impl AsFd,
@@ -60,7 +61,8 @@ impl Disk {
         attributes: &Attributes,
     ) -> Result<()> {
         self.step()?;
-        // Without attributes its mode but for the owner's rights: whoever is killed here leaves what another run takes as it is.
+        // Without attributes its mode but for the owner's rights: whoever is killed here leaves what another
+        // run takes as it is.
         let first = if attributes.is_empty() { mode | 0o700 } else { 0o700 };
         mkdirat(&dir, name, Mode::from_raw_mode(first))?;
         let furnished = self.furnish(&dir, name, mode, attributes);
@@ -112,7 +114,8 @@ impl Disk {
         renameat_with(&dir, old, &dir, new, RenameFlags::NOREPLACE)
     }
 
-    /// Moves what has a name in one directory to a name in another that nothing has there (`EEXIST` otherwise).
+    /// Moves what has a name in one directory to a name in another that nothing has there (`EEXIST`
+    /// otherwise).
     pub(super) fn lift(&self, from: impl AsFd, old: impl Arg, to: impl AsFd, new: &str) -> Result<()> {
         self.step()?;
         renameat_with(from, old, to, new, RenameFlags::NOREPLACE)

@@ -1,7 +1,8 @@
 //! A file of a repository, replaced under git's own lock (`NAME.lock`), so that no git works there meanwhile.
 //!
-//! What is to be there is written whole under a passing name, on the disk, before it *is* the lock, as a second name of the same
-//! file. So whoever finds a lock after a kill sees by the file's number whether it is this merge's own.
+//! What is to be there is written whole under a passing name, on the disk, before it *is* the lock, as a
+//! second name of the same file. So whoever finds a lock after a kill sees by the file's number whether it is
+//! this merge's own.
 
 use super::disk::{Disk, write_all};
 use crate::worker::beneath::look;

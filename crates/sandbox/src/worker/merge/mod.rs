@@ -39,7 +39,8 @@ use std::collections::{BTreeSet, HashSet};
 use tips::Tips;
 
 const FILES_MAX: usize = 100_000;
-/// The most paths of which each waits for the disk by itself: one wait for all takes whatever else is written there along.
+/// The most paths of which each waits for the disk by itself: one wait for all takes whatever else is written
+/// there along.
 const SINGLE_MAX: usize = 32;
 /// Files that are staged before one wait for the disk. Each holds a directory open.
 const STAGED_MAX: usize = 512;
@@ -62,7 +63,8 @@ pub(super) fn merge(
     Ok(Report::Merged { files, tips })
 }
 
-/// Keeps what the project holds now as the base of what both sides change from now on; after a discard nothing is.
+/// Keeps what the project holds now as the base of what both sides change from now on; after a discard
+/// nothing is.
 pub(super) fn rebase(merge: &Merge, results: &[MergeResult], project: &str, keep: &Keep) {
     let (Ok(mut bases), Ok(project)) = (Bases::open(keep), Root::of_project(project)) else { return };
     if merge.direction == MergeKind::Discard {
@@ -463,8 +465,8 @@ fn noun(kind: FileKind) -> String {
     format!("a {}", word(kind))
 }
 
-/// Directories above `at` that the project lacks and that the merge does not name itself, the top first. Those that are `there`
-/// are not looked for again.
+/// Directories above `at` that the project lacks and that the merge does not name itself, the top first.
+/// Those that are `there` are not looked for again.
 fn missing_parents<'a>(
     project: &Root,
     at: &'a str,

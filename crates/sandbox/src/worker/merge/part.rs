@@ -19,8 +19,8 @@ use std::io::Read;
 /// The largest file of which a part can be applied, in bytes; a diff holds the text of none that is larger.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What the part comes to. It is made of the backup and not of the project, so that a second run after a kill makes the same
-/// of it; its digest is compared when it is written.
+/// What the part comes to. It is made of the backup and not of the project, so that a second run after a kill
+/// makes the same of it; its digest is compared when it is written.
 pub(super) fn want(layer: &Layer, backup: &Backup, record: &Record, part: &Part) -> Result<Want, String> {
     let Some((old_mode, old)) = backup.file(record)? else {
         return Err("only a file that the project holds can be changed in part".into());
@@ -47,8 +47,8 @@ pub(super) fn want(layer: &Layer, backup: &Backup, record: &Record, part: &Part)
     }
 }
 
-/// Gives the layer what a merge of both sides comes to, before the project gets it: whoever is killed in between finds a layer that
-/// differs from the project by the session's changes and nothing else.
+/// Gives the layer what a merge of both sides comes to, before the project gets it: whoever is killed in
+/// between finds a layer that differs from the project by the session's changes and nothing else.
 pub(super) fn rebase(
     disk: &Disk,
     layer: &Layer,

@@ -306,7 +306,8 @@ impl Here<'_> {
         let Place { disk, from, .. } = &self.place;
         self.may_replace(now).map_err(|stop| self.failed(stop))?;
         match disk.exchange(&self.dir, &self.place.passing, self.name) {
-            // Without an exchange (NFS), a write in the last instant would be lost; the backup holds the rest.
+            // Without an exchange (NFS), a write in the last instant would be lost; the backup holds the
+            // rest.
             Err(errno) if is_unsupported(errno) && now.state.kind != FileKind::Directory => {
                 let renamed = self.still_from().and_then(|()| {
                     disk.rename(&self.dir, &self.place.passing, self.name).map_err(Stop::from)
@@ -343,7 +344,8 @@ impl Here<'_> {
         Err(Stop::Conflict(conflict(&again, self.place.from)))
     }
 
-    /// Takes away what was staged, as nothing comes of it. Only for where the passing name still has that, and nothing of the project's.
+    /// Takes away what was staged, as nothing comes of it. Only for where the passing name still has that,
+    /// and nothing of the project's.
     fn failed(&self, why: impl Into<Stop>) -> Stop {
         if let Ok(Some(staged)) = self.state(&self.place.passing) {
             // What stays is settled by the next merge of this path.

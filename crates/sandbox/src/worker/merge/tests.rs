@@ -51,7 +51,8 @@ fn layer(upper: &Path) {
 /// What `sides.txt` comes to, of which the user changed the first line and the session the last one.
 const SIDES: &str = "one\n2\nthree\n";
 
-/// Of `part.txt` its first and last line and no mode, of `part.sh` its mode alone, of `sides.txt` what both sides changed.
+/// Of `part.txt` its first and last line and no mode, of `part.sh` its mode alone, of `sides.txt` what both
+/// sides changed.
 fn in_part(file: MergeFile) -> MergeFile {
     let splice = |at, cut, from, take| Splice { at, cut, from, take };
     let (mode, splices, text) = match file.path.0.rsplit('/').next() {

@@ -1,9 +1,10 @@
-//! Commits of a session arrive in the project's repository: a pack, then a reference, and the index with the branch that is
-//! checked out. Nothing else of a repository is ever written, and no git runs here.
+//! Commits of a session arrive in the project's repository: a pack, then a reference, and the index with the
+//! branch that is checked out. Nothing else of a repository is ever written, and no git runs here.
 //!
-//! The references come after all files of the merge. A branch moves only where the project then holds, at every path in
-//! which its commits differ, what they hold, byte for byte: so they bring nothing that nobody was shown, and git finds no change that
-//! nobody made. Else the commits are kept under a reference of Bailey's.
+//! The references come after all files of the merge. A branch moves only where the project then holds, at
+//! every path in which its commits differ, what they hold, byte for byte: so they bring nothing that nobody
+//! was shown, and git finds no change that nobody made. Else the commits are kept under a reference of
+//! Bailey's.
 
 use super::disk::Disk;
 use super::lock::{self, Lock};
@@ -243,8 +244,8 @@ impl Tips<'_> {
         }
     }
 
-    /// Whether the project holds, at each path in which the commits differ, what they hold there. What they have no more may stay, where
-    /// the session sees it, too: it is only that git tracks it no longer.
+    /// Whether the project holds, at each path in which the commits differ, what they hold there. What they
+    /// have no more may stay, where the session sees it, too: it is only that git tracks it no longer.
     fn is_whole(&self) -> Result<(), Stop> {
         let unsaid = || Stop::Failed("nobody said what the commits change".into());
         let differing = self.ready("paths")?.ok_or_else(unsaid)?;

@@ -1,5 +1,6 @@
-//! The words of a text that may be names of files: as a shell parts them, and in the other ways in which programs read what they are
-//! given. One too many is a look at nothing; one that is missed is a file that changes unseen.
+//! The words of a text that may be names of files: as a shell parts them, and in the other ways in which
+//! programs read what they are given. One too many is a look at nothing; one that is missed is a file that
+//! changes unseen.
 
 /// What parts words of a shell, besides blanks.
 const OPERATORS: &[char] = &[';', '|', '&', '<', '>', '(', ')', '`'];
@@ -33,7 +34,8 @@ fn with_values(word: String) -> Vec<String> {
     all
 }
 
-/// The words of a shell's line, without their quotes (POSIX.1-2024, 2.2 and 2.3). What would be expanded stays as it is.
+/// The words of a shell's line, without their quotes (POSIX.1-2024, 2.2 and 2.3). What would be expanded
+/// stays as it is.
 fn of_shell(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut chars = line.chars();

@@ -10,15 +10,17 @@ use bailey_channels::{Button, Post, Sender, Tap};
 use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Op, Origin};
 use tokio::{task::spawn_local, time::Instant};
 
-/// The longest words of a card, in units of UTF-16, as platforms count: to what is longer there is no yes here, for nobody has seen all
-/// of it.
+/// The longest words of a card, in units of UTF-16, as platforms count: to what is longer there is no yes
+/// here, for nobody has seen all of it.
 const CARD_UNITS_MAX: usize = 3000;
-/// How much of the reason of an answer stands beneath its card, in characters: with it the longest card fits into a message.
+/// How much of the reason of an answer stands beneath its card, in characters: with it the longest card fits
+/// into a message.
 const WHY_CHARS_MAX: usize = 300;
 /// What is said to a yes to what was not shown whole.
 pub(super) const UNSEEN: &str =
     "Not all of it was shown here: `bailey approvals` at the machine shows it, and takes a yes.";
-/// What a card says of itself before it can be answered, in characters; and where it is one of several, which are so many at most.
+/// What a card says of itself before it can be answered, in characters; and where it is one of several, which
+/// are so many at most.
 const TITLE_CHARS_MAX: usize = 200;
 const NAMED_CHARS_MAX: usize = 80;
 const NAMED_MAX: usize = 5;
@@ -32,8 +34,8 @@ impl Talk {
         })
     }
 
-    /// What is said to an answer that names no question, or none that is open here: whoever sent it has read a card, and another may
-    /// have taken its place since. So it is told what is open, and what to send.
+    /// What is said to an answer that names no question, or none that is open here: whoever sent it has read
+    /// a card, and another may have taken its place since. So it is told what is open, and what to send.
     pub(super) async fn which(&mut self, who: &Sender, question: &str, is_yes: bool, why: &str) -> String {
         let none = match question {
             "" => "There is no open question in this conversation.",
@@ -63,8 +65,8 @@ impl Talk {
         format!("{head}{}{more}", named.collect::<String>())
     }
 
-    /// Whether all of a question stands in this conversation. Who was killed while it was on its way could not note that it arrived, so it
-    /// is sent once more.
+    /// Whether all of a question stands in this conversation. Who was killed while it was on its way could
+    /// not note that it arrived, so it is sent once more.
     pub(super) async fn is_shown(&self, id: ApprovalId) -> bool {
         let (name, bridge) = (id.to_string(), self.bridge.clone());
         let Some(card) = bridge.book.get(|notes| notes.cards.get(&name).cloned()) else { return false };
@@ -127,7 +129,8 @@ impl Talk {
             buttons: post.buttons.clone(),
             is_on_its_way: false,
         };
-        // A card is begun without its buttons and noted before it gets them: what can be tapped is known, also to who comes after a kill.
+        // A card is begun without its buttons and noted before it gets them: what can be tapped is known,
+        // also to who comes after a kill.
         let bridge = self.bridge.clone();
         let known = bridge.book.get(|notes| notes.cards.get(&name).map(|card| card.message.clone()));
         let mut before = String::new();
@@ -215,7 +218,8 @@ impl Talk {
         self.note(|notes| drop(notes.cards.remove(&name)));
     }
 
-    /// The reason of an answer, as far as there is room for it: it may be longer than any message, and the agent is told all of it.
+    /// The reason of an answer, as far as there is room for it: it may be longer than any message, and the
+    /// agent is told all of it.
     fn because(&self, why: &str) -> String {
         let why = self.bridge.clean(&one_line(why));
         let shown: String = why.chars().take(WHY_CHARS_MAX).collect();
@@ -243,7 +247,8 @@ fn verdict(data: &str) -> Option<(ApprovalId, Verdict)> {
     Some((ApprovalId::parse(id)?, answer))
 }
 
-/// A card in words. What it quotes is foreign: each value is one line, and of a diff each line says which it is.
+/// A card in words. What it quotes is foreign: each value is one line, and of a diff each line says which it
+/// is.
 fn words(card: &Card) -> String {
     let mut lines = vec![format!("❓ {}", one_line(&card.title))];
     lines.extend(card.parts.iter().map(|part| match part {

@@ -1,5 +1,5 @@
-//! The front ends of one session: each hears all that happens, and what one of them says reaches the session. One that does not
-//! keep up is cut off; it may connect again, and hears what happened since the turn began.
+//! The front ends of one session: each hears all that happens, and what one of them says reaches the session.
+//! One that does not keep up is cut off; it may connect again, and hears what happened since the turn began.
 
 use super::{kept::Kept, rights};
 use crate::{
@@ -45,7 +45,8 @@ pub(super) struct Clients {
     opened: Option<Arc<str>>,
     kept: Kept,
     newest: Seq,
-    /// Which run of a session's process this is, and the number of its last line: a front end that was cut off says how far it came.
+    /// Which run of a session's process this is, and the number of its last line: a front end that was cut
+    /// off says how far it came.
     run: String,
     lines: u64,
     came: mpsc::Receiver<(u64, Came)>,
@@ -196,7 +197,8 @@ fn line(printer: &Printer, event: &impl Serialize) -> Option<Arc<str>> {
     Some((printer.json_line(event).ok()? + "\n").into())
 }
 
-/// A name that no other run has. Without random numbers it is this process's, and a front end may hear something twice.
+/// A name that no other run has. Without random numbers it is this process's, and a front end may hear
+/// something twice.
 fn run() -> String {
     let mut random = [0; 8];
     getrandom::fill(&mut random).ok();

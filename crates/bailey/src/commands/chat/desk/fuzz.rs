@@ -3,8 +3,8 @@
 use super::clients::{Came, asked};
 use bailey_protocol::{Op, Role, Speaker};
 
-/// A line, of the owner's terminal or of somebody whom the daemon introduced; which, the first byte chooses. What reaches the session
-/// is in the name of that one and no other, and nothing that their role may not.
+/// A line, of the owner's terminal or of somebody whom the daemon introduced; which, the first byte chooses.
+/// What reaches the session is in the name of that one and no other, and nothing that their role may not.
 pub(crate) fn line(bytes: &[u8]) {
     let Some((first, line)) = bytes.split_first() else { return };
     let role = Role::ALL.get(usize::from(*first) % (Role::ALL.len() + 1)).copied();

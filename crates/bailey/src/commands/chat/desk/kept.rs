@@ -1,6 +1,6 @@
-//! What happened since a turn began, for whoever comes later: as it came; where that is too much, what the model or a command said piece
-//! by piece in longer pieces; and where that is still too much, without the oldest of it. That something works, and what a human is asked
-//! and has not answered, is told in any case.
+//! What happened since a turn began, for whoever comes later: as it came; where that is too much, what the
+//! model or a command said piece by piece in longer pieces; and where that is still too much, without the
+//! oldest of it. That something works, and what a human is asked and has not answered, is told in any case.
 
 use bailey_protocol::{ApprovalId, CallId, Happening};
 use serde_json::Value;
@@ -80,7 +80,8 @@ impl Kept {
             self.join();
         }
         while self.is_full() {
-            // People do not say so much in one turn, nor are they asked it; what they did not see they see in the journal.
+            // People do not say so much in one turn, nor are they asked it; what they did not see they see in
+            // the journal.
             let oldest = self.lines.iter().position(|line| line.what.may_go()).unwrap_or(0);
             let Some(gone) = self.lines.remove(oldest) else { return };
             self.bytes -= gone.text.len();
@@ -117,8 +118,8 @@ impl Kept {
     }
 }
 
-/// Pieces as one, in the place of the last of them. It says from which line on it is theirs: whoever has some of them already cannot go
-/// on with it.
+/// Pieces as one, in the place of the last of them. It says from which line on it is theirs: whoever has some
+/// of them already cannot go on with it.
 fn one(mut run: Vec<Line>) -> Vec<Line> {
     let read = |line: &Line| serde_json::from_str::<Value>(&line.text).ok();
     let all: Option<Vec<Value>> = (run.len() > 1).then(|| run.iter().map(read).collect()).flatten();

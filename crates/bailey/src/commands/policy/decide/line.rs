@@ -1,4 +1,5 @@
-//! What another program writes: one JSON object a line. Nothing of it is believed but as what that program says.
+//! What another program writes: one JSON object a line. Nothing of it is believed but as what that program
+//! says.
 
 use bailey_kernel::{Offered, TASK_TOOLS_MAX};
 use bailey_policy::{Described, classify, is_tool_name, tool_effect};
@@ -45,8 +46,8 @@ pub(crate) struct Declared {
     pub(crate) remarks: Vec<String>,
 }
 
-/// A line, each field as it was written: only those that its `op` has are read. A known field that stands there twice
-/// makes it malformed, one that is not known is passed over.
+/// A line, each field as it was written: only those that its `op` has are read. A known field that stands
+/// there twice makes it malformed, one that is not known is passed over.
 #[derive(Deserialize)]
 #[serde(expecting = "an object with an `op`")]
 struct Line<'a> {

@@ -1,4 +1,5 @@
-//! A repository made by hand, a hand-over made by hand, and the world stopped before each operation on the disk.
+//! A repository made by hand, a hand-over made by hand, and the world stopped before each operation on the
+//! disk.
 
 use super::*;
 use crate::worker::Carried;
