@@ -16,6 +16,7 @@ mod mutants;
 mod prove;
 mod soak;
 mod test;
+mod tidy;
 
 use anyhow::{Result, bail};
 use std::{path::PathBuf, process::ExitCode};
@@ -43,7 +44,7 @@ cargo xtask TASK
                   (--install a linker for older systems, --image an OCI image, --twice build again and compare,
                   --try install, upgrade and remove in fresh systems, --service run the daemon as a service in a
                   guest with systemd, --walk do there what docs/server.md and docs/telegram.md say, which writes
-                  docs/evidence/server.txt and telegram.txt, all as root; --program=FILE packs that and builds nothing)
+                  target/evidence/server.txt and telegram.txt, all as root; --program=FILE packs that and builds nothing)
   fuzz            hostile bytes for every parser, guided by coverage, 10 minutes for each of --list
                   (--seconds N, --target NAME, more than once if need be)
   mutants         change the gate's code one place at a time, and look that a test notices each
@@ -51,7 +52,8 @@ cargo xtask TASK
   layers          check which crate depends on which, and how much each brings in
   cedar           decisions beside those of the cedar-policy crate: agreement on random rules, and times
   prove           take each wall and check away in turn, in a build of its own, and look which lines of
-                  `bailey prove` turn; writes docs/evidence/prove.txt
+                  `bailey prove` turn; writes target/evidence/prove.txt
+  tidy            check that no key or database is tracked, that lines fit a screen, and that words are plain
   claims          check that each test that SECURITY.md names is there
 ";
 
@@ -84,6 +86,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["mutants", options @ ..] => mutants::run(options),
         ["layers"] => layers::run(),
         ["claims"] => claims::run(),
+        ["tidy"] => tidy::run(),
         ["prove", options @ ..] => prove::run(options),
         ["cedar"] => cedar::run(),
         [] | ["help" | "--help" | "-h"] => {
@@ -97,6 +100,13 @@ fn run(arguments: &[&str]) -> Result<()> {
 /// The repository's root.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).map(Into::into).unwrap_or_default()
+}
+
+/// Keeps the output of a long run, for whoever ran it.
+fn keep(name: &str, text: &str) -> Result<()> {
+    let folder = target_dir().join("evidence");
+    std::fs::create_dir_all(&folder)?;
+    Ok(std::fs::write(folder.join(name), text)?)
 }
 
 /// Where cargo builds to.

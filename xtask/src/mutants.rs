@@ -36,7 +36,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let report = report(&outcomes, options)?;
     print!("{report}");
     if options.is_empty() {
-        std::fs::write(root().join("docs/evidence/mutants.txt"), &report)?;
+        crate::keep("mutants.txt", &report)?;
     }
     let left = |name: &str| outcomes.get(name).and_then(Value::as_u64).unwrap_or(u64::MAX);
     // A change that makes a test run for ever is noticed.

@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: takes each wall and each check away in turn, in a build that can, and looks that
 //! `bailey prove` says NOT HELD of exactly the lines that this one holds.
 
-use crate::{cargo, check, root, target_dir};
+use crate::{cargo, check, target_dir};
 use anyhow::{Context as _, Result, bail};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -195,7 +195,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     if !wrong.is_empty() {
         bail!("other lines turned than should:\n  {}", wrong.join("\n  "));
     }
-    fs::write(root().join("docs/evidence/prove.txt"), matrix)?;
+    crate::keep("prove.txt", &matrix)?;
     println!("prove: {} breaks, each noticed by its own lines and by no other", BREAKS.len());
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: what everybody runs before they say that it works.
 
-use crate::{cargo, check, claims, fuzz, layers, prove, root, target_dir};
+use crate::{cargo, check, claims, fuzz, layers, prove, root, target_dir, tidy};
 use anyhow::{Result, bail};
 use std::{
     process::Command,
@@ -77,6 +77,7 @@ fn look(steps: &mut Steps, all: bool) -> Result<()> {
     steps.step("format", || check(&mut cargo(&["fmt", "--all", "--check"])))?;
     steps.step("layers", layers::run)?;
     steps.step("claims", claims::run)?;
+    steps.step("tidy", tidy::run)?;
     steps.step("lints", || {
         check(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
     })?;

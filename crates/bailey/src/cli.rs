@@ -3,7 +3,6 @@
 mod daemon;
 mod examples;
 mod journal;
-mod reference;
 mod rules;
 mod setup;
 #[cfg(test)]
@@ -13,7 +12,6 @@ mod work;
 pub(crate) use crate::config::Store;
 pub(crate) use daemon::{Agent, Channels, Page, PersonRole, Schedule};
 pub(crate) use journal::{Archive, Audit, Export};
-pub(crate) use reference::reference;
 pub(crate) use rules::{Approvals, Extensions, Policy, Simulate, Update};
 pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier};
 pub(crate) use work::{Answering, Approve, Chat, Run, Sessions, TurnOptions};
@@ -307,9 +305,6 @@ pub(crate) enum Command {
     },
     /// Print the version and how this program was built
     Version,
-    /// Print the help of all commands as one Markdown document: docs/commands.md
-    #[command(hide = true)]
-    Reference,
 }
 
 #[derive(Debug, clap::Args)]

@@ -111,10 +111,6 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
         Command::Tools(command) => tools::run(&home()?, command, printer),
         Command::Man { directory } => man::run(directory.as_deref(), printer),
-        Command::Reference => {
-            printer.part(crate::cli::reference());
-            Ok(ExitCode::SUCCESS)
-        }
         Command::Run(run) => match cli.seat {
             None => wait(run::run(&home()?, run, printer)),
             Some(seat) => wait(run::beneath::listen(&home()?, &run, &seat, printer)),

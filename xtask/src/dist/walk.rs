@@ -1,7 +1,7 @@
 //! `cargo xtask dist --walk`: docs/server.md and docs/telegram.md, as somebody new does what they say: the
 //! package on a fresh Debian with systemd, every command of the pages typed at its terminal, and a phone. Two
 //! servers stand in for what is elsewhere, one for the provider of the model and one for Telegram. What was
-//! seen is kept in docs/evidence.
+//! seen is kept in target/evidence.
 //!
 //! Read `walk/server.rs` first.
 
@@ -214,8 +214,8 @@ impl Walk {
         }
         let told = std::mem::take(&mut self.told);
         if self.wrong.is_empty() {
-            let file = crate::root().join(format!("docs/evidence/{name}.txt"));
-            fs::write(file, format!("$ cargo xtask dist --walk: docs/{name}.md\n{told}"))?;
+            let text = format!("$ cargo xtask dist --walk: docs/{name}.md\n{told}");
+            crate::keep(&format!("{name}.txt"), &text)?;
         }
         Ok(())
     }

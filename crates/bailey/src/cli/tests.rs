@@ -1,9 +1,8 @@
 //! The command line as a whole: one shape of help, examples that are true, documents that say what the
 //! program says.
 
-use super::{EXIT_CODES, command, examples::EXAMPLES, reference};
+use super::{EXIT_CODES, command, examples::EXAMPLES};
 use clap::Command;
-use std::path::Path;
 
 fn leaves<'a>(command: &'a Command, above: &[&'a str], into: &mut Vec<(Vec<&'a str>, &'a Command)>) {
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
@@ -86,13 +85,4 @@ fn the_exit_codes_of_the_help_are_those_of_the_program() {
     ];
     known.sort_unstable();
     assert_eq!(said_sorted, known);
-}
-
-/// docs/commands.md is what `bailey reference` prints.
-#[test]
-fn the_document_of_all_commands_says_what_the_help_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
-    let document = std::fs::read_to_string(path).unwrap_or_default();
-    let same = document == reference();
-    assert!(same, "it differs; write it anew: cargo run -q -p bailey -- reference > docs/commands.md");
 }

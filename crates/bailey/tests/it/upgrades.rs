@@ -16,7 +16,7 @@ use std::{
 };
 
 /// A journal of the oldest program, with five sessions.
-const OLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../journal/tests/old/schema-1.db");
+const OLD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../journal/tests/fixtures/schema-1.db");
 
 /// The version of a journal's tables, whether or not they are in the file already.
 fn schema(home: &Path) -> Option<u32> {

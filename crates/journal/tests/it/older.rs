@@ -1,5 +1,5 @@
-//! Journals that older programs made. `old/schema-N.db` is what five runs of `bailey sandbox run -- true`
-//! left, by the last program of that schema.
+//! Journals that older programs made. `fixtures/schema-N.db` is what five runs of `bailey sandbox run --
+//! true` left, by the last program of that schema.
 
 use crate::support::{desk, effect, model, schema_of};
 use bailey_journal::{Entry, Fact, Journal, JournalError, SCHEMA_VERSION, SystemClock, merkle};
@@ -14,7 +14,7 @@ async fn a_journal_of_every_older_schema_is_taken_over_with_all_it_holds() {
     for older in [1] {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("journal.db");
-        let made = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/old/schema-{older}.db"));
+        let made = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/schema-{older}.db"));
         fs::copy(&made, &path).unwrap();
         assert_eq!(schema_of(&path), older, "the control: it is an old one");
         assert!(older < SCHEMA_VERSION);
@@ -107,7 +107,7 @@ async fn an_older_journal_that_is_torn_is_named_and_left_alone() {
     for is_torn in [true, false] {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("journal.db");
-        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/schema-1.db"), &path).unwrap();
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/schema-1.db"), &path).unwrap();
         let raw = Store::open(&path, &[Migration { version: 1, sql: "" }]).unwrap();
         let change = move |tx: &mut Tx<'_>| {
             tx.execute("UPDATE session SET title = 'forged'", params![])?;
