@@ -125,7 +125,7 @@ const BREAKS: &[Break] = &[
         &["network"],
         &["network.abstract", "network.loopback", "network.route"],
     ),
-    several("seccomp,mount_namespace", &["network"], &["network.socket"]),
+    several("seccomp,mount_namespace", &["network"], &["network.shown", "network.socket"]),
     several(
         "seccomp,landlock",
         &["call"],

@@ -1,5 +1,5 @@
-//! What a reader of the repository meets first: no keys or databases that a test left there, lines that fit a screen,
-//! and plain English.
+//! Hygiene of the repository: no keys or databases that a test left there, lines that fit a screen, plain
+//! English.
 
 use crate::root;
 use anyhow::{Context as _, Result, bail};
@@ -64,7 +64,7 @@ fn is_fixture(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "fixtures")
 }
 
-/// Which kind of file it is that nobody shall find here.
+/// The kind of file, where it is one that must not be tracked.
 fn secret(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"SQLite format 3\0") {
         return Some("a database");

@@ -9,9 +9,12 @@
 //! directory in which something is mounted: that would show what the mount covers. So the entries of such a
 //! directory are shown one by one.
 
-use crate::tree::{self, Access, Content, Kind};
+use crate::{
+    sys::{self, attr},
+    tree::{self, Access, Content, Kind},
+};
 use rustix::{
-    fs::{FileType, fstat},
+    fs::{AtFlags, FileType, Mode, fstat},
     mount::MountAttrFlags,
 };
 use std::{
@@ -19,7 +22,10 @@ use std::{
     fs, io,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::ffi::{OsStrExt, OsStringExt},
+        unix::{
+            ffi::{OsStrExt, OsStringExt},
+            fs::MetadataExt as _,
+        },
     },
     path::{Path, PathBuf},
 };
@@ -29,8 +35,12 @@ use std::{
 const SHOWN: &str = "shown";
 const EMPTY: &str = "../empty";
 
-/// How many entries of directories with mounts in them are shown one by one.
-const PIECES_MAX: usize = 4096;
+/// How many entries of directories with mounts in them are shown one by one. Each is a mount, which each
+/// command takes time to copy.
+const PIECES_MAX: usize = 512;
+
+/// The bits of a mode that a directory which is split keeps.
+const MODE: u32 = 0o777;
 
 /// Attaches a tree of the host beside the root, called so.
 ///
@@ -52,6 +62,7 @@ pub(crate) fn attached(root: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> 
 }
 
 /// What is mounted below the trees that are attached.
+#[derive(Debug)]
 pub(crate) struct Mounts(Vec<PathBuf>);
 
 impl Mounts {
@@ -112,7 +123,7 @@ pub(crate) fn show(
         return Ok(None);
     }
     let mut shown = Showing { root, mounts, left: PIECES_MAX, bound: None };
-    shown.entry(Path::new(name), &lower, at)?;
+    shown.top(Path::new(name), &lower, at)?;
     Ok(shown.bound)
 }
 
@@ -125,18 +136,46 @@ struct Showing<'a> {
 }
 
 impl Showing<'_> {
+    /// Shows the whole. A directory that is split lies in a file system of its own, which is read-only when
+    /// it is done: the place may be in a home that commands write.
+    fn top(&mut self, name: &Path, lower: &Path, at: &Path) -> io::Result<()> {
+        let found = fs::symlink_metadata(lower)?;
+        if !found.is_dir() || !self.mounts.are_below(name) {
+            return self.entry(name, lower, at);
+        }
+        let mode = format!("{:o}", found.mode() & MODE);
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let own = tree::make("tmpfs", &[("size", "1m"), ("mode", &mode)], attributes)?;
+        put(self.root, at, own.as_fd())?;
+        match self.each(name, lower, at) {
+            Ok(true) => sys::mount_setattr(own.as_fd(), false, attr::READ_ONLY, None),
+            // Too much to show, or something that this user may not look at.
+            Ok(false) | Err(_) => {
+                tree::detach_at(at)?;
+                self.whole(lower, at)
+            }
+        }
+    }
+
     fn entry(&mut self, name: &Path, lower: &Path, at: &Path) -> io::Result<()> {
         let found = fs::symlink_metadata(lower)?;
-        let is_split = self.mounts.are_below(name);
-        if found.is_dir() && is_split && self.left > 0 {
-            return self.each(name, lower, at);
+        if found.is_dir() && self.mounts.are_below(name) {
+            tree::place(self.root, at, Kind::Directory)?;
+            // In a file system of this root's own, where no link stands.
+            let place = at.strip_prefix("/").unwrap_or(at);
+            rustix::fs::chmodat(
+                self.root,
+                place,
+                Mode::from_raw_mode(found.mode() & MODE),
+                AtFlags::empty(),
+            )?;
+            return if self.each(name, lower, at)? { Ok(()) } else { Err(io::ErrorKind::Other.into()) };
         }
         if found.is_dir() {
-            if !is_split && let Ok(overlay) = overlay(lower) {
-                return put(self.root, at, overlay.as_fd());
-            }
-            self.bound.get_or_insert_with(|| at.to_path_buf());
-            return bind(self.root, lower, at);
+            return match overlay(lower) {
+                Ok(overlay) => put(self.root, at, overlay.as_fd()),
+                Err(_) => self.whole(lower, at),
+            };
         }
         if found.is_file() {
             return bind(self.root, lower, at);
@@ -148,20 +187,29 @@ impl Showing<'_> {
         Ok(())
     }
 
-    /// Shows the entries of a directory one by one: below one of them something is mounted.
-    fn each(&mut self, name: &Path, lower: &Path, at: &Path) -> io::Result<()> {
-        tree::place(self.root, at, Kind::Directory)?;
-        for entry in fs::read_dir(lower)? {
-            let entry = entry?.file_name();
-            self.left = self.left.saturating_sub(1);
+    /// Shows the entries of a directory one by one: below one of them something is mounted. Returns whether
+    /// there are not too many.
+    fn each(&mut self, name: &Path, lower: &Path, at: &Path) -> io::Result<bool> {
+        let entries = fs::read_dir(lower)?.take(self.left + 1).collect::<io::Result<Vec<_>>>()?;
+        if entries.len() > self.left {
+            return Ok(false);
+        }
+        self.left -= entries.len();
+        for entry in entries {
+            let entry = entry.file_name();
             match self.entry(&name.join(&entry), &lower.join(&entry), &at.join(&entry)) {
-                // It has gone meanwhile, or is not this user's to look at.
-                Err(error)
-                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
+                // It has gone meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 done => done?,
             }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Binds a directory: a socket in it can be connected to.
+    fn whole(&mut self, lower: &Path, at: &Path) -> io::Result<()> {
+        self.bound.get_or_insert_with(|| at.to_path_buf());
+        bind(self.root, lower, at)
     }
 }
 

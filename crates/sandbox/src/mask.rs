@@ -153,7 +153,8 @@ pub(crate) fn cover(
     if masks.is_empty() {
         return Ok(Vec::new());
     }
-    let top = tree::place(root, workspace, Kind::Directory)?;
+    // Where it is not any more, nothing is made in its place: what was there may be at another path.
+    let top = tree::beneath(root, workspace.strip_prefix("/").unwrap_or(workspace))?;
     let Found { files, closed } = find(&top, beside.strip_prefix(workspace).ok(), masks, most)?;
     let hidden: Vec<&PathBuf> = files
         .iter()
@@ -182,13 +183,13 @@ pub(crate) fn cover(
     for (number, path) in hidden.iter().enumerate() {
         // A file that has gone meanwhile needs no cover.
         match cover_one(&top, &stand_ins, number, path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => gone(&top, path)?,
             done => covered.extend(done?.then(|| workspace.join(path))),
         }
     }
     for (number, path) in closed.iter().enumerate() {
         match close(&top, &stand_ins, &format!("d{number}"), path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => gone(&top, path)?,
             done => done?,
         }
     }
@@ -196,12 +197,32 @@ pub(crate) fn cover(
     Ok(covered)
 }
 
+/// Makes sure that what was listed a moment ago and is not found is gone. An overlay that was asked for a
+/// name before the host made it does not find it, and may find it at any time later, when nothing covers it.
+///
+/// # Errors
+/// When it is listed still.
+fn gone(top: &OwnedFd, path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(parent) = tree::open_beneath(top.as_fd(), parent, flags) else { return Ok(()) };
+    for entry in Dir::read_from(&parent)? {
+        if entry?.file_name().to_bytes() == name.as_bytes() {
+            return Err(io::Error::other(format!(
+                "`{}` came to the host while something of the session lived; wait until that has ended, and try again",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Covers a directory outside of the workspace whole, whatever it holds.
 ///
 /// # Errors
 /// Of the mount.
 pub(crate) fn shut(root: BorrowedFd<'_>, directory: &Path) -> io::Result<()> {
-    let place = tree::place(root, directory, Kind::Directory)?;
+    let place = tree::beneath(root, directory.strip_prefix("/").unwrap_or(directory))?;
     let tree = tree::make("tmpfs", &[("size", "4k"), ("mode", "0")], MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     tree::restrict(tree.as_fd(), Access::ReadOnly, None)?;
     tree::attach(tree.as_fd(), place.as_fd())
@@ -269,7 +290,11 @@ fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks, most: usize) -> io:
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = match tree::open_beneath(top.as_fd(), &path, flags) {
             Ok(directory) => directory,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+            Err(Errno::NOENT) => {
+                gone(top, &path)?;
+                continue;
+            }
+            Err(Errno::NOTDIR | Errno::LOOP) => continue,
             Err(Errno::ACCESS) if !path.as_os_str().is_empty() => {
                 found.closed.push(path);
                 continue;

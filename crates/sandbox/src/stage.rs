@@ -19,7 +19,7 @@ use rustix::{
     mount::{MountAttrFlags, MountPropagationFlags},
 };
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fs::{self, DirBuilder},
     io,
     os::{
@@ -52,6 +52,7 @@ pub(crate) struct Base {
     root: OwnedFd,
     system: Vec<Piece>,
     tools: Vec<Piece>,
+    mounts: Mounts,
     /// Whether directories of the host are bound, and nothing is said of it: the control of a test.
     binds: bool,
     /// The directory that had to be bound, where one had to.
@@ -83,8 +84,6 @@ pub(crate) struct Stage {
     /// The session's folder, to measure what it holds. Through it nothing of what is mounted in the root is
     /// seen.
     pub(crate) folder: OwnedFd,
-    /// The overlay's mount, where the view has one.
-    overlay: Option<OwnedFd>,
 }
 
 impl Stage {
@@ -94,34 +93,18 @@ impl Stage {
         self.base.bound.as_deref()
     }
 
-    /// Puts a new overlay in the place of one that was looked at, so that it shows the project as it is by
-    /// now. No sandbox may live: two live mounts must never share an upper layer, and whatever was cloned
-    /// from the old one keeps it alive.
-    ///
-    /// # Errors
-    /// Names the step. There is no overlay then.
-    pub(crate) fn renew(&mut self, yard: &Yard) -> Result<(), StageError> {
-        let Some(overlay) = self.overlay.take() else { return Ok(()) };
-        let step = |what| move |error: Errno| failed(what)(error.into());
-        // By its own root and not by its path: a program may have moved the directory that it is mounted in.
-        rustix::process::fchdir(&overlay).map_err(step("the old overlay"))?;
-        // An open descriptor would keep it mounted, as would the working directory.
-        drop(overlay);
-        tree::detach(".").map_err(failed("the old overlay"))?;
-        rustix::process::fchdir(&self.base.root).map_err(step("the staging root"))?;
-        self.overlay = Some(overlaid(self.base.root.as_fd(), yard)?);
-        Ok(())
-    }
-
-    /// Builds the whole root anew, so that it shows all of the host as it is by now. No sandbox may live.
+    /// Builds the root anew, so that it shows the project and the rest of the host as they are by now: an
+    /// overlay that was looked at may hide them. No sandbox may live: two live mounts must never share an
+    /// upper layer, and whatever was cloned from the old one keeps it alive.
     ///
     /// # Errors
     /// Names the step. There is no root then.
-    pub(crate) fn rebuild(&mut self, plan: &Plan, yard: &Yard, view: View) -> Result<(), StageError> {
-        self.overlay = None;
+    pub(crate) fn renew(&mut self, plan: &Plan, yard: &Yard, view: View) -> Result<(), StageError> {
+        if view != View::Workspace {
+            return Ok(());
+        }
         self.base.raise()?;
-        self.overlay = self.base.furnish(plan, yard, view)?;
-        Ok(())
+        self.base.furnish(plan, yard, view)
     }
 }
 
@@ -246,7 +229,8 @@ pub(crate) fn lay(plan: &Plan, has_programs: bool, tools: Tools, binds: bool) ->
     let (system, tools) = (attached(system)?, attached(tools)?);
     bind(outer.as_fd(), Path::new(ROOT), tmpfs("16m")?.as_fd())?;
     let root = enter()?;
-    let mut base = Base { outer, root, system, tools, binds, bound: None };
+    let mounts = Mounts::read(Path::new(STAGING)).map_err(failed("what is mounted"))?;
+    let mut base = Base { outer, root, system, tools, mounts, binds, bound: None };
     base.lay()?;
     Ok(base)
 }
@@ -298,8 +282,8 @@ impl Base {
             bind(self.outer.as_fd(), Path::new(name), source.as_fd())?;
         }
         let folder = tree::directory(FOLDER).map_err(failed("the session's folder"))?;
-        let overlay = self.furnish(plan, yard, view)?;
-        Ok(Stage { base: self, folder, overlay })
+        self.furnish(plan, yard, view)?;
+        Ok(Stage { base: self, folder })
     }
 
     /// Puts a new root in the place of the old one.
@@ -313,59 +297,66 @@ impl Base {
     }
 
     fn lay(&mut self) -> Result<(), StageError> {
-        self.bound = self.put(&self.system)?;
+        self.bound = None;
+        for piece in &self.system {
+            let bound = self.put(piece)?;
+            self.bound = self.bound.take().or(bound);
+        }
         Ok(())
     }
 
-    /// What a root has of one session's. Returns the overlay's mount.
-    fn furnish(&mut self, plan: &Plan, yard: &Yard, view: View) -> Result<Option<OwnedFd>, StageError> {
+    /// What a root has of one session's.
+    fn furnish(&mut self, plan: &Plan, yard: &Yard, view: View) -> Result<(), StageError> {
         let root = self.root.as_fd();
         match view {
             View::Workspace => {
                 // From the outside in: a home may lie in /tmp, a project in either.
-                part(root, "../folder/tmp", Path::new("/tmp"), Access::ReadWrite)?;
-                part(root, "../folder/tmp", Path::new("/var/tmp"), Access::ReadWrite)?;
+                let mut pins = Pins::new(&plan.home);
+                for place in WRITABLE {
+                    part(root, "../folder/tmp", Path::new(place), Access::ReadWrite)?;
+                }
+                pins.above(root, &plan.home)?;
                 part(root, "../folder/home", &plan.home, Access::ReadWrite)?;
-                let bound = self.put(&self.tools)?;
-                let overlay = overlaid(root, yard)?;
+                let mut bound = self.bound.take();
+                for tool in &self.tools {
+                    pins.above(root, &tool.at)?;
+                    bound = bound.or(self.put(tool)?);
+                    pins.shown.push(&tool.at);
+                }
+                self.bound = bound;
+                pins.above(root, &yard.project)?;
+                overlaid(root, yard)?;
                 link(root, yard);
-                self.bound = self.bound.take().or(bound);
-                Ok(Some(overlay))
+                Ok(())
             }
             View::Commits => {
-                self.put(&self.tools)?;
-                commits(root, yard).map(|()| None)
+                self.tools.iter().try_for_each(|tool| self.put(tool).map(drop))?;
+                commits(root, yard)
             }
-            View::Layers | View::Merge | View::Discard | View::Copy => {
-                layers(root, yard, view).map(|()| None)
-            }
+            View::Layers | View::Merge | View::Discard | View::Copy => layers(root, yard, view),
         }
     }
 
-    /// Puts pieces into the root. Returns the directory that had to be bound, where one had to.
-    fn put(&self, pieces: &[Piece]) -> Result<Option<PathBuf>, StageError> {
+    /// Puts a piece into the root. Returns the directory that had to be bound, where one had to.
+    fn put(&self, piece: &Piece) -> Result<Option<PathBuf>, StageError> {
         let root = self.root.as_fd();
-        let mounts = Mounts::read(Path::new(STAGING)).map_err(failed("what is mounted"))?;
-        let mut bound = None;
-        for Piece { at, put } in pieces {
-            let step = || failed(format!("`{}`", at.display()));
-            let write = |content| tree::write(root, at, content).map_err(step());
-            match put {
-                Put::Shown(name) => {
-                    let shown = apart::show(root, (name, at), &mounts, self.binds).map_err(step())?;
-                    bound = bound.or(shown);
-                }
-                Put::Device(name) => {
-                    let tree = apart::attached(root, name).map_err(step())?;
-                    tree::restrict(tree.as_fd(), Access::Device, None).map_err(step())?;
-                    bind(root, at, tree.as_fd())?;
-                }
-                Put::Link(target) => write(Content::Link(target))?,
-                Put::Text(text) => write(Content::Text(text))?,
-                Put::Directory => drop(tree::place(root, at, Kind::Directory).map_err(step())?),
+        let Piece { at, put } = piece;
+        let step = || failed(format!("`{}`", at.display()));
+        let write = |content| tree::write(root, at, content).map_err(step());
+        match put {
+            Put::Shown(name) => {
+                return apart::show(root, (name, at), &self.mounts, self.binds).map_err(step());
             }
+            Put::Device(name) => {
+                let tree = apart::attached(root, name).map_err(step())?;
+                tree::restrict(tree.as_fd(), Access::Device, None).map_err(step())?;
+                bind(root, at, tree.as_fd())?;
+            }
+            Put::Link(target) => write(Content::Link(target))?,
+            Put::Text(text) => write(Content::Text(text))?,
+            Put::Directory => drop(tree::place(root, at, Kind::Directory).map_err(step())?),
         }
-        Ok(bound)
+        Ok(None)
     }
 }
 
@@ -432,6 +423,47 @@ fn bind(root: BorrowedFd<'_>, at: &Path, tree: BorrowedFd<'_>) -> Result<(), Sta
     tree::attach(tree, place.as_fd()).map_err(failed(name()))
 }
 
+/// Places that commands write, besides their home and the project.
+const WRITABLE: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Directories above what is mounted, in places that commands write: each is a mount itself, so that nobody
+/// can rename it. With it, what lies below would go to another path, and masks look for secrets at the old
+/// one.
+struct Pins<'a> {
+    home: &'a Path,
+    pinned: BTreeSet<PathBuf>,
+    /// Directories that are shown and that nobody writes, by now.
+    shown: Vec<&'a Path>,
+}
+
+impl<'a> Pins<'a> {
+    fn new(home: &'a Path) -> Self {
+        Self { home, pinned: BTreeSet::new(), shown: Vec::new() }
+    }
+
+    /// Pins each directory above a place.
+    fn above(&mut self, root: BorrowedFd<'_>, at: &Path) -> Result<(), StageError> {
+        let above: Vec<&Path> = at.ancestors().skip(1).filter(|above| self.is_movable(above)).collect();
+        for above in above.into_iter().rev() {
+            let step = || failed(format!("`{}`", above.display()));
+            let place = tree::place(root, above, Kind::Directory).map_err(step())?;
+            let own = tree::open_at(place.as_fd(), "").map_err(step())?;
+            tree::restrict(own.as_fd(), Access::ReadWrite, None).map_err(step())?;
+            tree::attach(own.as_fd(), place.as_fd()).map_err(step())?;
+            self.pinned.insert(above.to_path_buf());
+        }
+        Ok(())
+    }
+
+    /// Whether a command could rename it.
+    fn is_movable(&self, above: &Path) -> bool {
+        let is_below = |place: &Path| above != place && above.starts_with(place);
+        let is_writable = WRITABLE.iter().map(Path::new).chain([self.home]).any(is_below);
+        let is_shown = self.shown.iter().any(|shown| above.starts_with(shown));
+        is_writable && !is_shown && above != self.home && !self.pinned.contains(above)
+    }
+}
+
 /// The project's other path. It adds a name and no reach. A file that stands at that place already stays,
 /// such as one that the session's programs left in their home, or the host's own link in a directory that is
 /// shown.
@@ -442,7 +474,7 @@ fn link(root: BorrowedFd<'_>, yard: &Yard) {
 }
 
 /// The project under the session's layer, mounted anew. The working directory is the root.
-fn overlaid(root: BorrowedFd<'_>, yard: &Yard) -> Result<OwnedFd, StageError> {
+fn overlaid(root: BorrowedFd<'_>, yard: &Yard) -> Result<(), StageError> {
     let options = [
         ("lowerdir", PROJECT),
         ("upperdir", "../folder/upper"),
@@ -460,8 +492,7 @@ fn overlaid(root: BorrowedFd<'_>, yard: &Yard) -> Result<OwnedFd, StageError> {
     if tree::is_read_only(overlay.as_fd()).map_err(failed(&what))? {
         return Err(failed(&what)(io::ErrorKind::ReadOnlyFilesystem.into()));
     }
-    bind(root, &yard.project, overlay.as_fd())?;
-    Ok(overlay)
+    bind(root, &yard.project, overlay.as_fd())
 }
 
 /// The project, the upper layer and the backups side by side, each at its own path.

@@ -217,6 +217,16 @@ pub(crate) fn detach(path: &str) -> io::Result<()> {
     Ok(rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?)
 }
 
+/// The same at an absolute path of the root, which is the working directory.
+///
+/// # Errors
+/// Of umount2(2).
+pub(crate) fn detach_at(path: &Path) -> io::Result<()> {
+    use rustix::mount::UnmountFlags;
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    Ok(rustix::mount::unmount(relative, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?)
+}
+
 /// Makes a symbolic link or a file with this text beneath `root`; its directory is made when it is not there.
 ///
 /// # Errors

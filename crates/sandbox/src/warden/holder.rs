@@ -103,9 +103,6 @@ pub(super) struct Birth {
     pub(super) socket: OwnedFd,
 }
 
-/// How long no order comes before what is shown of the host is shown anew.
-const IDLE: Duration = Duration::from_secs(1);
-
 /// Between two looks at the session's folder, at least and at most: a breach is over within two seconds, as
 /// long as a look takes less than one.
 const TICK: Duration = Duration::from_millis(250);
@@ -232,8 +229,6 @@ struct Holder<'a> {
     next: u64,
     /// Whether a sandbox may have looked at the overlay, which then may hide what the host changed since.
     has_served: bool,
-    /// The same of what is shown of the host besides.
-    is_stale: bool,
 }
 
 impl<'a> Holder<'a> {
@@ -253,7 +248,6 @@ impl<'a> Holder<'a> {
             lost_by: None,
             next: 0,
             has_served: false,
-            is_stale: false,
         }
     }
 
@@ -276,12 +270,6 @@ impl<'a> Holder<'a> {
             }
             self.keep_ready();
             let has_order = self.wait(&signals, look_at)?;
-            if !has_order
-                && self.is_idle()
-                && let Err(reason) = self.rebuild()
-            {
-                return refuse(&self.ground.explained(reason), &self.socket);
-            }
             while signals.next().is_some() {}
             self.reap()?;
             if self.is_used() {
@@ -386,16 +374,10 @@ impl<'a> Holder<'a> {
         }
     }
 
-    /// Whether nothing lives, and what did may have looked at what the host changes by now.
-    fn is_idle(&self) -> bool {
-        self.is_stale && self.live.is_empty()
-    }
-
     /// Waits for an order, a child's end or, while a sandbox lives, the next look at its folder. Where none
     /// does, only for a while.
     fn wait(&self, signals: &SignalFd, look_at: Instant) -> io::Result<bool> {
-        let is_idle = self.is_idle();
-        let wait = if is_idle { IDLE } else { look_at.saturating_duration_since(Instant::now()) };
+        let wait = look_at.saturating_duration_since(Instant::now());
         let timeout = Timespec {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1),
             tv_nsec: wait.subsec_nanos().into(),
@@ -404,9 +386,7 @@ impl<'a> Holder<'a> {
             PollFd::new(&self.socket, PollFlags::IN),
             PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
         ];
-        rustix::io::retry_on_intr(|| {
-            poll(&mut polled, (is_idle || !self.live.is_empty()).then_some(&timeout))
-        })?;
+        rustix::io::retry_on_intr(|| poll(&mut polled, (!self.live.is_empty()).then_some(&timeout)))?;
         Ok(polled.first().is_some_and(|first| !first.revents().is_empty()))
     }
 
@@ -433,22 +413,12 @@ impl<'a> Holder<'a> {
     /// alive.
     fn renew(&mut self) -> Result<(), String> {
         self.has_served = false;
-        self.is_stale = self.stage.is_some() && self.claim.view.has_programs();
         (self.has_lost_spare, self.lost_by) = (false, None);
         // Made beside the old mount, it was passed over: it would keep that alive.
         self.dismiss();
         let Some(stage) = &mut self.stage else { return Ok(()) };
-        stage.renew(&self.claim.yard).map_err(|error| error.to_string())
-    }
-
-    /// The same of all that is shown of the host: what a program did not find there, it would never find. It
-    /// takes longer, so it is done when a while has passed without an order.
-    fn rebuild(&mut self) -> Result<(), String> {
-        self.is_stale = false;
-        self.dismiss();
-        let Some(stage) = &mut self.stage else { return Ok(()) };
         let Claim { yard, view, .. } = &self.claim;
-        stage.rebuild(&self.ground.plan, yard, *view).map_err(|error| error.to_string())
+        stage.renew(&self.ground.plan, yard, *view).map_err(|error| error.to_string())
     }
 
     /// The session's folder, with the parts of it that grow; none where nothing is watched.

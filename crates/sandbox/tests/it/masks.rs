@@ -2,7 +2,13 @@
 
 use crate::house::{House, everyone};
 use bailey_protocol::{Isolation, WsPath};
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
 
 /// What the human revealed: a command may be shown it.
 const REVEALED: &[&str] = &[".env", "racy/.env"];
@@ -280,5 +286,72 @@ async fn a_directory_of_own_programs_that_is_too_large_to_mask_is_not_shown() {
             assert_eq!(text.contains("a tool\n"), is_shown, "{who:?}: {text}");
             assert!(text.contains("end\n") && !text.contains("hidden-value"), "{who:?}: {text}");
         }
+    }
+}
+
+/// What is masked is found by its path, so nobody moves a directory above it to another one: in the home, and
+/// where a project or a home lies in `/tmp`.
+#[tokio::test]
+async fn no_directory_above_a_mask_is_moved_away() {
+    for who in everyone() {
+        let mut home = PathBuf::new();
+        let house = House::with(who, |config| {
+            home.clone_from(&config.user_home);
+            fs::create_dir_all(home.join(".local/bin")).unwrap();
+            fs::write(home.join(".local/bin/.env"), "SECRET\n").unwrap();
+            config.masks = vec![".env".into()];
+        });
+        house.give(&home);
+        house.write(".env", "SECRET\n");
+        let above = house.project.parent().unwrap().display().to_string();
+        let home = home.display();
+        let moves =
+            format!("mv {home}/.local {home}/x; mv {above} {above}x; mv {home} {above}/y; echo moved");
+        let looks = format!(
+            "cat {home}/x/bin/.env {above}x/project/.env {above}/y/.local/bin/.env; cat {home}/.local/bin/.env .env; true"
+        );
+        for line in [&moves, &looks, &format!("{moves}; {looks}"), &looks] {
+            let ran = house.sh(line).await;
+            assert_eq!(ran.report().exit, Some(0), "{who:?} {line}: {}", ran.text());
+            assert!(!ran.text().contains("SECRET"), "{who:?} {line}: {}", ran.text());
+        }
+        // The control: without masks they are where they always were.
+        let bare = House::with(who, |config| {
+            fs::create_dir_all(config.user_home.join(".local/bin")).unwrap();
+            fs::write(config.user_home.join(".local/bin/.env"), "SECRET\n").unwrap();
+        });
+        assert_eq!(bare.sh("cat ~/.local/bin/.env").await.ok(), "SECRET", "{who:?}");
+    }
+}
+
+/// An overlay that was asked for a name in vain hides a file that the host makes there later, for a while: it
+/// must not come up behind the masks.
+#[tokio::test]
+async fn a_secret_that_comes_while_something_lives_is_masked_or_nothing_runs() {
+    for who in everyone() {
+        let shared = tempfile::tempdir().unwrap();
+        fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let read = shared.path().canonicalize().unwrap();
+        let house = House::with(who, |config| {
+            config.reads = vec![read.clone()];
+            config.masks = vec![".env".into()];
+        });
+        let secret = read.join(".env");
+        let lives = house.command(&format!("cat {}; touch asked; sleep 60", secret.display()));
+        let (cancel, isolation) = (CancellationToken::new(), Isolation::default());
+        let look = async {
+            while !house.folder.join("upper/asked").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            fs::write(&secret, "SECRET\n").unwrap();
+            let while_it_lives = house.sh(&format!("cat {}", secret.display())).await;
+            cancel.cancel();
+            while_it_lives
+        };
+        let (_, looked) = tokio::join!(house.run_until(&lives, &isolation, &cancel), look);
+        let said = looked.reason();
+        assert!(said.contains("came to the host while something of the session lived"), "{who:?}: {said}");
+        let later = house.sh(&format!("cat {}", secret.display())).await;
+        assert!(later.text().contains("Permission denied"), "{who:?}: {}", later.text());
     }
 }

@@ -6,7 +6,7 @@ use bailey_sandbox::Calls;
 use std::{
     fs,
     os::unix::{
-        fs::PermissionsExt as _,
+        fs::{PermissionsExt as _, symlink},
         net::{UnixDatagram, UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -192,35 +192,62 @@ async fn other_families_stay_refused() {
     }
 }
 
-/// What is mounted below a directory that is shown is shown, too, and through an overlay of its own.
+/// Something is mounted below a directory that is shown: its entries are shown one by one, as they are,
+/// nobody writes the directory, and the next command has it, too.
 #[tokio::test]
 async fn what_is_mounted_below_is_shown_and_no_socket_of_it_reached() {
     if !has_python() || !is_root() {
         return println!("SKIPPED: only root mounts a file system");
     }
-    let shared = tempfile::tempdir().unwrap();
-    let read = shared.path().canonicalize().unwrap().join("read: all");
-    let below = read.join("below");
-    fs::create_dir_all(&below).unwrap();
-    let mount =
-        |words: &[&str]| std::process::Command::new(words[0]).args(&words[1..]).status().unwrap().success();
-    assert!(mount(&["mount", "-t", "tmpfs", "-o", "mode=755", "none", below.to_str().unwrap()]));
-    fs::write(below.join("a.txt"), "there\n").unwrap();
+    let mut home = PathBuf::new();
+    let house = House::with(As::User, |config| {
+        home.clone_from(&config.user_home);
+        let bin = home.join("bin");
+        fs::create_dir_all(bin.join("below: it")).unwrap();
+        fs::create_dir(bin.join("locked")).unwrap();
+        fs::create_dir(bin.join("locked/below")).unwrap();
+        fs::write(bin.join("locked/a.txt"), "locked\n").unwrap();
+        symlink("below: it", bin.join("link")).unwrap();
+        config.reads = vec![];
+    });
+    let (bin, below) = (home.join("bin"), home.join("bin/below: it"));
+    for at in [&below, &bin.join("locked/below")] {
+        mount(&["mount", "-t", "tmpfs", "-o", "mode=755", "none", at.to_str().unwrap()]);
+    }
     let _listening = Listening::at(&[below.join("sock")]);
-    let house = House::with(As::User, |config| config.reads = vec![read.clone()]);
+    fs::write(below.join("a.txt"), "there\n").unwrap();
+    house.give(&home);
+    fs::set_permissions(bin.join("locked"), fs::Permissions::from_mode(0o0)).unwrap();
     let line = format!(
-        "cat '{}'; /usr/bin/python3 -c \"$KNOCK\" '{}'",
-        below.join("a.txt").display(),
+        "cat bin/link/a.txt; echo no > bin/own; mv bin elsewhere; cat bin/locked/a.txt; \
+         /usr/bin/python3 -c \"$KNOCK\" '{}'",
         below.join("sock").display()
     );
-    let mut command = house.command(&line);
+    let mut command = house.command(&format!("cd {}; {line}", home.display()));
     command.env.insert("KNOCK".into(), KNOCK.into());
-    let ran = house.run(&command, &Isolation::default()).await;
-    assert!(mount(&["umount", "-l", below.to_str().unwrap()]));
-    assert_eq!(ran.ok(), "there\nECONNREFUSED\nECONNREFUSED");
+    let mut rans = Vec::new();
+    // The plan was made when there was no mount there yet: a holder sees what there is when it is made.
+    for _ in 0..2 {
+        rans.push(house.run(&command, &Isolation::default()).await);
+    }
+    for at in [&below, &bin.join("locked/below")] {
+        mount(&["umount", "-l", at.to_str().unwrap()]);
+    }
+    for ran in rans {
+        assert_eq!(ran.ok(), "there\nECONNREFUSED\nECONNREFUSED", "{}", ran.text());
+        let refused = ran.report().stderr.head.lossy().to_string();
+        for why in ["Read-only file system", "Device or resource busy", "Permission denied"] {
+            assert!(refused.contains(why), "{why}: {refused}");
+        }
+    }
 }
 
-/// A program that is installed on the host while a session goes on is there for a later command, also where
+fn mount(words: &[&str]) {
+    let (program, words) = words.split_first().unwrap();
+    assert!(std::process::Command::new(program).args(words).status().unwrap().success());
+}
+
+/// A program that is installed on the host while a session goes on is there for the next command, also where
 /// an earlier one did not find it.
 #[tokio::test]
 async fn what_comes_to_the_host_later_is_found_later() {
@@ -235,7 +262,6 @@ async fn what_comes_to_the_host_later_is_found_later() {
         let program = home.join(".cargo/bin/newly");
         fs::write(&program, "#!/bin/sh\necho found\n").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
         assert_eq!(house.sh("newly").await.ok(), "found", "{who:?}");
     }
 }

@@ -60,7 +60,8 @@ pub(super) enum Limit {
 
 const SEEN: &str = "Nothing of the host is seen but what is listed";
 const NETWORK: &str = "A command reaches no network, not even the host's loopback";
-const SOCKETS: &str = "A command reaches no Unix socket of the host in any directory that it is shown";
+const SOCKETS: &str =
+    "A command reaches no Unix socket of the host in any directory of the host that it is shown";
 const RULED: &str = "A command reaches no host but by a request that the rules allow; each request is judged by its host, path and \
                      method, also inside TLS, written into the journal before it leaves or as refused, also where the door refuses \
                      it by itself, and refused with what would allow it; a command of the owner's is no better off";
