@@ -1,5 +1,6 @@
-//! A model that makes the same call again and again and gets the same result: first the model is told, then the
-//! turn pauses. A call that fails is stopped soonest, and a command last: a model may wait for something by it.
+//! A model that makes the same call again and again and gets the same result: first the model is told, then
+//! the turn pauses. A call that fails is stopped soonest, and a command last: a model may wait for something
+//! by it.
 
 use bailey_kernel::Observation;
 use bailey_protocol::{Digest, ToolCall};
@@ -26,8 +27,8 @@ impl Class {
     }
 }
 
-/// Calls by tool and arguments: each with its last result, and how often it came one after the other since something
-/// else was changed.
+/// Calls by tool and arguments: each with its last result, and how often it came one after the other since
+/// something else was changed.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     seen: BTreeMap<(String, String), (Digest, u32)>,

@@ -1,5 +1,4 @@
-//! Starts the daemon of a home, looks that it answers, begins it again when it does not, and says why when
-//! that is of no use.
+//! Starts the daemon of a home, begins it again when it does not answer, and says why when that is of no use.
 //!
 //! It is small on purpose, with nothing but the standard library: what looks after a program should not end
 //! by the same mistakes. It holds the daemon's standard input: when this process ends, by whatever, the

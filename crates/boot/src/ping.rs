@@ -31,8 +31,7 @@ pub(crate) fn ping(home: &Path) -> io::Result<(u64, bool)> {
     life(&answer).ok_or_else(|| asked.err().unwrap_or_else(wrong))
 }
 
-/// The number after `"pid":`, which is 0 of who names none, such as one that refuses for want of places: any
-/// answer is life.
+/// The number after `"pid":`, or 0: a daemon that has no place left answers without one, and lives.
 fn life(answer: &str) -> Option<(u64, bool)> {
     let (_, rest) = answer.strip_prefix("{\"told\":")?.split_once("\"pid\":").unwrap_or_default();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

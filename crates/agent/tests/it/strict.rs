@@ -253,9 +253,9 @@ async fn a_refused_parameter_is_sent_once() {
     assert_eq!(sent, [true, false, false]);
 }
 
-/// A model that makes one call for ever is told so, and then the turn pauses: soonest where the call fails, later where
-/// it reads, and last where it is a command. Control: where something changes between two calls, the second may come
-/// to something else, and nothing pauses.
+/// A model that makes one call for ever is told so, and then the turn pauses: soonest where the call fails,
+/// later where it reads, and last where it is a command. Control: where something changes between two calls,
+/// the second may come to something else, and nothing pauses.
 #[tokio::test]
 async fn a_model_that_repeats_a_call_is_told_and_stopped() {
     for (name, arguments, [told_at, stopped_at]) in [
