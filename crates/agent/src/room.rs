@@ -196,8 +196,8 @@ fn too_small(provider: &str, model: &str, budget: &Budget) -> String {
     // A reply may take a quarter of a small window.
     let needed = (budget.fixed + 4 * ROOM_MIN).next_multiple_of(4096).max(8192);
     format!(
-        "the window of `{provider}/{model}`, {} tokens, is too small: the instruction, the tools and a reply take {} of \
-         them. Give the model at least {needed}: Ollama takes it from `window_tokens = {needed}` under \
+        "the window of `{provider}/{model}` is too small: it counts as {} tokens here, and the instruction, the tools and a \
+         reply take {} of them. Give the model at least {needed}: Ollama takes it from `window_tokens = {needed}` under \
          `[providers.{provider}]` in config.toml; llama.cpp from `--ctx-size {needed}`; LM Studio from *Context Length* where \
          the model is loaded (`lms load {model} --context-length {needed}`); vLLM from `--max-model-len {needed}`. For all \
          but Ollama write `window_tokens = {needed}` as well. Or choose a model with a longer window",

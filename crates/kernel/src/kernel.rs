@@ -248,7 +248,9 @@ impl Kernel {
     async fn told(&self, scope: &Scope, fact: Fact, text: &str) -> Result<Note, Refused> {
         let entry = Entry::of(scope.conversation(), fact).with(Payload::Text(text.to_owned()));
         let seq = self.journal().append(entry).await?;
-        scope.tell(self.journal(), seq, Happening::Notice { text: text.to_owned() }).await;
+        scope
+            .tell(self.journal(), seq, Happening::Notice { text: format!("the model is told: {text}") })
+            .await;
         Ok(Note::warning(seq, text.to_owned()))
     }
 

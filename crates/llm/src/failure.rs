@@ -111,8 +111,17 @@ const UNPAID: &[&str] = &["insufficient_quota", "credit balance is too low", "in
 /// minute.
 const BILLING: &[&str] = &["billing"];
 
-/// How Ollama says that a model knows no tools, in lower case.
-const NO_TOOLS: &[&str] = &["does not support tools"];
+/// How servers say that a model knows no tools, in lower case.
+const NO_TOOLS: &[&str] = &[
+    "does not support tools",
+    "not support tool",
+    "not support function",
+    "tools are not supported",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "function calling is not",
+    "support tool use",
+];
 
 /// How vLLM and llama.cpp say that they were started without the reading of calls, in lower case.
 const TOOLS_OFF: &[&str] = &["enable-auto-tool-choice", "tool-call-parser", "--jinja"];

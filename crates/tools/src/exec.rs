@@ -119,6 +119,10 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
         summary.push_str(&format!("; open a way to what is missing, or fetch it with `{fetch}`"));
     } else if let Some(unreached) = Unreached::of(command, outcome, report) {
         let why = match unreached {
+            Unreached::NoInterfaces => {
+                "(which network interfaces there are is not told here; there is 127.0.0.1 alone. Bind to that address by name, \
+                 or ask the human for `profile = \"standard-net\"` under [sandbox] in config.toml)"
+            }
             Unreached::NoUnixSockets => {
                 "(the call `socket` was refused: this session's walls allow no Unix sockets, and behind Landlock alone no sockets at all; \
                  use pipes or threads)"

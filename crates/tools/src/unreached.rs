@@ -19,9 +19,14 @@ const NO_NAME: [&str; 9] = [
 /// What the C library and others say of a kind of socket that is refused.
 const NO_FAMILY: [&str; 3] = ["Address family not supported", "address family not supported", "EAFNOSUPPORT"];
 
+/// What programs say where they are not told which network interfaces there are.
+const NO_NETLINK: [&str; 3] = ["uv_interface_addresses", "netlinkrib:", "route ip+net:"];
+
 /// What a command lacked that reached nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreached {
+    /// It asked which network interfaces there are, and its list of system calls does not have that.
+    NoInterfaces,
     /// It wanted a Unix socket, and behind these walls there are none.
     NoUnixSockets,
     /// It asked for no way to the network.
@@ -43,6 +48,9 @@ impl Unreached {
         let has_unix_sockets = outcome.enforced.as_ref().is_some_and(|enforced| enforced.has_unix_sockets);
         if !has_unix_sockets && NO_FAMILY.iter().any(|words| printed(report).contains(words)) {
             return Some(Self::NoUnixSockets);
+        }
+        if NO_NETLINK.iter().any(|words| printed(report).contains(words)) {
+            return Some(Self::NoInterfaces);
         }
         let has_lost = outcome.enforced.as_ref().is_some_and(|enforced| enforced.out_no_routes > 0);
         let found_no_name = || {

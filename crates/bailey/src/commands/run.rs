@@ -145,6 +145,10 @@ async fn finish(
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
     }
+    if ended == TurnEnd::Unanswered {
+        printer
+            .error(&anyhow::anyhow!("the model gave no answer; `bailey sessions resume` asks it once more"));
+    }
     Ok(ExitCode::from(match (merged?, ended) {
         (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
         (_, TurnEnd::Cancelled) => exit::CANCELLED,

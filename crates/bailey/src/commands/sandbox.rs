@@ -241,6 +241,9 @@ fn report(
 fn unreached(command: &Command, output: &Output, report: &ExecReport) -> Option<&'static str> {
     let why = Unreached::of(command, output.outcome(), report)?;
     Some(match why {
+        Unreached::NoInterfaces => {
+            "it asked which network interfaces there are: `--profile standard-net` tells it (docs/sandbox.md)"
+        }
         Unreached::NoUnixSockets => {
             "the call `socket` was refused: these walls allow no Unix sockets, and behind Landlock alone no sockets at all \
              (docs/sandbox.md says where there are some)"

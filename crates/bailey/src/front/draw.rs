@@ -25,6 +25,8 @@ const BAR: &str = "│ ";
 const WAITING_CELLS_MAX: usize = 200;
 /// The most that is kept of a command's last line.
 const LAST_BYTES_MAX: usize = 1024;
+/// A line of output that is longer is shown in pieces.
+const LINE_BYTES_MAX: usize = 16 << 10;
 /// Diff lines shown below an edit; the whole diff comes at the end.
 const DIFF_LINES_MAX: usize = 40;
 /// What takes longer is shown while it runs.
@@ -43,6 +45,8 @@ struct Call {
     since: Instant,
     /// The last line that it printed.
     last: String,
+    /// The beginning of the output's next line, where all of it is shown.
+    open: String,
 }
 
 /// The state of the drawing, from the session's opening to its end.
@@ -220,6 +224,7 @@ impl<'a> Drawing<'a> {
             reasons: Vec::new(),
             since: Instant::now(),
             last: String::new(),
+            open: String::new(),
         };
         self.calls.insert(call.clone(), of);
     }
@@ -255,12 +260,25 @@ impl<'a> Drawing<'a> {
 
     fn output(&mut self, screen: &mut Screen<'_>, call: &CallId, text: &str) {
         if self.verbose {
-            text.lines().for_each(|line| self.line(screen, Style::Dim, &format!("    {line}")));
+            self.printed(screen, call, text);
         }
         let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
         if let (Some(last), Some(call)) = (last, self.calls.get_mut(call)) {
             // It is drawn again and again, and a row shows no more of it.
             call.last = last.get(..last.floor_char_boundary(LAST_BYTES_MAX)).unwrap_or_default().to_owned();
+        }
+    }
+
+    /// A command's output, line by line: it comes in pieces that end anywhere.
+    fn printed(&mut self, screen: &mut Screen<'_>, call: &CallId, text: &str) {
+        let mut whole =
+            self.calls.get_mut(call).map(|call| std::mem::take(&mut call.open)).unwrap_or_default();
+        whole.push_str(text);
+        let end = whole.rfind('\n').map_or(0, |end| end + 1);
+        let open = if whole.len() - end > LINE_BYTES_MAX { String::new() } else { whole.split_off(end) };
+        whole.lines().for_each(|line| self.line(screen, Style::Dim, &format!("    {line}")));
+        if let Some(call) = self.calls.get_mut(call) {
+            call.open = open;
         }
     }
 
@@ -274,6 +292,9 @@ impl<'a> Drawing<'a> {
         duration_ms: u64,
     ) {
         self.end_text(screen);
+        if self.calls.get(call).is_some_and(|call| !call.open.is_empty()) {
+            self.printed(screen, call, "\n");
+        }
         let Some(call) = self.calls.remove(call) else { return };
         let denied = call.verdict == Some(Verdict::Denied);
         let (mark, style) = match (denied, ok) {
@@ -327,7 +348,9 @@ impl<'a> Drawing<'a> {
                 };
                 let text = match reason {
                     "limit" => format!("paused at the limit of tool calls; to go on: {how}"),
-                    "stuck" => format!("paused, for the model repeats a call that fails; to go on: {how}"),
+                    "stuck" => format!(
+                        "paused, for the model repeats a call that brings nothing new; to go on: {how}"
+                    ),
                     _ => format!("paused, for its budget is used up; to go on when there is more: {how}"),
                 };
                 self.line(screen, Style::Yellow, &text);

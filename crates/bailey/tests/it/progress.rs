@@ -174,3 +174,18 @@ fn the_story_of_a_long_conversation_fits_one_screen() {
     assert!(rows.len() < 24, "{} rows: {rows:#?}", rows.len());
     assert!(rows[1].contains("asked") && rows.last().unwrap().contains("bailey sessions"), "{rows:#?}");
 }
+
+/// Output comes in pieces that end anywhere, and a part that may begin a key is held back; a line is one
+/// line.
+#[test]
+fn the_output_of_a_command_is_shown_line_by_line() {
+    let stage = Stage::new(&[]);
+    let command =
+        "printf Downloading; sleep 0.4; printf ' 10%%'; sleep 0.4; printf ' done\\nnext'; sleep 0.3";
+    let script =
+        vec![Reply::calls([("c1", "command_run", json!({ "command": command }))]), Reply::text("done")];
+    let _server = stage.model(script);
+    let ran = Ran::of(stage.bailey(&["run", "-v", "--model", "test/model", "do it"]).output().unwrap());
+    let shown = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(shown.contains("    Downloading 10% done\n    next\n"), "{shown}");
+}

@@ -307,6 +307,9 @@ fn a_refused_socket_is_explained() {
         assert!(!text(words, 1, true).contains("was refused"), "another family: {words}");
         assert!(!text(words, 0, false).contains("was refused"), "it went well: {words}");
     }
+    let interfaces = "A system error occurred: uv_interface_addresses returned Unknown system error 1\n";
+    assert!(text(interfaces, 1, true).contains("`profile = \"standard-net\"`"));
+    assert!(!text(interfaces, 0, true).contains("standard-net"));
 }
 
 /// A name that is not found is no packet without a route: the door finds names, for programs that ask it.
