@@ -76,6 +76,7 @@ const BREAKS: &[Break] = &[
             // What it writes is not in the layer then, where it would be counted.
             "limit.disk",
             "mask.env",
+            "mask.moved",
             "outside.read",
             "outside.write",
             "project.write",
@@ -91,6 +92,7 @@ const BREAKS: &[Break] = &[
     one("disk", &["limit.disk"]),
     one("overlay", &["network.shown"]),
     one("masks", &["mask.env"]),
+    one("pins", &["mask.moved"]),
     one("environment", &["host.variables"]),
     one("beneath", &["link.swap"]),
     one("built_in_rules", &["gate.law"]),

@@ -120,6 +120,7 @@ fn attempt(words: &[&str]) -> io::Result<String> {
         ["leave", mark] => leave(mark),
         ["wait", ..] => wait(),
         ["swap", folder] => swap(folder),
+        ["move", path] => moved(path),
         ["print", path] => print(path),
         _ => Err(io::Error::other("there is no such probe")),
     }
@@ -280,6 +281,14 @@ fn swap(folder: &str) -> io::Result<String> {
         thread::sleep(Duration::from_micros(300));
     }
     Ok(format!("swapped {times} times"))
+}
+
+/// Gives a directory another name, and its own back.
+fn moved(path: &str) -> io::Result<String> {
+    let other = format!("{path}.moved");
+    fs::rename(path, &other)?;
+    fs::rename(&other, path)?;
+    Ok("it was moved".into())
 }
 
 /// Prints a file as it is and in Base64.

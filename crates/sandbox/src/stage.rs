@@ -459,6 +459,10 @@ impl<'a> Pins<'a> {
     fn is_movable(&self, above: &Path) -> bool {
         let is_below = |place: &Path| above != place && above.starts_with(place);
         let is_writable = WRITABLE.iter().map(Path::new).chain([self.home]).any(is_below);
+        #[cfg(bailey_break)]
+        if bailey_protocol::broken::broken("pins") {
+            return false;
+        }
         let is_shown = self.shown.iter().any(|shown| above.starts_with(shown));
         is_writable && !is_shown && above != self.home && !self.pinned.contains(above)
     }

@@ -354,7 +354,13 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
     let none = BTreeSet::new();
     for read in &ground.plan.reads {
         let masks = ground.masks.beneath(read);
-        mask::cover(root.as_fd(), read, project, &masks, &none, ENTRIES_MAX).map_err(failed)?;
+        match mask::cover(root.as_fd(), read, project, &masks, &none, ENTRIES_MAX) {
+            // Without knowing its names, nobody can tell which of them are secrets.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                mask::shut(root.as_fd(), read).map_err(failed)?;
+            }
+            done => done.map(drop).map_err(failed)?,
+        }
     }
     for own in &ground.plan.own {
         let masks = ground.settings.beneath(own);

@@ -178,6 +178,13 @@ pub(super) const LINES: &[Line] = &[
     ),
     line("mask.env", "a command cannot read the project's .env", "masks", MASKED, Probe("read {yard}/.env")),
     line(
+        "mask.moved",
+        "a command cannot move a directory above what is masked",
+        "mounts above mounts",
+        MASKED,
+        Probe("move {user}/.cargo"),
+    ),
+    line(
         "link.swap",
         "a directory swapped for a link shows nothing outside",
         "reads beneath the root",
