@@ -11,6 +11,7 @@
 
 mod bench;
 mod clock;
+mod compile;
 mod model;
 mod permits;
 pub mod telegram;
@@ -18,6 +19,7 @@ mod world;
 
 pub use bench::{Bench, Setup, tool_call};
 pub use clock::FakeClock;
+pub use compile::compiled;
 pub use model::{Call, Gate, Message, ModelServer, Reply, Request};
 pub use permits::Permits;
 pub use world::{Hook, Span, World, output};

@@ -15,7 +15,6 @@ mod globs;
 mod guards;
 mod naive;
 mod programs;
-mod proofs;
 mod properties;
 mod random;
 mod reviewing;

@@ -237,7 +237,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     line(
         "network.shown",
-        "a command cannot reach a socket in a directory of the host that it is shown",
+        "a command cannot reach a socket in a directory that it is shown",
         "overlays",
         SOCKETS,
         Probe("socket {user}/.cargo/bin/s"),
