@@ -1,8 +1,8 @@
-//! What the compiler refuses: small programs that must not compile, and for what reason.
+//! Small programs that must not compile, each with the reason.
 //!
-//! The programs are checked against the crates that cargo has built for the tests already, so that nothing is compiled
-//! twice. Beside each `NAME.fail.rs` stands `NAME.fail.stderr` with the first lines of its errors; each `NAME.pass.rs`
-//! must compile. With `BAILEY_OVERWRITE=1` the expected errors are written anew.
+//! The compiler gets the crates that cargo has built for the tests already, so that no crate is compiled
+//! twice. Beside each `NAME.fail.rs` stands `NAME.fail.stderr` with the first lines of its errors; each
+//! `NAME.pass.rs` must compile. With `BAILEY_OVERWRITE=1` the expected errors are written anew.
 
 use serde_json::Value;
 use std::{
@@ -15,7 +15,7 @@ use std::{
 /// Checks all programs of a directory, below the package's own.
 ///
 /// # Panics
-/// Names each program for which the compiler says something else.
+/// Names each program for which the compiler gives another answer.
 pub fn compiled(directory: &Path) {
     let compiler = Compiler::new();
     let mut cases: Vec<PathBuf> =
@@ -52,12 +52,13 @@ impl Compiler {
         let mut libraries = BTreeMap::new();
         for line in String::from_utf8_lossy(&said.stdout).lines() {
             let Ok(artifact) = serde_json::from_str::<Value>(line) else { continue };
-            let is_library = artifact["target"]["kind"] == serde_json::json!(["lib"]);
-            let is_test = artifact["profile"]["test"] == serde_json::json!(true);
-            let name = artifact["target"]["name"].as_str().unwrap_or_default();
-            let files = artifact["filenames"].as_array().cloned().unwrap_or_default();
-            let rlib = files.iter().filter_map(Value::as_str).find(|file| file.ends_with(".rlib"));
-            if let (true, false, Some(rlib)) = (is_library && name.starts_with("bailey"), is_test, rlib) {
+            let is_test = artifact.pointer("/profile/test") == Some(&Value::Bool(true));
+            let name = artifact.pointer("/target/name").and_then(Value::as_str).unwrap_or_default();
+            let files = artifact.pointer("/filenames").and_then(Value::as_array);
+            // A test binary has no library.
+            let rlib =
+                files.into_iter().flatten().filter_map(Value::as_str).find(|file| file.ends_with(".rlib"));
+            if let (true, false, Some(rlib)) = (name.starts_with("bailey"), is_test, rlib) {
                 libraries.insert(name.to_owned(), PathBuf::from(rlib));
             }
         }
@@ -66,7 +67,7 @@ impl Compiler {
         Self { rustc, libraries, out: tempfile::tempdir().unwrap() }
     }
 
-    /// How what the compiler says differs from what it should say.
+    /// The difference between the compiler's answer and the expected one.
     fn wrong(&self, case: &Path) -> Option<String> {
         let source = fs::read_to_string(case).unwrap();
         let mut rustc = Command::new(&self.rustc);
