@@ -29,7 +29,7 @@ pub fn compiled(directory: &Path) {
 
 struct Compiler {
     rustc: PathBuf,
-    /// The libraries of the house, by the names that programs use.
+    /// The libraries by the names that programs use.
     libraries: BTreeMap<String, PathBuf>,
     out: tempfile::TempDir,
 }
@@ -58,8 +58,8 @@ impl Compiler {
             // A test binary has no library.
             let rlib =
                 files.into_iter().flatten().filter_map(Value::as_str).find(|file| file.ends_with(".rlib"));
-            if let (true, false, Some(rlib)) = (name.starts_with("bailey"), is_test, rlib) {
-                libraries.insert(name.to_owned(), PathBuf::from(rlib));
+            if let (false, Some(rlib)) = (is_test, rlib) {
+                libraries.insert(name.replace('-', "_"), PathBuf::from(rlib));
             }
         }
         let beside = cargo.with_file_name("rustc");
@@ -80,7 +80,8 @@ impl Compiler {
             "--out-dir",
         ]);
         rustc.arg(self.out.path()).arg(case);
-        for (name, library) in self.libraries.iter().filter(|(name, _)| source.contains(name.as_str())) {
+        let is_named = |name: &str| source.contains(&format!("{name}::"));
+        for (name, library) in self.libraries.iter().filter(|(name, _)| is_named(name)) {
             rustc.arg("-L").arg(format!("dependency={}", library.with_file_name("deps").display()));
             rustc.arg("-L").arg(format!("dependency={}", library.parent().unwrap().display()));
             rustc.arg("--extern").arg(format!("{name}={}", library.display()));
