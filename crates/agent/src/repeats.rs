@@ -21,8 +21,8 @@ impl Class {
     fn limits(self) -> (u32, u32) {
         match self {
             Self::Failed => (3, 5),
-            Self::Read => (5, 10),
-            Self::Changed => (10, 20),
+            Self::Read => (5, 15),
+            Self::Changed => (10, 30),
         }
     }
 }

@@ -262,8 +262,8 @@ async fn a_model_that_repeats_a_call_is_told_and_stopped() {
         ("fs_read", json!({ "path": "missing.txt" }), [3, 5]),
         ("str_replace_everything", json!({}), [3, 5]),
         ("command_run", json!("{\"command\": "), [3, 5]),
-        ("fs_list", json!({ "path": "." }), [5, 10]),
-        ("command_run", json!({ "command": "true" }), [10, 20]),
+        ("fs_list", json!({ "path": "." }), [5, 15]),
+        ("command_run", json!({ "command": "true" }), [10, 30]),
     ] {
         let numbers = AtomicUsize::new(0);
         let (name_, arguments_) = (name.to_owned(), arguments.clone());

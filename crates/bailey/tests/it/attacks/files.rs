@@ -172,9 +172,15 @@ fn while_swapping<T>(one: &Path, other: &Path, work: impl FnOnce(&AtomicUsize) -
                 thread::sleep(Duration::from_micros(50));
             }
         });
-        let done = work(&swaps);
-        stop.store(true, Ordering::Relaxed);
-        done
+        // Also where the work panics, which would wait for the other thread.
+        struct Stop<'a>(&'a AtomicBool);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let _stop = Stop(&stop);
+        work(&swaps)
     });
     (done, swaps.into_inner())
 }
