@@ -98,7 +98,7 @@ fn conclusion(ended: Result<TurnEnd, Refused>, is_late: bool, context: &Context)
         Ok(TurnEnd::Refused) => (false, "the sub-agent's provider refused to answer".into()),
         Ok(TurnEnd::Cancelled) => (false, "the sub-agent was cancelled with this turn".into()),
         Ok(TurnEnd::Limit | TurnEnd::Waiting) => (false, "the sub-agent did not come to its end".into()),
-        Ok(TurnEnd::Stuck) => (false, "the sub-agent repeated a call that brought nothing new".into()),
+        Ok(TurnEnd::Stuck) => (false, "the sub-agent repeated a call that fails".into()),
         Ok(TurnEnd::Unanswered) => (false, "the sub-agent's model gave no answer".into()),
         Ok(TurnEnd::Budget) => (false, "the sub-agent has used up its part of the budget".into()),
         Err(error) => (false, format!("the sub-agent was stopped: {error}")),

@@ -24,15 +24,14 @@ impl Hands {
         self.ask_on(format!("go on for another {}?", counted(calls)), reason, caveat, TurnEnd::Limit).await
     }
 
-    /// Asks whether a turn goes on that makes the same call again and again. Returns how the turn
+    /// Asks whether a turn goes on that makes the same failing call again and again. Returns how the turn
     /// ends, or `None` when it goes on.
     ///
     /// # Errors
     /// When the question cannot be written.
     pub(crate) async fn pause_repeating(&self, tool: &str, times: u32) -> Result<Option<TurnEnd>, Refused> {
-        let reason = format!(
-            "the model has made the same call of `{tool}` {times} times, with the same result each time"
-        );
+        let reason =
+            format!("the model has made the same call of `{tool}` {times} times, and it failed each time");
         let caveat = "its work is kept either way";
         self.ask_on("let the model go on that repeats itself?".into(), reason, caveat, TurnEnd::Stuck).await
     }

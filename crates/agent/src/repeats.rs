@@ -1,37 +1,21 @@
-//! A model that makes the same call again and again and gets the same result: first the model is told, then
-//! the turn pauses. A call that fails is stopped soonest, and a command last: a model may wait for something
-//! by it.
+//! A model that makes the same failing call again and again: at the third time the model
+//! is told, and at the fifth the turn pauses.
 
 use bailey_kernel::Observation;
 use bailey_protocol::{Digest, ToolCall};
 use bailey_tools::Toolbox;
 use std::collections::BTreeMap;
 
-/// How a call ended, as far as it matters for a repetition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
-    Failed,
-    Read,
-    /// It may have changed something.
-    Changed,
-}
+/// At so many failures of one call the model is told.
+const TOLD: u32 = 3;
+/// At so many the turn pauses.
+const STOPPED: u32 = 5;
 
-impl Class {
-    /// At how many calls the model is told, and at how many the turn pauses.
-    fn limits(self) -> (u32, u32) {
-        match self {
-            Self::Failed => (3, 5),
-            Self::Read => (5, 15),
-            Self::Changed => (10, 30),
-        }
-    }
-}
-
-/// Calls by tool and arguments: each with its last result, and how often it came one after the other since
-/// something else was changed.
+/// The calls that failed, and how often, since something was last changed.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    seen: BTreeMap<(String, String), (Digest, u32)>,
+    /// By tool and arguments: how the call failed, and how often in that way.
+    failed: BTreeMap<(String, String), (Digest, u32)>,
 }
 
 /// The consequence of a repetition.
@@ -51,48 +35,40 @@ impl Repeats {
         calls: &[ToolCall],
         results: &[Observation],
     ) -> Option<Repetition> {
-        let mut step = BTreeMap::new();
+        let mut failed = BTreeMap::new();
         for (call, result) in calls.iter().zip(results) {
-            let class = match result.is_ok() {
-                false => Class::Failed,
-                true if changes(tools, call) => Class::Changed,
-                true => Class::Read,
-            };
-            let key = (call.name.clone(), call.arguments.clone());
-            if class == Class::Changed {
-                // After a change another call may come to something else.
-                self.seen.retain(|seen, _| *seen == key);
+            match result.is_ok() {
+                false => {
+                    failed.insert(
+                        (call.name.clone(), call.arguments.clone()),
+                        Digest::of(result.text().as_bytes()),
+                    );
+                }
+                // After a change the same call may come to something else.
+                true if changes(tools, call) => self.failed.clear(),
+                true => drop(self.failed.remove(&(call.name.clone(), call.arguments.clone()))),
             }
-            step.insert(key, (class, Digest::of(result.text().as_bytes())));
         }
         let mut worst = None;
-        for (key, (class, result)) in step {
+        for (key, how) in failed {
             let tool = key.0.clone();
-            let (before, times) = self.seen.entry(key).or_insert((result, 0));
-            *times = if *before == result { *times + 1 } else { 1 };
-            *before = result;
-            let (told, stopped) = class.limits();
-            worst = worst.max(match *times {
-                times if times == told => Some((1, times, class, tool)),
-                times if times >= stopped => Some((2, times, class, tool)),
-                _ => None,
-            });
+            let (before, times) = self.failed.entry(key).or_insert((how, 0));
+            *times = if *before == how { *times + 1 } else { 1 };
+            *before = how;
+            worst = worst.max(Some((*times, tool)));
         }
-        let (rank, times, class, tool) = worst?;
-        if rank == 2 {
-            self.seen.clear();
-            return Some(Repetition::Pause(tool, times));
-        }
-        let advice = match class {
-            Class::Failed => "it failed each time in the same way. It will fail again.",
-            Class::Read => "it brought the same each time. You have that result already.",
-            Class::Changed => {
-                "it brought the same each time. If you wait for something, wait longer in one command."
+        let (times, tool) = worst?;
+        match times {
+            TOLD => Some(Repetition::Tell(format!(
+                "you made the same call of `{tool}` {times} times, and it failed each time in the same way. It will fail \
+                 again. Do something else, or say what is missing."
+            ))),
+            STOPPED => {
+                self.failed.clear();
+                Some(Repetition::Pause(tool, times))
             }
-        };
-        Some(Repetition::Tell(format!(
-            "you made the same call of `{tool}` {times} times, and {advice} Do something else, or say what is missing."
-        )))
+            _ => None,
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub enum TurnEnd {
     Waiting,
     /// A budget does not suffice for the next step; it can be continued when there is more.
     Budget,
-    /// The model repeats a call that brings nothing new, and the person did not let it go on.
+    /// The model repeats a call that fails, and the person did not let it go on.
     Stuck,
     /// Without an answer: an empty one came, one that was cut, or a call that the server did not read.
     Unanswered,

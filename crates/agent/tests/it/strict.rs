@@ -253,17 +253,15 @@ async fn a_refused_parameter_is_sent_once() {
     assert_eq!(sent, [true, false, false]);
 }
 
-/// A model that makes one call for ever is told so, and then the turn pauses: soonest where the call fails,
-/// later where it reads, and last where it is a command. Control: where something changes between two calls,
-/// the second may come to something else, and nothing pauses.
+/// A model that makes one failing call for ever is told so at the third call, and the turn
+/// pauses at the fifth. Control: where something changes between two calls, the second may
+/// come to something else, and nothing pauses.
 #[tokio::test]
-async fn a_model_that_repeats_a_call_is_told_and_stopped() {
-    for (name, arguments, [told_at, stopped_at]) in [
-        ("fs_read", json!({ "path": "missing.txt" }), [3, 5]),
-        ("str_replace_everything", json!({}), [3, 5]),
-        ("command_run", json!("{\"command\": "), [3, 5]),
-        ("fs_list", json!({ "path": "." }), [5, 15]),
-        ("command_run", json!({ "command": "true" }), [10, 30]),
+async fn a_model_that_repeats_a_failing_call_is_told_and_stopped() {
+    for (name, arguments) in [
+        ("fs_read", json!({ "path": "missing.txt" })),
+        ("str_replace_everything", json!({})),
+        ("command_run", json!("{\"command\": ")),
     ] {
         let numbers = AtomicUsize::new(0);
         let (name_, arguments_) = (name.to_owned(), arguments.clone());
@@ -286,10 +284,9 @@ async fn a_model_that_repeats_a_call_is_told_and_stopped() {
             end = turn(&hands, &mut context) => assert_eq!(end, TurnEnd::Stuck, "{name}"),
             () = answering => unreachable!(),
         }
-        assert_eq!(observations(&context).len(), stopped_at, "{name}");
-        let words = format!("{told_at} times");
-        let told = server.requests().iter().filter(|request| request.body.contains(&words)).count();
-        assert_eq!(told, stopped_at - told_at, "{name}: from then on");
+        assert_eq!(observations(&context).len(), 5, "{name}");
+        let told = server.requests().iter().filter(|request| request.body.contains("3 times")).count();
+        assert_eq!(told, 2, "{name}: from the third on");
     }
     let step = AtomicUsize::new(0);
     let server = ModelServer::by(move |_| {

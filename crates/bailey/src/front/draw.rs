@@ -348,9 +348,7 @@ impl<'a> Drawing<'a> {
                 };
                 let text = match reason {
                     "limit" => format!("paused at the limit of tool calls; to go on: {how}"),
-                    "stuck" => format!(
-                        "paused, for the model repeats a call that brings nothing new; to go on: {how}"
-                    ),
+                    "stuck" => format!("paused, for the model repeats a call that fails; to go on: {how}"),
                     _ => format!("paused, for its budget is used up; to go on when there is more: {how}"),
                 };
                 self.line(screen, Style::Yellow, &text);

@@ -193,20 +193,22 @@ fn a57_a_directory_that_becomes_a_link_during_a_search(who: Who) {
     let actor = Actor::new(who, &files);
     let (directory, link) = (actor.stage.project().join("d/7"), actor.stage.folder().join("swap"));
     symlink(actor.user().join(".ssh"), &link).unwrap();
-    let looks = || {
+    // Each time by another name of the same place: a model that repeats a failing call is stopped.
+    let looks = |time: usize| {
+        let place = format!("d/{}7", "./".repeat(time));
         let each = [
             ("search_grep", json!({ "pattern": "canary|needle" })),
-            ("search_grep", json!({ "pattern": "canary|needle", "path": "d/7" })),
-            ("fs_read", json!({ "path": "d/7/id_ed25519" })),
-            ("fs_list", json!({ "path": "d/7" })),
+            ("search_grep", json!({ "pattern": "canary|needle", "path": place })),
+            ("fs_read", json!({ "path": format!("{place}/id_ed25519") })),
+            ("fs_list", json!({ "path": place })),
             (
                 "command_run",
-                json!({ "command": "for i in $(seq 20); do cat d/7/id_ed25519; done 2>/dev/null" }),
+                json!({ "command": format!("for i in $(seq 20); do cat {place}/id_ed25519; done 2>/dev/null") }),
             ),
         ];
         calls(each.into())
     };
-    let script = || (0..12).map(|_| looks()).chain([Reply::text("done")]).collect();
+    let script = || (0..12).map(looks).chain([Reply::text("done")]).collect();
     let mut text = String::new();
     let states = ["harmless needle", "id_ed25519  16 bytes", "exit code: 1"];
     let is_met = |text: &str| states.iter().all(|state| text.contains(state));
