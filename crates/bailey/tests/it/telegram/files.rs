@@ -76,7 +76,8 @@ fn a_photo_is_shown_to_a_model_and_stays_in_its_conversation() {
             }
             _ => {
                 let url = format!("data:image/png;base64,{data}");
-                (json!({ "type": "image_url", "image_url": { "url": url } }), content[1]["text"].clone())
+                let shown = json!({ "type": "image_url", "image_url": { "url": url } });
+                (shown, content.last().unwrap()["text"].clone())
             }
         };
         assert!(content.contains(&shown), "{wire}: the picture is not in the request");
