@@ -20,6 +20,9 @@ const REFUSALS: &[&str] =
 /// Reasons to stop that mean a call which the model wrote wrongly; another attempt may do better.
 const BAD_CALLS: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
 
+/// The reasons of a whole reply. Gemini says `STOP`, servers that speak its wire say one of the others for calls.
+const ENDS: &[&str] = &["STOP", "FUNCTION_CALL", "TOOL_CALL", "TOOL_CALLS"];
+
 /// A reply as far as it is there.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
@@ -84,7 +87,8 @@ impl Message {
             Some("MAX_TOKENS") => Stop::Length,
             Some(reason) if REFUSALS.contains(&reason) => Stop::Refused,
             _ if self.blocked => Stop::Refused,
-            Some(reason) if reason != "STOP" => return Err(Fault::Ended(reason.into())),
+            Some(reason) if !ENDS.contains(&reason) => return Err(Fault::Ended(reason.into())),
+            Some(reason) if reason != "STOP" && calls.is_empty() => Stop::NoCalls,
             _ if calls.is_empty() => Stop::Answered,
             _ => Stop::Calls,
         };

@@ -202,6 +202,7 @@ async fn a_front_end_that_stops_reading_is_cut_off_and_its_session_goes_on() {
         bench.sender = sender;
         let folder = bench.home().to_owned();
         let (mut host, mut front, _home) = open(bench, &server, Opening::Resume, folder).await.unwrap();
+        front.world.put("a.txt", "there\n");
         let turn = host.say(say("go"), &mut front.heard);
         let turn = tokio::time::timeout(std::time::Duration::from_secs(60), turn);
         let listening = async {

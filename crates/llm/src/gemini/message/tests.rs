@@ -67,6 +67,11 @@ fn reasons_to_stop() {
     {
         assert_eq!(read(&[last(reason)]).unwrap().0.stop, stop, "{reason}");
     }
+    // Servers that speak this wire say of calls what Gemini does not.
+    let function = chunk(json!([{ "functionCall": { "name": "fs_read", "args": {} } }]));
+    assert_eq!(read(&[function, last("FUNCTION_CALL")]).unwrap().0.stop, Stop::Calls);
+    assert_eq!(read(&[last("FUNCTION_CALL")]).unwrap().0.stop, Stop::NoCalls);
+    assert_eq!(read(&[last("OTHER")]).unwrap_err(), Fault::Ended("OTHER".into()));
     let blocked = json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } });
     assert_eq!(read(&[blocked]).unwrap().0.stop, Stop::Refused);
     assert!(matches!(read(&[last("MALFORMED_FUNCTION_CALL")]), Err(Fault::Cut(_))));
