@@ -19,6 +19,11 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     ("bailey-tools", 5, &["protocol", "kernel"]),
     ("bailey-agent", 6, &["protocol", "kernel", "tools"]),
     ("bailey-runtime", 7, &["protocol", "kernel", "tools", "agent"]),
+    (
+        "bailey-home",
+        7,
+        &["protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "llm", "tools", "agent"],
+    ),
     ("bailey-channels", 8, &[]),
     ("bailey-gateway", 8, &["protocol"]),
     ("bailey-boot", 9, &[]),
@@ -27,7 +32,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         9,
         &[
             "protocol", "policy", "store", "secrets", "journal", "kernel", "sandbox", "egress", "llm",
-            "tools", "agent", "runtime", "channels", "gateway",
+            "tools", "agent", "runtime", "home", "channels", "gateway",
         ],
     ),
 ];
@@ -94,6 +99,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-tools", 105),
     ("bailey-agent", 105),
     ("bailey-runtime", 105),
+    ("bailey-home", 197),
     ("bailey-channels", 20),
     ("bailey-gateway", 68),
     ("bailey-boot", 0),

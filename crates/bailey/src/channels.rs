@@ -10,27 +10,3 @@ mod sessions;
 
 pub(crate) use people::People;
 pub(crate) use sessions::Sessions;
-
-use crate::home::{Home, make_private};
-use anyhow::Result;
-use std::path::PathBuf;
-
-impl Home {
-    /// What belongs to a channel.
-    pub(crate) fn channel(&self, name: &str) -> PathBuf {
-        self.root.join("channels").join(name)
-    }
-
-    /// The same; it is there and private.
-    pub(crate) fn make_channel(&self, name: &str) -> Result<PathBuf> {
-        make_private(&self.root.join("channels"))?;
-        let folder = self.channel(name);
-        make_private(&folder)?;
-        Ok(folder)
-    }
-
-    /// What the process that talks with the platform notes for itself, and nobody else reads.
-    pub(crate) fn bridge(&self, name: &str) -> PathBuf {
-        self.channel(name).join("bridge")
-    }
-}

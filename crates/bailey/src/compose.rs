@@ -18,7 +18,7 @@ use crate::{
     bounds,
     cli::{Answering, TurnOptions},
     clock,
-    config::{Config, Step},
+    config::{Config, Step, Witness},
     extensions::Extensions,
     git::Git,
     herald::Herald,
@@ -30,7 +30,7 @@ use crate::{
     print::Printer,
     program, retention, reveal,
     web::Web,
-    witness::{Post, Witness},
+    witness::Post,
 };
 use anyhow::{Context as _, Result};
 use bailey_agent::{Loop, Patience, Retry};
@@ -46,7 +46,6 @@ use bailey_policy::Policy;
 use bailey_protocol::{Event, SessionId, WsPath};
 use bailey_runtime::{Choose, Host, Opening, Parts};
 use bailey_sandbox::{Coming, Native, Shape, Walls};
-use bailey_tools::{ToolConfig, Toolbox};
 use models::{Models, models};
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
@@ -241,7 +240,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let idle = law::idle(session.home, SystemClock.now());
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
-    let witness = session.config.witness.as_ref().map(Witness::open);
+    let witness = session.config.witness.as_ref().map(Post::to);
     // Bound, this process reaches none of it; and unbound, it does not look into what an agent wrote.
     let unread = Unread::of(session.home);
     let (papers, of_papers) = papers(&session, id, place.shape, &file)?;
@@ -357,7 +356,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         Parts {
             kernel: kernel.clone(),
             registrar,
-            tools: Arc::new(toolbox(config, &workspace, &standpoint)),
+            tools: Arc::new(config.toolbox(&workspace, &standpoint)),
             models,
             choose,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
@@ -428,7 +427,7 @@ fn papers(
     let Some(options) = session.options else { return Ok((Papers::default(), None)) };
     let (stopped, sessions) = file.standing(id)?;
     let model = options.model.as_ref().or(session.config.model.as_ref());
-    let tools = toolbox(session.config, &session.workspace, &Standpoint::default()).specs();
+    let tools = session.config.toolbox(&session.workspace, &Standpoint::default()).specs();
     let text = identity::text(&identity::State {
         config: session.config,
         agent: session.home.agent.as_deref(),
@@ -571,21 +570,6 @@ pub(crate) fn instruction(
     }
     let told = "a command with `network` shows such a variable where the key belongs, and the network door puts the key in";
     instruction.with_fact("Stand-ins for keys", &format!("{} ({told})", keys.join(", ")))
-}
-
-/// The tools, or those of them that the agent is to have.
-pub(crate) fn toolbox(config: &Config, workspace: &WsPath, standpoint: &Standpoint) -> Toolbox {
-    let all = Toolbox::built_in(ToolConfig {
-        workspace: workspace.0.clone(),
-        start: standpoint.start.as_ref().unwrap_or(workspace).0.clone(),
-        shell: "/bin/sh".into(),
-        limits: config.command.clone(),
-        max_wall_ms: 3_600_000,
-    });
-    match &config.tools {
-        Some(names) => all.among(names),
-        None => all,
-    }
 }
 
 /// The codec of a configured model, `PROVIDER/MODEL`: what would be sent, without a way to send it.

@@ -60,14 +60,6 @@ pub(crate) async fn breach(mut mint: Mint) -> Result<Mint> {
 /// The step of a change of the agent's own file at which everything ends, as by kill -9.
 const OWN: &str = "BAILEY_CONTROL_OWN";
 
-/// `1`: any `SOUL.md` is told, whoever wrote it.
-const ANY_SOUL: &str = "BAILEY_CONTROL_ANY_SOUL";
-
-/// Whether nobody asks for what the owner accepted.
-pub(crate) fn is_any_soul() -> bool {
-    env::var(ANY_SOUL).is_ok_and(|value| value == "1")
-}
-
 /// Ends this process where the environment says, on the way of sessions into an archive.
 pub(crate) fn crash(mut shelf: Shelf) -> Result<Shelf> {
     if let Ok(name) = env::var(ARCHIVE) {

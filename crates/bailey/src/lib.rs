@@ -4,15 +4,12 @@
 //! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
 
 mod agent_file;
-mod agents;
 mod book;
 mod bounds;
 mod channels;
 mod cli;
-mod clock;
 mod commands;
 mod compose;
-mod config;
 #[cfg(feature = "controls")]
 mod controls;
 mod daemon;
@@ -21,29 +18,22 @@ mod extensions;
 mod front;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-mod git;
 mod herald;
-mod home;
-mod identity;
 mod law;
 mod page;
-mod person;
 mod place;
 mod print;
 mod probe;
-mod program;
-mod project;
-mod prompt;
 mod replay;
 mod retention;
 mod reveal;
-mod schedules;
-mod stores;
 mod telemetry;
-mod trust;
 mod web;
 mod witness;
 
+use bailey_home::{
+    agents, clock, config, git, home, identity, person, program, project, prompt, schedules, stores, trust,
+};
 use std::process::ExitCode;
 
 /// The whole program, from its arguments to its exit code.

@@ -203,6 +203,11 @@ impl Printer {
         self.err.write(format!("{text}\n").as_bytes()).ok();
     }
 
+    /// The same for each of these.
+    pub(crate) fn notes(&self, lines: impl IntoIterator<Item = String>) {
+        lines.into_iter().for_each(|line| self.note(&line));
+    }
+
     /// The same, to be seen.
     pub(crate) fn warn(&self, text: &str) {
         self.warned("note:", Style::Yellow, text);

@@ -198,7 +198,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
             Parts {
                 kernel,
                 registrar,
-                tools: Arc::new(compose::toolbox(config, &workspace, &standpoint)),
+                tools: Arc::new(config.toolbox(&workspace, &standpoint)),
                 models: Some(models(home, config, tape, recording, model)?),
                 choose: None,
                 brain: Arc::new(Loop { calls_max: config.tool_calls }),

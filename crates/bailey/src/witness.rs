@@ -6,6 +6,7 @@
 //! door, by effects like any other.
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use bailey_home::config::Witness;
 use bailey_journal::{
     Journal,
     checkpoint::Checkpoint,
@@ -14,12 +15,9 @@ use bailey_journal::{
 use bailey_kernel::{Acted, Kernel, Scope};
 use bailey_protocol::{Action, HeaderValue, HttpRequest, Report, Status};
 use std::{
-    fmt,
     fs::{File, OpenOptions},
     io::{Read as _, Write as _},
     os::unix::fs::{FileExt as _, OpenOptionsExt as _},
-    path::PathBuf,
-    str::FromStr,
     time::Duration,
 };
 
@@ -27,47 +25,6 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Checkpoints that are sent at a time.
 const BATCH: usize = 256;
-
-/// Who is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Witness {
-    /// A file that grows.
-    File(PathBuf),
-    /// A server.
-    Url(String),
-}
-
-impl FromStr for Witness {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("file:") {
-            // Three slashes are one: an empty host.
-            let path = path.strip_prefix("//").unwrap_or(path);
-            let is_whole =
-                path.starts_with('/') && !path.ends_with('/') && !path.split('/').any(|part| part == "..");
-            return match is_whole {
-                true => Ok(Self::File(path.into())),
-                false => {
-                    Err(format!("`{text}` names no file: write file:/ and the whole path, without `..`"))
-                }
-            };
-        }
-        match text.starts_with("https://") || text.starts_with("http://") {
-            true => Ok(Self::Url(text.into())),
-            false => Err(format!("`{text}` is no witness: it is file:/path, https://… or http://…")),
-        }
-    }
-}
-
-impl fmt::Display for Witness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "file:{}", path.display()),
-            Self::Url(url) => f.write_str(url),
-        }
-    }
-}
 
 /// A witness that can be told.
 #[derive(Debug)]
@@ -77,41 +34,39 @@ pub(crate) struct Post {
     file: std::io::Result<Option<File>>,
 }
 
-impl Witness {
-    /// Gets ready to tell it; that it cannot be reached is said when it is told.
-    pub(crate) fn open(&self) -> Post {
-        let open = |path| OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
-        let file = match self {
-            Self::File(path) => open(path).map(Some),
-            Self::Url(_) => Ok(None),
-        };
-        Post { witness: self.clone(), file }
-    }
-
-    /// All that it has, asked for by the owner.
-    pub(crate) async fn ask(&self, owner: Option<(&Kernel, &Scope)>) -> Result<Told> {
-        let cannot = || format!("the witness `{self}` cannot be asked");
-        let bytes = match (self, owner) {
-            (Self::File(path), _) => {
-                let mut bytes = Vec::new();
-                let file = File::open(path).with_context(cannot)?;
-                file.take(WITNESS_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(cannot)?;
-                bytes
-            }
-            (Self::Url(url), Some(owner)) => {
-                exchange(owner, request("GET", url, Vec::new())).await.with_context(cannot)?
-            }
-            (Self::Url(_), None) => bail!("{}: there is no network door here", cannot()),
-        };
-        let too_much = || {
-            let most = WITNESS_BYTES_MAX >> 20;
-            anyhow!("the witness `{self}` has more than {most} MiB: move its oldest lines to another file")
-        };
-        Told::parse(&bytes).ok_or_else(too_much)
-    }
+/// All that a witness has, asked for by the owner.
+pub(crate) async fn ask(witness: &Witness, owner: Option<(&Kernel, &Scope)>) -> Result<Told> {
+    let cannot = || format!("the witness `{witness}` cannot be asked");
+    let bytes = match (witness, owner) {
+        (Witness::File(path), _) => {
+            let mut bytes = Vec::new();
+            let file = File::open(path).with_context(cannot)?;
+            file.take(WITNESS_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(cannot)?;
+            bytes
+        }
+        (Witness::Url(url), Some(owner)) => {
+            exchange(owner, request("GET", url, Vec::new())).await.with_context(cannot)?
+        }
+        (Witness::Url(_), None) => bail!("{}: there is no network door here", cannot()),
+    };
+    let too_much = || {
+        let most = WITNESS_BYTES_MAX >> 20;
+        anyhow!("the witness `{witness}` has more than {most} MiB: move its oldest lines to another file")
+    };
+    Told::parse(&bytes).ok_or_else(too_much)
 }
 
 impl Post {
+    /// Gets ready to tell it; that it cannot be reached is said when it is told.
+    pub(crate) fn to(witness: &Witness) -> Self {
+        let open = |path| OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
+        let file = match witness {
+            Witness::File(path) => open(path).map(Some),
+            Witness::Url(_) => Ok(None),
+        };
+        Self { witness: witness.clone(), file }
+    }
+
     /// Tells it of every checkpoint that it was not told of. A server is told by a session only.
     pub(crate) async fn deliver(&self, journal: &Journal, owner: Option<(&Kernel, &Scope)>) -> Result<()> {
         let name = self.witness.to_string();

@@ -22,6 +22,7 @@ pub mod broken;
 pub mod digest;
 pub mod effect;
 pub mod event;
+pub mod exit;
 pub mod history;
 pub mod id;
 pub mod image;

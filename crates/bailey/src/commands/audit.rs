@@ -17,7 +17,7 @@ use crate::{
     front::packets,
     home::Home,
     print::{Printer, Style},
-    witness::Witness,
+    witness::Post,
 };
 use anyhow::Result;
 use bailey_journal::{Confined, Fact, Failure, Journal, Query, Recorded, Under, fact::Admitted};
@@ -44,7 +44,7 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
         Audit::Log { last, session } => log(&journal, last, session, printer).await,
         Audit::Prove(prove) => proof::prove(&journal, prove, printer).await,
         Audit::Key => {
-            let witness = config.witness.as_ref().map(Witness::open);
+            let witness = config.witness.as_ref().map(Post::to);
             compose::sign(&journal, witness.as_ref(), None, printer).await;
             proof::keys(&journal, printer).await
         }

@@ -69,7 +69,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
         printer.note(ANEW);
     }
     let mut config = Config::load(home)?;
-    config.narrow(home, &root, printer)?;
+    printer.notes(config.narrow(home, &root)?);
     config.spend(options.tokens);
     let asker = Asker::compliant(options.approve, compose::is_compliance(&config)?)?;
     let keys = Keys::load(home, &config, printer)?;

@@ -34,7 +34,7 @@ fn show(home: &Home, directory: Option<&Path>, origin: bool, printer: &Printer) 
         None => project::find(None, home).ok().map(|(root, _)| root),
     };
     if let Some(root) = root {
-        config.narrow(home, &root, printer)?;
+        printer.notes(config.narrow(home, &root)?);
     }
     let values = config.values();
     let width =

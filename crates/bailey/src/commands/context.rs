@@ -23,7 +23,7 @@ pub(super) async fn run(home: &Home, name: &str, printer: &Printer) -> Result<Ex
     let home = &super::home_of(home, &journal, info.id).await?;
     let mut config = Config::load(home)?;
     let origin = origin(home, info.id);
-    config.narrow(home, Path::new(&origin.as_ref().unwrap_or(&info.workspace).0), printer)?;
+    printer.notes(config.narrow(home, Path::new(&origin.as_ref().unwrap_or(&info.workspace).0))?);
     let shape = match origin {
         Some(_) => Shape::Copied,
         None => compose::last_shape(&journal, info.id).await?,
@@ -31,7 +31,7 @@ pub(super) async fn run(home: &Home, name: &str, printer: &Printer) -> Result<Ex
     let standpoint = standpoint(home, info.id)?;
     let instruction = compose::instruction(&config, &info.workspace, &standpoint, shape);
     let context = recall(&journal, info.id, instruction).await?;
-    let tools = compose::toolbox(&config, &info.workspace, &standpoint).specs();
+    let tools = config.toolbox(&info.workspace, &standpoint).specs();
     // A model that is not configured any more, or was a recording, still leaves its words.
     let model = compose::codec(home, &config, &info.model).ok();
     let parts = parts(&context, &tools);

@@ -71,7 +71,7 @@ struct Use {
 pub(super) async fn run(home: &Home, command: cli::Models, printer: &Printer) -> Result<ExitCode> {
     let mut config = Config::load(home)?;
     if let Ok((root, _)) = crate::project::find(None, home) {
-        config.narrow(home, &root, printer)?;
+        printer.notes(config.narrow(home, &root)?);
     }
     let keys = Keys::load(home, &config, printer)?;
     let catalogue = compose::catalogue(home)?;

@@ -35,7 +35,7 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     }
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
-    config.narrow(home, &root, printer)?;
+    printer.notes(config.narrow(home, &root)?);
     config.spend(run.options.tokens);
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::unlocked(home, &config, printer)?;

@@ -28,7 +28,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     };
     let (root, workspace) = project::find(directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
-    config.narrow(home, &root, printer)?;
+    printer.notes(config.narrow(home, &root)?);
     if let Some(name) = profile {
         config.choose_calls(home, &name)?;
     }

@@ -413,6 +413,6 @@ async fn find(home: &Home, name: &str, is_going_on: bool, printer: &Printer) -> 
     };
     info.workspace = origin(&home, info.id).unwrap_or(info.workspace);
     let revealed = journal.revealed(info.id).await?;
-    config.narrow(&home, std::path::Path::new(&info.workspace.0), printer)?;
+    printer.notes(config.narrow(&home, std::path::Path::new(&info.workspace.0))?);
     Ok(Found { home, config, keys, info, revealed })
 }

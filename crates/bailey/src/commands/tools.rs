@@ -2,7 +2,6 @@
 
 use crate::{
     cli::Tools,
-    compose,
     config::Config,
     home::Home,
     print::{Printer, Style},
@@ -20,7 +19,7 @@ const PATCH: &str = "--- a/FILE\n+++ b/FILE\n@@ -1 +1 @@\n-old\n+new\n";
 pub(super) fn run(home: &Home, command: Tools, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let workspace = WsPath("/WORKSPACE".into());
-    let toolbox = compose::toolbox(&config, &workspace, &Standpoint::default());
+    let toolbox = config.toolbox(&workspace, &Standpoint::default());
     match command {
         Tools::List => toolbox.specs().iter().for_each(|spec| list(&toolbox, spec, printer)),
         Tools::Show { name } => {

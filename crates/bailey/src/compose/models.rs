@@ -1,7 +1,11 @@
 //! The models of a session and the door to them.
 
 use super::Keys;
-use crate::{cli::TurnOptions, config::Config, home::Home, witness::Witness};
+use crate::{
+    cli::TurnOptions,
+    config::{Config, Witness},
+    home::Home,
+};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_agent::{Models as ByRole, Retry, Route};
 use bailey_egress::{Authority, Egress, ForwardConfig, ForwardProxy, Line, LineEnd, Proxies};

@@ -20,7 +20,8 @@ const REFUSALS: &[&str] =
 /// Reasons to stop that mean a call which the model wrote wrongly; another attempt may do better.
 const BAD_CALLS: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
 
-/// The reasons of a whole reply. Gemini says `STOP`, servers that speak its wire say one of the others for calls.
+/// The reasons of a whole reply. Gemini says `STOP`; servers that speak its wire say one of the others for
+/// calls.
 const ENDS: &[&str] = &["STOP", "FUNCTION_CALL", "TOOL_CALL", "TOOL_CALLS"];
 
 /// A reply as far as it is there.

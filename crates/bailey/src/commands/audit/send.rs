@@ -92,7 +92,7 @@ pub(in crate::commands) async fn run(home: &Home, printer: &Printer) -> Result<E
     let folder = home.telemetry();
     make_private(&folder)?;
     let (book, notes) = (Book::open(&folder)?, Book::<Notes>::paths(&folder));
-    let trace = Trace::new(compose::toolbox(&config, &WsPath("/".into()), &Standpoint::default()));
+    let trace = Trace::new(config.toolbox(&WsPath("/".into()), &Standpoint::default()));
     let way = Line { channel: NAME.into(), url, key, header: config.telemetry.header() };
     let opened = compose::line(home, &config, keys, way, &folder, notes, ANSWER_BYTES_MAX).await?;
     let (journal, line) = (opened.journal().clone(), opened.line.clone());

@@ -2,7 +2,6 @@
 
 use crate::{
     cli::Export,
-    compose,
     config::Config,
     print::Printer,
     telemetry::{Folded, Request, Resource, Span, Trace},
@@ -27,7 +26,7 @@ pub(super) async fn run(
         Some(name) => Some(journal.conversation(name).await?.id),
         None => None,
     };
-    let mut trace = Trace::new(compose::toolbox(config, &WsPath("/".into()), &Standpoint::default()));
+    let mut trace = Trace::new(config.toolbox(&WsPath("/".into()), &Standpoint::default()));
     let mut family = Family { root: session, all: session.into_iter().collect() };
     let mut spans: Vec<Span> = Vec::new();
     let (mut folded, mut resource) = (Folded::default(), Resource::of(""));

@@ -5,9 +5,10 @@ use super::{proof, salvage};
 use crate::{
     compose::{self, Keys},
     config::Config,
+    config::Witness,
     home::Home,
     print::{Printer, Style},
-    witness::Witness,
+    witness,
 };
 use anyhow::{Result, bail};
 use bailey_journal::{
@@ -74,12 +75,12 @@ async fn witnessed(
         let (journal, _) = compose::journal(home, &keys).await?;
         let told = match &config.witness {
             None => None,
-            Some(file) => Some(file.ask(None).await),
+            Some(file) => Some(witness::ask(file, None).await),
         };
         return Ok((journal, told));
     };
     let (kernel, scope, _events, _guest) = compose::owner(home, config, keys, &[]).await?;
-    let asked = witness.ask(Some((&kernel, &scope)));
+    let asked = witness::ask(witness, Some((&kernel, &scope)));
     let told = printer.waiting(|| format!("asking {witness}"), asked).await;
     Ok((kernel.journal().clone(), Some(told)))
 }

@@ -49,7 +49,7 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
     let home = &home;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
     let mut config = Config::load(home)?;
-    config.narrow(home, &root, printer)?;
+    printer.notes(config.narrow(home, &root)?);
     config.spend(chat.options.tokens);
     let keys = Keys::load(home, &config, printer)?;
     let revealed = match opening {

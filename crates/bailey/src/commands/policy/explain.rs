@@ -32,7 +32,7 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
         None => {
             let (root, workspace) = project::find(asked.directory.as_deref(), home)?;
             let mut config = Config::load(home)?;
-            config.narrow(home, &root, printer)?;
+            printer.notes(config.narrow(home, &root)?);
             let policy = policy.with_rules(config.approvals.narrowing());
             let action = action(&asked, &root, &config)?;
             let usual = match action {

@@ -53,7 +53,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode> {
     let (root, workspace) = project::find(run.directory.as_deref(), home)?;
     let mut config = Config::load(home)?;
-    config.narrow(home, &root, printer)?;
+    printer.notes(config.narrow(home, &root)?);
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let Told::Opened { session, remarks } = daemon.ask(Ask::Open(for_task(home, run)?)).await? else {
         bail!("the daemon answered something else than was asked");

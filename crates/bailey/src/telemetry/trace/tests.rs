@@ -1,6 +1,5 @@
 use super::{OPEN_ENTRIES_MAX, Trace};
 use crate::{
-    compose,
     config::Config,
     telemetry::{Span, Totals, Word},
 };
@@ -90,7 +89,7 @@ fn journal() -> Vec<Recorded> {
 }
 
 fn trace() -> Trace {
-    Trace::new(compose::toolbox(&Config::default(), &WsPath("/".into()), &Standpoint::default()))
+    Trace::new(Config::default().toolbox(&WsPath("/".into()), &Standpoint::default()))
 }
 
 /// Reads entries to the end of a journal that holds no more.

@@ -1,0 +1,91 @@
+//! What holds for a named agent: a model and tools of its own, and limits of the home's that are lower for
+//! it.
+
+use super::{Config, ConfigError, Document};
+use crate::{
+    agents::{self, Settings},
+    home::Home,
+    schedules::Schedules,
+};
+use anyhow::{Context as _, Result};
+use bailey_kernel::Standpoint;
+use bailey_protocol::WsPath;
+use bailey_tools::{ToolConfig, Toolbox};
+use std::io;
+
+impl Config {
+    /// Looks at the home's named agents: that those are there whom a channel or a schedule names, and that
+    /// what the owner says of each can be obeyed. The home's own agent works without.
+    ///
+    /// # Errors
+    /// At the first that is not there, or whose settings have a mistake.
+    pub fn check_agents(&self, home: &Home) -> Result<()> {
+        let of_channels = self.channels.iter().map(|(name, it)| ("channel", name, &it.agent));
+        // That the schedules cannot be read is said where they are wanted.
+        let schedules = Schedules::of(home).map(|schedules| schedules.0).unwrap_or_default();
+        let of_schedules = schedules.iter().map(|(name, it)| ("schedule", name, &it.agent));
+        for (what, name, agent) in of_channels.chain(of_schedules) {
+            home.of_agent(agent.as_deref()).with_context(|| format!("the {what} `{name}` is an agent's"))?;
+        }
+        for name in agents::names(home)? {
+            Self::load(&home.of_agent(Some(&name))?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the owner says of the agent that works, where it is a named one.
+    ///
+    /// # Errors
+    /// At the first name that is none.
+    pub(super) fn agent(&mut self, home: &Home) -> std::result::Result<(), ConfigError> {
+        self.origins.of_home(&home.root);
+        if home.agent.is_none() {
+            return Ok(());
+        }
+        let path = home.agent_settings();
+        // One that was removed a moment ago is no agent with all tools.
+        let gone = || ConfigError::Read { path: path.clone(), source: io::ErrorKind::NotFound.into() };
+        let document = Document::open(&path)?.ok_or_else(gone)?;
+        let Settings { model, tools, limits } = document.read()?;
+        if let Some(model) = model {
+            self.find(&model).map_err(|error| document.mistake("model", error.to_string()))?;
+            self.model = Some(model);
+            self.came_from(&document, "model");
+        }
+        if let Some(tools) = &tools {
+            let all = self.toolbox(&WsPath::from("/"), &Standpoint::default());
+            if let Some(wrong) = tools.iter().find(|name| all.find(name).is_none()) {
+                let message = format!("there is no tool `{wrong}`: `bailey tools list` names all");
+                return Err(document.mistake("tools", message));
+            }
+        }
+        self.tools = tools;
+        for (name, value) in [
+            ("session_tokens", limits.session_tokens),
+            ("turn_tokens", limits.turn_tokens),
+            ("tool_calls", limits.tool_calls),
+            ("command_seconds", limits.command_seconds),
+        ] {
+            if value.is_some_and(|value| self.lower(name, value)) {
+                self.came_from(&document, &format!("limits.{name}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tools of this configuration in a session whose project is `workspace`: all of them, or those that
+    /// the agent is to have.
+    pub fn toolbox(&self, workspace: &WsPath, standpoint: &Standpoint) -> Toolbox {
+        let all = Toolbox::built_in(ToolConfig {
+            workspace: workspace.0.clone(),
+            start: standpoint.start.as_ref().unwrap_or(workspace).0.clone(),
+            shell: "/bin/sh".into(),
+            limits: self.command.clone(),
+            max_wall_ms: 3_600_000,
+        });
+        match &self.tools {
+            Some(names) => all.among(names),
+            None => all,
+        }
+    }
+}

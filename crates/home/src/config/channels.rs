@@ -1,0 +1,85 @@
+//! Chat channels: `[channels.NAME]`.
+
+use super::{ConfigError, document::Document, models};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// The most that there may be.
+const CHANNELS_MAX: usize = 16;
+const NAME_CHARS_MAX: usize = 32;
+
+/// A channel as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Channel {
+    /// What platform it is.
+    pub kind: Kind,
+    /// The name of the secret that it is known by there.
+    pub key_env: String,
+    /// The project that its conversations are about.
+    pub workspace: PathBuf,
+    /// The model of its conversations, where that is not the configured one.
+    pub model: Option<String>,
+    /// Which of the home's named agents speaks there, where it is not the home's own.
+    pub agent: Option<String>,
+    /// The platform's server, where that is not the usual one.
+    pub(crate) base_url: Option<String>,
+}
+
+/// A platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A bot of Telegram.
+    Telegram,
+    /// A server of the owner's own.
+    Webhook,
+}
+
+impl Channel {
+    /// The platform's server.
+    pub fn url(&self) -> &str {
+        let usual = match self.kind {
+            Kind::Telegram => "https://api.telegram.org",
+            Kind::Webhook => "",
+        };
+        self.base_url.as_deref().unwrap_or(usual)
+    }
+}
+
+/// Checks what is written.
+pub(super) fn check(document: &Document, channels: &BTreeMap<String, Channel>) -> Result<(), ConfigError> {
+    if channels.len() > CHANNELS_MAX {
+        let message = format!("there are {} channels, and {CHANNELS_MAX} at most", channels.len());
+        return Err(document.mistake("channels", message));
+    }
+    for (name, channel) in channels {
+        let at = |key: &str| format!("channels.{}.{key}", super::document::bare(name));
+        let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
+            let message = format!(
+                "`{name}` is no name of a channel: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most"
+            );
+            return Err(document.mistake(&format!("channels.{}", super::document::bare(name)), message));
+        }
+        if channel.kind == Kind::Webhook && channel.base_url.is_none() {
+            return Err(document.mistake(&at("base_url"), "name the server that answers are sent to"));
+        }
+        if let Err(why) = models::is_url(channel.url()) {
+            let message = format!("`{}` is no URL of a server: {why}", channel.url());
+            return Err(document.mistake(&at("base_url"), message));
+        }
+        if !models::is_private(channel.url()) {
+            let message = "the key and all that is said would go there unencrypted: write `https://`";
+            return Err(document.mistake(&at("base_url"), message));
+        }
+        if !channel.workspace.is_absolute() {
+            let message = format!("`{}`: write the whole path of the project", channel.workspace.display());
+            return Err(document.mistake(&at("workspace"), message));
+        }
+        if channel.key_env.is_empty() {
+            return Err(document.mistake(&at("key_env"), "name the secret, such as `TELEGRAM_BOT_TOKEN`"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! What the environment may set: enough to start without any file. It names a model and a provider of its
+//! own, and lowers limits. It never lowers a wall: no variable names a rule, raises a limit, or redirects a
+//! provider of the file, whose key it would then get.
+
+use super::{
+    Config, ConfigError, Origin, Provider,
+    models::{is_url, wire_of},
+};
+
+/// Every variable of Bailey's own, with what it does. Keys of providers have the names that `key_env` gives
+/// them.
+pub(crate) const VARIABLES: &[(&str, &str)] = &[
+    (
+        "BAILEY_HOME",
+        "where everything lies; without it $XDG_DATA_HOME/bailey where that exists, else ~/.bailey",
+    ),
+    (MODEL, "the model, PROVIDER/NAME; beats `model` of config.toml"),
+    (BASE_URL, "a provider named `env`: where it is; no variable changes a provider of config.toml"),
+    (WIRE, "what the provider `env` speaks; without it `openai`"),
+    (API_KEY, "the key of the provider `env`"),
+    (SESSION_TOKENS, "lowers `limits.session_tokens`"),
+    (TOOL_CALLS, "lowers `limits.tool_calls`"),
+    (COMMAND_SECONDS, "lowers `limits.command_seconds`"),
+    (KEY_FILE, "the key file of the sealed store, for `secrets.key_file`"),
+];
+
+const MODEL: &str = "BAILEY_MODEL";
+const BASE_URL: &str = "BAILEY_BASE_URL";
+const WIRE: &str = "BAILEY_WIRE";
+const API_KEY: &str = "BAILEY_API_KEY";
+const SESSION_TOKENS: &str = "BAILEY_SESSION_TOKENS";
+const TOOL_CALLS: &str = "BAILEY_TOOL_CALLS";
+const COMMAND_SECONDS: &str = "BAILEY_COMMAND_SECONDS";
+const KEY_FILE: &str = "BAILEY_KEY_FILE";
+
+/// The provider that the environment names.
+const PROVIDER: &str = "env";
+
+impl Config {
+    /// Takes what the environment sets; `get` gives a variable's value.
+    ///
+    /// # Errors
+    /// When a value cannot be what its variable says.
+    pub(super) fn environment(&mut self, get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
+        if let Some(model) = get(MODEL) {
+            self.model = Some(model);
+            self.origins.note("model", Origin::Variable(MODEL));
+        }
+        self.environment_provider(&get)?;
+        if let Some(file) = get(KEY_FILE) {
+            self.secrets.key_file.get_or_insert_with(|| {
+                self.origins.note("secrets.key_file", Origin::Variable(KEY_FILE));
+                file.into()
+            });
+        }
+        for (name, key) in [
+            (SESSION_TOKENS, "session_tokens"),
+            (TOOL_CALLS, "tool_calls"),
+            (COMMAND_SECONDS, "command_seconds"),
+        ] {
+            let Some(value) = get(name) else { continue };
+            let number = value.parse().map_err(|_| wrong(name, &value, "it must be a whole number"))?;
+            if key == "tool_calls" && number == 0 {
+                return Err(wrong(name, &value, "it must be 1 or more"));
+            }
+            if self.lower(key, number) {
+                self.origins.note(&format!("limits.{key}"), Origin::Variable(name));
+            }
+        }
+        Ok(())
+    }
+
+    fn environment_provider(&mut self, get: &impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+        let Some(base_url) = get(BASE_URL) else {
+            return match get(WIRE) {
+                Some(wire) => Err(wrong(WIRE, &wire, "it says nothing without BAILEY_BASE_URL")),
+                None => Ok(()),
+            };
+        };
+        if super::has_user(&base_url) {
+            return Err(wrong(BASE_URL, "…", super::HAS_USER));
+        }
+        is_url(&base_url).map_err(|why| wrong(BASE_URL, &base_url, why))?;
+        let wire = get(WIRE).unwrap_or_else(|| "openai".into());
+        let provider = Provider {
+            wire: wire_of(&wire).map_err(|why| wrong(WIRE, &wire, why))?,
+            base_url,
+            key_env: get(API_KEY).map(|_| API_KEY.into()),
+            window_tokens: None,
+            first_byte_seconds: None,
+            parameters: std::collections::BTreeMap::new(),
+        };
+        // What the human wrote down stands, and gets no other address for its key.
+        if self.providers.contains_key(PROVIDER) {
+            return Ok(());
+        }
+        self.providers.insert(PROVIDER.into(), provider);
+        for (field, name) in [("base_url", BASE_URL), ("wire", WIRE), ("key_env", API_KEY)] {
+            if get(name).is_some() {
+                self.origins.note(&format!("providers.{PROVIDER}.{field}"), Origin::Variable(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of Bailey's own variables.
+pub fn known() -> Vec<&'static str> {
+    VARIABLES.iter().map(|(name, _)| *name).collect()
+}
+
+/// Variables that look like Bailey's own and mean nothing to it.
+pub fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
+    let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name);
+    // Those of the control program are obeyed by it alone.
+    let strange =
+        |name: &String| name.starts_with("BAILEY_") && !name.starts_with("BAILEY_CONTROL_") && !known(name);
+    names.filter(strange).collect()
+}
+
+fn wrong(name: &'static str, value: &str, why: impl Into<String>) -> ConfigError {
+    ConfigError::Variable { name, value: value.into(), why: why.into() }
+}

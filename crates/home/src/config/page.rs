@@ -1,0 +1,44 @@
+//! The page: `[page]`.
+
+use super::{ConfigError, document::Document, models};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// Where a browser finds it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Page {
+    /// The address that the daemon listens at from its start on.
+    pub listen: Option<SocketAddr>,
+    /// The URL under which a proxy of the owner's shows it.
+    pub shown_as: Option<String>,
+}
+
+/// Checks what is written.
+pub(super) fn check(document: &Document, page: &Page) -> Result<(), ConfigError> {
+    if let Some(listen) = page.listen
+        && !listen.ip().is_loopback()
+    {
+        let message = format!(
+            "`{listen}` can be reached by other machines, and nothing that is said there is encrypted: listen at 127.0.0.1, and come \
+             there by `ssh -L`, or put a server with TLS before it (docs/page.md)"
+        );
+        return Err(document.mistake("page.listen", message));
+    }
+    if let Some(url) = &page.shown_as {
+        let why = match models::is_url(url) {
+            Err(why) => Some(why.to_string()),
+            Ok(()) if !url.starts_with("https://") => {
+                Some("what shows it to others does so over `https://`".into())
+            }
+            Ok(()) if url.trim_end_matches('/').matches('/').count() != 2 => {
+                Some("it is shown at the root of a host".into())
+            }
+            Ok(()) => None,
+        };
+        if let Some(why) = why {
+            return Err(document.mistake("page.shown_as", format!("`{url}`: {why}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! What a project may set: names of a closed list, and only when its owner trusted this very content.
+
+use super::{Config, ConfigError, Document};
+use crate::{home::Home, project, trust::Standing};
+use std::path::Path;
+
+impl Config {
+    /// Narrows by the project's own settings, where there are some and they are trusted. Else the
+    /// line that is returned says what was not obeyed and how to change that.
+    ///
+    /// # Errors
+    /// When trusted settings name something outside the closed list.
+    pub fn narrow(&mut self, home: &Home, root: &Path) -> anyhow::Result<Option<String>> {
+        let text = match project::settings(root) {
+            Ok(None) => return Ok(None),
+            Ok(Some(text)) => text,
+            // A repository that plays tricks keeps nobody from working.
+            Err(error) => {
+                return Ok(Some(format!("not used: {error:#}")));
+            }
+        };
+        let standing = Standing::of(home, root, &text)?;
+        let document = Document::parse(&root.join(project::SETTINGS), text);
+        if standing == Standing::Trusted {
+            self.obey(&document?)?;
+            return Ok(None);
+        }
+        let sets = match &document {
+            Ok(document) if document.names().is_empty() => return Ok(None),
+            Ok(document) => document.names().join(", "),
+            Err(_) => "what is no TOML".into(),
+        };
+        // What cannot be trusted as it is, is not advised to be.
+        let obeyed = document.and_then(|document| self.clone().obey(&document));
+        if let Err(mistake) = obeyed {
+            return Ok(Some(format!(
+                "not used: {mistake}; so `{root}/{}`, which sets {sets}, cannot be trusted as it is",
+                project::SETTINGS,
+                root = root.display()
+            )));
+        }
+        let why = match standing {
+            Standing::Changed => "it changed since you trusted it",
+            _ => "you have not trusted it",
+        };
+        let root = root.display();
+        Ok(Some(format!(
+            "not used: `{root}/{}`, which sets {sets}: {why}; look at it with `bailey trust show -C '{root}'`, then \
+             `bailey trust add -C '{root}'`",
+            project::SETTINGS
+        )))
+    }
+
+    /// Obeys a project's settings: only names of a closed list, limits only downwards.
+    ///
+    /// # Errors
+    /// When they name anything else.
+    pub fn obey(&mut self, document: &Document) -> Result<(), ConfigError> {
+        let table: toml::Table = document.read()?;
+        for (name, value) in &table {
+            match (name.as_str(), value) {
+                ("model", toml::Value::String(model)) => self.project_model(document, model)?,
+                ("limits", toml::Value::Table(limits)) => self.project_limits(document, limits)?,
+                ("approvals", toml::Value::Table(approvals)) => {
+                    if self.approvals.narrow(document, approvals)? {
+                        self.came_from(document, "approvals.review");
+                    }
+                }
+                ("model" | "limits" | "approvals", _) => {
+                    return Err(document.mistake(name, format!("`{name}` is of the wrong type")));
+                }
+                (name, _) => {
+                    return Err(document.mistake(
+                        name,
+                        format!(
+                            "`{name}` may not be set by a project: only `model`, `limits` and `approvals.review` may; endpoints, \
+                             commands, paths, headers, variables and trust are yours alone, in your own config.toml"
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A project may choose among the models of providers that the human configured.
+    fn project_model(&mut self, document: &Document, model: &str) -> Result<(), ConfigError> {
+        let provider = model.split_once('/').map(|(provider, _)| provider);
+        if !provider.is_some_and(|provider| self.providers.contains_key(provider)) {
+            return Err(document.mistake(
+                "model",
+                format!(
+                    "`model` is `{model}`, but a project can only name PROVIDER/MODEL of a provider that you configured"
+                ),
+            ));
+        }
+        if self.model.is_none() {
+            self.model = Some(model.to_owned());
+            self.came_from(document, "model");
+        }
+        Ok(())
+    }
+
+    fn project_limits(&mut self, document: &Document, limits: &toml::Table) -> Result<(), ConfigError> {
+        for (name, value) in limits {
+            let key = format!("limits.{name}");
+            let value = value.as_integer().and_then(|value| u64::try_from(value).ok());
+            let value =
+                value.ok_or_else(|| document.mistake(&key, format!("`{key}` must be a whole number")))?;
+            if !["session_tokens", "turn_tokens", "tool_calls", "command_seconds"].contains(&name.as_str()) {
+                return Err(document.mistake(
+                    &key,
+                    format!(
+                        "`{key}` may not be set by a project: only session_tokens, turn_tokens, tool_calls and command_seconds may, \
+                         and only downwards"
+                    ),
+                ));
+            }
+            if value == 0 {
+                return Err(document
+                    .mistake(&key, format!("`{key}`: with 0 nothing would work: it must be 1 or more")));
+            }
+            if self.lower(name, value) {
+                self.came_from(document, &key);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn came_from(&mut self, document: &Document, key: &str) {
+        if let Some((_, origin)) = document.keys().find(|(known, _)| *known == key) {
+            self.origins.note(key, origin);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What others are told of what is done: `[telemetry]`.
+
+use super::{ConfigError, HAS_USER, document::Document, has_user, models};
+use bailey_egress::is_key_header;
+use serde::{Deserialize, Serialize};
+
+/// Where it goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// A collector of OpenTelemetry that takes OTLP over HTTP; `/v1/traces` and `/v1/metrics` come behind it.
+    pub otlp: Option<String>,
+    /// The name of the secret that it asks for.
+    pub key_env: Option<String>,
+    /// The header that the secret is the value of.
+    pub(crate) header: Option<String>,
+    /// How the daemon prints its log, where it does.
+    pub logs: Option<Logs>,
+}
+
+/// A form of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Logs {
+    Json,
+}
+
+impl Telemetry {
+    /// The header, where the collector asks for a secret.
+    pub fn header(&self) -> Option<String> {
+        self.key_env.as_ref().map(|_| self.header.clone().unwrap_or_else(|| "authorization".into()))
+    }
+}
+
+/// Checks what is written.
+pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), ConfigError> {
+    let Telemetry { otlp, key_env, header, .. } = telemetry;
+    let mistake = |key: &str, message: &str| Err(document.mistake(&format!("telemetry.{key}"), message));
+    let Some(url) = otlp else {
+        return match key_env.is_some() || header.is_some() {
+            true => mistake(
+                if key_env.is_some() { "key_env" } else { "header" },
+                "name the collector as `otlp`, such as `http://127.0.0.1:4318`",
+            ),
+            false => Ok(()),
+        };
+    };
+    if has_user(url) {
+        return mistake("otlp", &format!("the URL {HAS_USER}"));
+    }
+    if let Err(why) = models::is_url(url) {
+        return mistake("otlp", &format!("`{url}` is no URL of a server: {why}"));
+    }
+    if !models::is_private(url) {
+        return mistake("otlp", "what is done here would go there unencrypted: write `https://`");
+    }
+    let path = url.trim_end_matches('/');
+    if url.contains(['?', '#']) || ["/v1/traces", "/v1/metrics"].iter().any(|end| path.ends_with(end)) {
+        return mistake("otlp", "name where `/v1/traces` comes behind, such as `http://127.0.0.1:4318`");
+    }
+    if key_env.as_ref().is_some_and(String::is_empty) {
+        return mistake("key_env", "name the secret, such as `OTLP_KEY`");
+    }
+    let is_fit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    match header {
+        Some(_) if key_env.is_none() => mistake("header", "name the secret that is its value as `key_env`"),
+        Some(name) if name.is_empty() || !name.bytes().all(is_fit) => {
+            mistake("header", &format!("`{name}` is no header: a-z, 0-9 and `-`, such as `x-api-key`"))
+        }
+        // A request with two of one of these is none, so nothing would ever arrive.
+        Some(name) if name == "content-type" || !is_key_header(name) => mistake(
+            "header",
+            &format!("`{name}` has another meaning in a request: a key stands in one such as `x-api-key`"),
+        ),
+        _ => Ok(()),
+    }
+}

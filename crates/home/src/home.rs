@@ -1,0 +1,432 @@
+//! Bailey's home: where everything lies, and that it is ours alone.
+
+mod folder;
+pub mod reserve;
+pub mod swap;
+
+pub use folder::{Folder, Holds, SCRATCH, file_system, places};
+
+use crate::agents;
+use anyhow::{Context as _, Result, bail};
+use bailey_kernel::Paper;
+use bailey_protocol::{SessionId, exit::Mistyped};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+/// A database without a table is one page at most, in bytes.
+const EMPTY_JOURNAL: u64 = 4096;
+
+/// Any of these says that a directory is a home, or was made ready to be one; or that a disk of its own is
+/// mounted there.
+const OF_HOME: [&str; 17] = [
+    "config.toml",
+    ".env",
+    "secrets.sealed",
+    "models.toml",
+    "boot.conf",
+    "journal.db",
+    "agent.toml",
+    "SOUL.md",
+    "IDENTITY.md",
+    "USER.md",
+    "sessions",
+    "policy",
+    "profiles",
+    "agents",
+    "channels",
+    "backups",
+    "lost+found",
+];
+
+/// What a copy that the home keeps of itself is called: the moment at which it was made.
+pub const COPY_NAME: &str = "%Y%m%dT%H%M%SZ";
+/// What a copy says of one that it could not remove, by which the daemon knows it.
+pub const OLD_STAYS: &str = "an old copy stays, and takes its room";
+
+/// Bailey's home and the user's.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// Bailey's, canonical.
+    pub root: PathBuf,
+    /// The user's, canonical.
+    pub user: PathBuf,
+    /// Which of its named agents works, where it is not the home's own.
+    pub agent: Option<String>,
+}
+
+/// What of a home is not there before a command makes it. It goes again when this does, unless the command
+/// came to its end: a home that is left where one is refused would be taken for one.
+#[derive(Debug)]
+pub struct Begun(Vec<PathBuf>);
+
+impl Begun {
+    /// Looks at where the home is to lie, before it is opened.
+    pub fn at(root: &Path) -> Result<Self> {
+        let innermost = std::path::absolute(root)?.join("sessions");
+        let missing = innermost.ancestors().take_while(|path| path.symlink_metadata().is_err());
+        Ok(Self(missing.map(Path::to_path_buf).collect()))
+    }
+
+    /// What was begun stays.
+    pub fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        // The innermost first; what somebody put something into stays.
+        self.0.iter().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+}
+
+impl Home {
+    /// Where the home lies, or is to lie. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where
+    /// that exists already, `~/.bailey`. What is set to nothing is not set, and data lies nowhere relative to
+    /// where one happens to be (XDG Base Directory Specification): a repository would bring its own home.
+    pub fn place(flag: Option<PathBuf>) -> Result<PathBuf> {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let xdg = set("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("bailey"));
+        let named = flag.or_else(|| set("BAILEY_HOME")).or_else(|| xdg.filter(|dir| dir.is_dir()));
+        named.map_or_else(|| Ok(user_home()?.join(".bailey")), Ok)
+    }
+
+    /// Whether a home, or something else, is there.
+    pub fn is_at(root: &Path) -> Result<bool> {
+        root.try_exists().with_context(|| format!("cannot look at `{}`", root.display()))
+    }
+
+    /// # Errors
+    /// When no home is there.
+    pub fn expect(root: &Path) -> Result<()> {
+        anyhow::ensure!(
+            Self::is_at(root)?,
+            "there is no home at `{}`: name another one (--home DIR or BAILEY_HOME), or make it: bailey init",
+            root.display()
+        );
+        Ok(())
+    }
+
+    /// Finds the home and makes what is missing.
+    pub fn open(flag: Option<PathBuf>) -> Result<Self> {
+        let user = user_home()?;
+        let root = Self::place(flag)?;
+        if root.is_dir() {
+            is_fit(&root)?;
+        }
+        make_private(&root)
+            .map_err(|error| anyhow::anyhow!("{error:#}; to name another home: --home DIR or BAILEY_HOME"))?;
+        let root = fs::canonicalize(&root).with_context(|| format!("cannot find `{}`", root.display()))?;
+        // Before anything is made where something of the old home is to go on.
+        swap::finish(&root)?;
+        make_private(&root.join("sessions"))?;
+        reserve::keep(&root);
+        Ok(Self { root, user, agent: None })
+    }
+
+    /// The owner's settings.
+    pub fn config(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    /// The same home as one of its named agents has it.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn of_agent(&self, name: Option<&str>) -> Result<Self> {
+        let home = Self { agent: name.map(str::to_owned), ..self.clone() };
+        if let Some(name) = name
+            && !(agents::is_name(name) && home.agent_settings().exists())
+        {
+            let new = format!(", `bailey agent new {name}` makes it");
+            let new = if agents::is_name(name) { new } else { String::new() };
+            return Err(Mistyped(format!(
+                "there is no agent `{name}` in this home: `bailey agent list` names all{new}"
+            ))
+            .into());
+        }
+        Ok(home)
+    }
+
+    /// What its named agents have of their own, a directory each.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.root.join("agents")
+    }
+
+    /// What is the agent's own, and no other's.
+    fn own(&self) -> PathBuf {
+        self.agent.as_ref().map_or_else(|| self.root.clone(), |name| self.agents().join(name))
+    }
+
+    /// What belongs to a channel.
+    pub fn channel(&self, name: &str) -> PathBuf {
+        self.root.join("channels").join(name)
+    }
+
+    /// The same; it is there and private.
+    pub fn make_channel(&self, name: &str) -> Result<PathBuf> {
+        make_private(&self.root.join("channels"))?;
+        let folder = self.channel(name);
+        make_private(&folder)?;
+        Ok(folder)
+    }
+
+    /// What the process that talks with the platform notes for itself, and nobody else reads.
+    pub fn bridge(&self, name: &str) -> PathBuf {
+        self.channel(name).join("bridge")
+    }
+
+    /// What the owner says of a named agent.
+    pub fn agent_settings(&self) -> PathBuf {
+        self.own().join(agents::SETTINGS)
+    }
+
+    /// What the agent is told of itself and its person: the one file here that an agent can ask to change.
+    pub fn agent_file(&self) -> PathBuf {
+        self.own().join("agent.toml")
+    }
+
+    /// A paper: who the agent and its person are. No agent can write it.
+    pub fn paper(&self, paper: Paper) -> PathBuf {
+        match paper {
+            Paper::User => self.root.join(paper.name()),
+            Paper::Identity | Paper::Soul => self.own().join(paper.name()),
+        }
+    }
+
+    /// The directory of the owner's rules.
+    pub fn policy(&self) -> PathBuf {
+        self.root.join("policy")
+    }
+
+    /// The human's own lists of system calls.
+    pub(crate) fn profiles(&self) -> PathBuf {
+        self.root.join("profiles")
+    }
+
+    /// The file of secrets in plain text.
+    pub fn env_file(&self) -> PathBuf {
+        self.root.join(".env")
+    }
+
+    /// The sealed store of secrets.
+    pub(crate) fn sealed(&self) -> PathBuf {
+        self.root.join("secrets.sealed")
+    }
+
+    /// Which projects' own settings are trusted.
+    pub(crate) fn trust(&self) -> PathBuf {
+        self.root.join("trust")
+    }
+
+    /// The human's own facts about models: windows and prices.
+    pub fn catalogue(&self) -> PathBuf {
+        self.root.join("models.toml")
+    }
+
+    /// The journal.
+    pub fn journal(&self) -> PathBuf {
+        self.root.join("journal.db")
+    }
+
+    /// What to say of a home with sessions and without the journal that knows them: without a word a new
+    /// journal would begin, and they would be gone.
+    pub fn forgotten(&self) -> Option<String> {
+        let bytes = |path: &Path| fs::metadata(path).map_or(0, |about| about.len());
+        let log = self.root.join("journal.db-wal");
+        if bytes(&self.journal()) > EMPTY_JOURNAL || bytes(&log) > 0 {
+            return None;
+        }
+        let sessions = fs::read_dir(self.root.join("sessions")).ok()?.count();
+        (sessions > 0).then(|| {
+            format!(
+                "`{}` holds nothing, and `sessions` beside it has {sessions} of them: it was emptied, moved away, or copied without \
+                 `{}`. A new journal begins and does not know them, and where the old one was ever signed, the new one is stopped, as that may \
+                 have been; to have them back, put a copy of both in place",
+                self.journal().display(),
+                log.display()
+            )
+        })
+    }
+
+    /// What left the journal.
+    pub fn archive(&self) -> PathBuf {
+        self.root.join("archive")
+    }
+
+    /// The daemon's: its lock, log and sockets.
+    pub fn daemon(&self) -> PathBuf {
+        self.root.join("daemon")
+    }
+
+    /// How the daemon is, for whoever looks.
+    pub fn health(&self) -> PathBuf {
+        self.root.join("health.json")
+    }
+
+    /// How far a collector was told of what is done.
+    pub fn telemetry(&self) -> PathBuf {
+        self.root.join("telemetry")
+    }
+
+    /// Who is let in at the page.
+    pub fn page(&self) -> PathBuf {
+        self.root.join("page")
+    }
+
+    /// Where a workspace that was made ready ahead is noted.
+    pub fn ready(&self, session: SessionId) -> PathBuf {
+        self.root.join("pool").join(format!("{session}.json"))
+    }
+
+    /// A session is used, and no more what it may have been made ready as: no other task begins in it.
+    ///
+    /// # Errors
+    /// When its note cannot be removed.
+    pub fn spend(&self, session: SessionId) -> Result<()> {
+        let note = self.ready(session);
+        match fs::remove_file(&note) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove `{}`", note.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies that it keeps of itself.
+    pub fn backups(&self) -> PathBuf {
+        self.root.join("backups")
+    }
+
+    /// The messages of conversations.
+    pub fn history(&self) -> PathBuf {
+        self.root.join("chat-history")
+    }
+}
+
+/// What a file of the home's holds as JSON; nothing yet where there is none.
+///
+/// # Errors
+/// When it cannot be read, or is damaged.
+pub fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
+    match fs::read(path) {
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+    }
+}
+
+/// Changes a file of JSON, one process after the other: whoever does waits at `lock`, a file of its own, for
+/// the text is replaced.
+///
+/// # Errors
+/// Those of `change`, after which nothing is changed; or the file cannot be read or written.
+pub fn change_json<T, R>(lock: &Path, path: &Path, change: impl FnOnce(&mut T) -> Result<R>) -> Result<R>
+where
+    T: DeserializeOwned + Serialize + Default,
+{
+    let _lock = wait_for(lock)?;
+    let mut value = read_json(path)?;
+    let changed = change(&mut value)?;
+    write_private(path, &serde_json::to_vec_pretty(&value)?)?;
+    Ok(changed)
+}
+
+/// Waits until nobody else has this file's lock, and has it until what is given is dropped.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn wait_for(lock: &Path) -> Result<File> {
+    let cannot = || format!("cannot lock `{}`", lock.display());
+    let mut options = fs::OpenOptions::new();
+    let lock =
+        options.write(true).create(true).truncate(false).mode(0o600).open(lock).with_context(cannot)?;
+    flock(&lock, FlockOperation::LockExclusive).with_context(cannot)?;
+    Ok(lock)
+}
+
+/// Writes a file of mode 600 whole or not at all: what was there before stays until the new text is on disk.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    write(path, bytes, File::sync_all)
+}
+
+/// The same of what is made again from other things: a loss of power may leave it empty.
+pub(crate) fn write_made(path: &Path, bytes: &[u8]) -> Result<()> {
+    write(path, bytes, |_| Ok(()))
+}
+
+fn write(path: &Path, bytes: &[u8], harden: impl Fn(&File) -> io::Result<()>) -> Result<()> {
+    use std::io::Write as _;
+    let cannot = || format!("cannot write `{}`", path.display());
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    let new = path.with_file_name(name);
+    let written =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new).and_then(
+            |mut file| {
+                file.write_all(bytes)?;
+                harden(&file)?;
+                fs::rename(&new, path)?;
+                harden(&File::open(path.parent().unwrap_or(Path::new("/")))?)
+            },
+        );
+    if written.is_err() {
+        fs::remove_file(&new).ok();
+    }
+    written.with_context(cannot)
+}
+
+/// Looks, before anything is changed there, that a directory is one's own and no other thing's: as a home it
+/// is for its owner alone.
+fn is_fit(root: &Path) -> Result<()> {
+    let shown = root.display();
+    let about = fs::metadata(root)?;
+    let (owner, me) = (about.uid(), rustix::process::geteuid().as_raw());
+    if owner != me {
+        bail!(
+            "`{shown}` belongs to user {owner}, and you are {me}: use a home of your own (--home DIR or BAILEY_HOME)"
+        );
+    }
+    if about.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let mut names = fs::read_dir(root).with_context(|| format!("cannot read `{shown}`"))?.peekable();
+    let is_of_home = |entry: fs::DirEntry| OF_HOME.iter().any(|own| entry.file_name() == *own);
+    if names.peek().is_some() && !names.flatten().any(is_of_home) {
+        bail!(
+            "`{shown}` is open to others and holds other things than a home of Bailey's: name a new or empty directory (--home DIR or BAILEY_HOME)"
+        );
+    }
+    Ok(())
+}
+
+fn user_home() -> Result<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let Some(home) = home else { bail!("HOME is not set: set it to your home directory") };
+    fs::canonicalize(&home)
+        .with_context(|| format!("HOME is `{}`, which is not there", Path::new(&home).display()))
+}
+
+/// Makes a directory of mode 700, or makes an existing one so.
+pub fn make_private(dir: &Path) -> Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .with_context(|| format!("cannot make `{}`", dir.display()))?;
+    let mode = fs::metadata(dir)?.permissions().mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).with_context(|| {
+            format!("`{}` can be read by others, and that cannot be changed", dir.display())
+        })?;
+    }
+    Ok(())
+}

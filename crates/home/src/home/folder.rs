@@ -1,0 +1,533 @@
+//! Where a session's own folder lies: in the home, or, where the home's file system can hold no layer, on
+//! another one.
+//!
+//! What a session changed lies in the upper layer of an overlay, and the kernel takes none on another overlay
+//! (a container's own files) nor on a server's files (NFS). There the folder is made in the first of
+//! [`ELSEWHERE`] that can hold it, and a link in the home leads to it. So a layer is on a file system from
+//! its first byte on: the end of a process, however it comes, loses nothing of it, and how long the file
+//! system itself lasts is said.
+
+use super::{Home, make_private};
+use anyhow::{Context as _, Result, bail};
+use bailey_protocol::SessionId;
+use rustix::fs::{XattrFlags, statfs, statvfs};
+use std::{
+    fs::{self, File},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    sync::Once,
+    time::Duration,
+};
+
+/// Where layers go that the home cannot hold: the best first. A disk outlives a restart, memory does not.
+const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
+
+/// In the home: a mark for each session of which nothing is kept, by its name, for a home may hold thousands
+/// of others; and within such a session's own folder: a file by which that says the same, for a mark may come
+/// back with a copy of the home's files.
+pub const SCRATCH: &str = "scratch";
+
+/// How often a mark that somebody has is tried, and how long it is waited between.
+const HOLDS_MAX: usize = 50;
+const HOLD_PAUSE: Duration = Duration::from_millis(20);
+
+/// What is known of a file system as a place for layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// It holds them, and outlives a restart.
+    Layers,
+    /// It holds them where it keeps users' attributes (Linux 6.6 and newer), until the machine (or the
+    /// container) stops.
+    UntilTheEnd,
+    /// It cannot, for this reason.
+    None(&'static str),
+    /// Perhaps; where it keeps users' attributes, the walls tell.
+    Unknown,
+}
+
+const TMPFS: i64 = 0x0102_1994;
+
+/// File systems by the number that `statfs` gives (linux/magic.h).
+const FILE_SYSTEMS: &[(i64, &str, Holds)] = &[
+    (0xef53, "ext4", Holds::Layers),
+    (0x9123_683e, "btrfs", Holds::Layers),
+    (0x5846_5342, "xfs", Holds::Layers),
+    (0xf2f5_2010, "f2fs", Holds::Layers),
+    (TMPFS, "tmpfs", Holds::UntilTheEnd),
+    (0x2fc1_2fc1, "zfs", Holds::Unknown),
+    (0x6573_5546, "FUSE", Holds::None("served by another program")),
+    (0x794c_7630, "overlayfs", Holds::None("as a container's own files do")),
+    (0x6969, "NFS", Holds::None("on a server, where locks are not to be relied on either")),
+    (0xff53_4d42, "SMB", Holds::None("on a server, where locks are not to be relied on either")),
+    (0xfe53_4d42, "SMB", Holds::None("on a server, where locks are not to be relied on either")),
+    (0x0102_1997, "9p", Holds::None("on another machine's disk")),
+    (0x4d44, "FAT", Holds::None("which keeps no owners")),
+    (0x8584_58f6, "ramfs", Holds::None("which keeps no attributes")),
+];
+
+/// A file system's name and what it can hold.
+pub fn file_system(at: &Path) -> Option<(String, Holds)> {
+    // The type of the field depends on the platform.
+    let number = statfs(at).ok()?.f_type as i64;
+    let known = FILE_SYSTEMS.iter().find(|(known, ..)| *known == number);
+    Some(match known {
+        Some((_, name, holds)) => ((*name).to_owned(), *holds),
+        None => (format!("a file system of kind {number:#x}"), Holds::Unknown),
+    })
+}
+
+/// A session's own folder.
+#[derive(Debug)]
+pub struct Folder {
+    /// Absolute and canonical, ours alone.
+    pub path: PathBuf,
+    /// What a person should know of where it lies.
+    pub remark: Option<String>,
+}
+
+impl Home {
+    /// A session's own folder; it is made. One of a session that keeps nothing leaves no link in the home.
+    ///
+    /// # Errors
+    /// When it cannot be made, no place holds a layer, or what it held elsewhere is gone.
+    pub fn session(&self, id: SessionId, is_scratch: bool) -> Result<Folder> {
+        self.sweep();
+        let link = self.link(id);
+        if let Ok(target) = fs::read_link(&link) {
+            return found(&self.root, id, target);
+        }
+        let known = file_system(&self.root);
+        let (name, why) = match &known {
+            None | Some((_, Holds::Layers)) => return self.within(id, is_scratch),
+            Some((_, Holds::UntilTheEnd | Holds::Unknown)) if keeps_attributes(&self.root) => {
+                return self.within(id, is_scratch);
+            }
+            Some((name, Holds::None(why))) => (name, *why),
+            Some((name, Holds::UntilTheEnd | Holds::Unknown)) => (name, "which keeps no attributes"),
+        };
+        if link.exists() {
+            bail!(
+                "`{}` was made on another file system; it lies on {name} now, {why}, and no session can go on there: put the \
+                 home back on a disk, and name it with --home DIR or BAILEY_HOME",
+                link.display()
+            );
+        }
+        let usable = |holds: &Holds| matches!(holds, Holds::Layers | Holds::UntilTheEnd);
+        let path = self.linked(id, elsewhere(&self.root, name, why, usable)?, is_scratch)?;
+        let remark = remark(&self.root, name, &path);
+        Ok(Folder { path, remark: Some(remark) })
+    }
+
+    /// The same outside of the home, for a session that works in it: what lies in the home is out of an
+    /// agent's reach.
+    ///
+    /// # Errors
+    /// Those of [`Home::session`].
+    pub fn session_apart(&self, id: SessionId, is_scratch: bool) -> Result<PathBuf> {
+        self.sweep();
+        let (name, _) = file_system(&self.root).unwrap_or_else(|| ("a file system".into(), Holds::Unknown));
+        // No layer is mounted over what lies there.
+        let place = elsewhere(&self.root, &name, "in Bailey's home", |_| true)?;
+        self.linked(id, place, is_scratch)
+    }
+
+    /// A session's folder in the home itself.
+    fn within(&self, id: SessionId, is_scratch: bool) -> Result<Folder> {
+        let path = self.link(id);
+        self.make(id, &path, is_scratch)?;
+        Ok(Folder { path, remark: None })
+    }
+
+    /// A session's folder in a place, with a link to it from the home.
+    fn linked(&self, id: SessionId, place: PathBuf, is_scratch: bool) -> Result<PathBuf> {
+        let path = place.join(id.to_string());
+        self.make(id, &path, is_scratch)?;
+        if !is_scratch {
+            let link = self.link(id);
+            link.parent().map_or(Ok(()), make_private)?;
+            symlink(&path, &link).with_context(|| format!("cannot make `{}`", link.display()))?;
+        }
+        Ok(path)
+    }
+
+    /// Whether a session has a folder, here or elsewhere.
+    pub fn has_folder(&self, id: SessionId) -> bool {
+        self.sweep();
+        fs::symlink_metadata(self.link(id)).is_ok() || !self.elsewhere(id).is_empty()
+    }
+
+    /// A session's own folder, where it has one.
+    ///
+    /// # Errors
+    /// When it is there and cannot be used.
+    pub fn existing(&self, id: SessionId) -> Result<Option<Folder>> {
+        self.give_up_lost(id)?;
+        match fs::symlink_metadata(self.link(id)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            _ => self.session(id, false).map(Some),
+        }
+    }
+
+    /// Gives up what a session had elsewhere, where that is gone.
+    pub fn give_up_lost(&self, id: SessionId) -> Result<()> {
+        let link = self.link(id);
+        let is_lost = fs::read_link(&link).is_ok_and(|target| !target.exists());
+        if is_lost {
+            fs::remove_file(&link)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a session's folder, when nothing of it lives.
+    pub fn remove_session(&self, id: SessionId, folder: &Folder) -> Result<()> {
+        let path = &folder.path;
+        bailey_sandbox::remove(path).with_context(|| format!("`{}` could not be removed", path.display()))?;
+        let link = self.link(id);
+        if fs::symlink_metadata(&link).is_ok_and(|found| found.is_symlink()) {
+            fs::remove_file(link)?;
+        }
+        Ok(())
+    }
+
+    /// What lies of a session in the other places, with a link from the home or without.
+    pub fn elsewhere(&self, id: SessionId) -> Vec<PathBuf> {
+        let places = places().into_iter().filter(|place| is_open(place) && is_private(place));
+        places.map(|place| place.join(id.to_string())).filter(|path| is_owned(path)).collect()
+    }
+
+    /// Removes the folders of processes that kept nothing and were killed with whoever was to remove them.
+    /// Looked for once in a process.
+    fn sweep(&self) {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let places: Vec<_> =
+                places().into_iter().filter(|place| is_owned(place) && is_open(place)).collect();
+            swept(&self.root.join(SCRATCH), |id| {
+                let elsewhere = places.iter().map(|place| place.join(id.to_string()));
+                [self.link(id)].into_iter().chain(elsewhere).filter(|folder| is_owned(folder)).collect()
+            });
+        });
+    }
+
+    /// Makes a session's folder. One of which nothing is kept is marked before it is there, and made by
+    /// whoever marked it; one that is kept is there before it is looked whether somebody else marked it. So
+    /// of two who begin at the same moment one is told of the other.
+    fn make(&self, id: SessionId, path: &Path, is_scratch: bool) -> Result<()> {
+        let marks = self.root.join(SCRATCH);
+        if !is_scratch {
+            make_private(path)?;
+            return unmark(&marks, id, path);
+        }
+        mark(&marks, id)?;
+        path.parent().map_or(Ok(()), make_private)?;
+        let made = fs::DirBuilder::new().mode(0o700).create(path);
+        let made = made.and_then(|()| File::create(path.join(SCRATCH)));
+        made.map(drop).with_context(|| {
+            format!("session {id} was taken up meanwhile, or `{}` cannot be made", path.display())
+        })
+    }
+
+    /// A file of a session's own, where that has a folder.
+    pub fn of_session(&self, id: SessionId, name: &str) -> PathBuf {
+        self.link(id).join(name)
+    }
+
+    fn link(&self, id: SessionId) -> PathBuf {
+        self.root.join("sessions").join(id.to_string())
+    }
+}
+
+/// Marks a session. The mark is locked as long as this process lives, however that ends: whoever finds one
+/// that nobody has locked removes the folder, and the mark.
+fn mark(marks: &Path, id: SessionId) -> Result<()> {
+    make_private(marks)?;
+    let path = marks.join(id.to_string());
+    loop {
+        let file = File::create(&path).with_context(|| format!("cannot make `{}`", path.display()))?;
+        hold(&file, id)?;
+        // Somebody may have found it unlocked.
+        if is_named(&file, &path) {
+            std::mem::forget(file);
+            return Ok(());
+        }
+    }
+}
+
+/// Takes the mark of a session away that was thrown away and is taken up again.
+fn unmark(marks: &Path, id: SessionId, folder: &Path) -> Result<()> {
+    let path = marks.join(id.to_string());
+    let Ok(mark) = File::open(&path) else { return Ok(()) };
+    hold(&mark, id)?;
+    for path in [folder.join(SCRATCH), path] {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            removed => removed.with_context(|| format!("cannot remove `{}`", path.display()))?,
+        }
+    }
+    // Whoever had the mark may have swept the folder away with it.
+    make_private(folder)
+}
+
+/// Locks a mark. Whoever sweeps has it for a moment.
+fn hold(mark: &File, id: SessionId) -> Result<()> {
+    let is_held = (0..HOLDS_MAX).any(|tried| {
+        if tried > 0 {
+            std::thread::sleep(HOLD_PAUSE);
+        }
+        mark.try_lock().is_ok()
+    });
+    anyhow::ensure!(is_held, "session {id} is in use, or what it left is being removed: try again later");
+    Ok(())
+}
+
+/// Removes what is marked and nobody's any more. What cannot go now is tried again at the next start.
+fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
+    // A command behind Landlock alone may have taken the rights away.
+    is_open(marks);
+    for entry in fs::read_dir(marks).into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(SessionId::parse) else { continue };
+        let path = entry.path();
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        if !found.is_file() {
+            continue;
+        }
+        if found.mode() & 0o400 == 0 {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).ok();
+        }
+        let Ok(mark) = File::open(&path) else { continue };
+        // It may have been taken away meanwhile, by who takes the session up again.
+        if mark.try_lock().is_err() || !is_named(&mark, &path) {
+            continue;
+        }
+        if folders(id).iter().all(|folder| is_cleared(folder)) {
+            fs::remove_file(&path).ok();
+        }
+    }
+}
+
+/// Whether nothing is left of a folder of which nothing is kept, once it was removed. One that does not say
+/// so itself is kept; where it is empty, its process was killed before it could say so.
+fn is_cleared(folder: &Path) -> bool {
+    if !is_open(folder) {
+        return false;
+    }
+    if folder.join(SCRATCH).symlink_metadata().is_ok_and(|found| found.is_file()) {
+        return bailey_sandbox::remove(folder).is_ok();
+    }
+    fs::remove_dir(folder).ok();
+    true
+}
+
+/// Whether a file is still the one of that name.
+fn is_named(file: &File, path: &Path) -> bool {
+    let [found, named] = [file.metadata(), fs::symlink_metadata(path)];
+    found.is_ok_and(|found| named.is_ok_and(|named| (found.dev(), found.ino()) == (named.dev(), named.ino())))
+}
+
+/// Gives back what a command behind Landlock alone may have taken from a directory of ours.
+fn is_open(dir: &Path) -> bool {
+    let is_closed = fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o700 != 0o700);
+    !is_closed || fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).is_ok()
+}
+
+/// A folder that lies elsewhere, found again. Others can write where it lies, so it counts only if it is ours
+/// alone.
+fn found(root: &Path, id: SessionId, target: PathBuf) -> Result<Folder> {
+    if !target.parent().is_some_and(is_private) || !target.is_dir() {
+        bail!(
+            "what session {id} changed lay in `{}` and is gone from there, as after a restart; what was said is kept: \
+             bailey sessions fork {id} begins anew with it and the project as it is, bailey sessions rm {id} removes it",
+            target.display()
+        );
+    }
+    let (name, _) = file_system(root).unwrap_or_else(|| ("an unknown file system".into(), Holds::Unknown));
+    let remark = remark(root, &name, &target);
+    Ok(Folder { path: target, remark: Some(remark) })
+}
+
+/// The directory for such folders in the first place that can hold them.
+fn elsewhere(root: &Path, name: &str, why: &str, is_usable: impl Fn(&Holds) -> bool) -> Result<PathBuf> {
+    let usable = ELSEWHERE.iter().find_map(|place| {
+        let place = fs::canonicalize(place).ok().filter(|place| is_safe_to_share(place))?;
+        let (_, holds) = file_system(&place)?;
+        let dir = is_usable(&holds).then(|| own_in(&place))??;
+        keeps_attributes(&dir).then_some(dir)
+    });
+    usable.with_context(|| {
+        format!(
+            "`{}` lies on {name}, {why}, and cannot hold a session's layer there; nor can {}: name a home on a disk, with \
+             --home DIR or BAILEY_HOME; for a container, a volume, such as: docker run -v bailey:/root/.bailey …",
+            root.display(),
+            ELSEWHERE.join(", ")
+        )
+    })
+}
+
+/// Our directory in a place where everybody can write: one that is there, or a new one. Where somebody else
+/// took its name, it gets one that nobody foresees.
+fn own_in(place: &Path) -> Option<PathBuf> {
+    let made = |name: String| {
+        let dir = place.join(name);
+        fs::DirBuilder::new().mode(0o700).create(&dir).is_ok().then_some(dir)
+    };
+    let mut random = [0; 8];
+    mine_in(place).into_iter().find(|dir| is_private(dir)).or_else(|| made(mine())).or_else(|| {
+        getrandom::fill(&mut random).ok()?;
+        made(format!("{}-{:016x}", mine(), u64::from_ne_bytes(random)))
+    })
+}
+
+/// Directories of ours that hold sessions of whatever home, which no sandbox sees.
+pub fn places() -> Vec<PathBuf> {
+    let places = ELSEWHERE.iter().filter_map(|place| fs::canonicalize(place).ok());
+    places.flat_map(|place| mine_in(&place)).collect()
+}
+
+fn mine_in(place: &Path) -> Vec<PathBuf> {
+    let is_mine =
+        |name: &str| name.strip_prefix(&mine()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let names = fs::read_dir(place)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| is_mine(name)).map(|name| place.join(name)).filter(|dir| is_owned(dir)).collect()
+}
+
+fn mine() -> String {
+    format!("bailey-{}", rustix::process::geteuid().as_raw())
+}
+
+fn remark(root: &Path, name: &str, folder: &Path) -> String {
+    let free = statvfs(folder).map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize) >> 20);
+    let lasts = match file_system(folder) {
+        Some((_, Holds::UntilTheEnd)) => format!(
+            "in memory, with {free} MiB free: it outlives Bailey, but no restart of the machine or the container"
+        ),
+        _ => format!("with {free} MiB free: it stays until something cleans that place up"),
+    };
+    format!(
+        "`{}` lies on {name}, which can hold no session's layer, so what this session changes lies in `{}`, {lasts}. Apply what \
+         you want to keep; a home on a disk (--home DIR or BAILEY_HOME) keeps all of it",
+        root.display(),
+        folder.display()
+    )
+}
+
+/// Whether nobody else can put something of theirs in the place of what is ours there.
+fn is_safe_to_share(place: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    // Also where names are kept apart, the place's own owner may move all of them.
+    fs::metadata(place).is_ok_and(|about| {
+        [0, me].contains(&about.uid()) && (about.mode() & 0o1000 != 0 || about.mode() & 0o022 == 0)
+    })
+}
+
+/// Whether a directory is ours alone; one of ours is made so, for a command behind Landlock alone can change
+/// its mode.
+fn is_private(dir: &Path) -> bool {
+    let can_others_write = fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o022 != 0);
+    is_owned(dir) && !can_others_write && make_private(dir).is_ok()
+}
+
+fn is_owned(dir: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir() && found.uid() == me)
+}
+
+/// Whether a user's own attributes are kept there, in which an overlay without privileges notes what is
+/// deleted.
+fn keeps_attributes(dir: &Path) -> bool {
+    const TRIAL: &str = "user.bailey.trial";
+    let set = rustix::fs::setxattr(dir, TRIAL, b"1", XattrFlags::empty());
+    rustix::fs::removexattr(dir, TRIAL).ok();
+    set.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Home, SCRATCH, mark, swept, unmark};
+    use bailey_protocol::SessionId;
+    use std::{fs, path::PathBuf};
+
+    /// A home's places, with a session of each number.
+    struct Yard(tempfile::TempDir);
+
+    impl Yard {
+        fn id(number: u128) -> SessionId {
+            SessionId::parse(&format!("01a21fd2-bcc6-78fd-8631-{number:012x}")).unwrap()
+        }
+
+        fn marks(&self) -> PathBuf {
+            self.0.path().join(SCRATCH)
+        }
+
+        fn folder(&self, number: u128) -> PathBuf {
+            self.0.path().join(Self::id(number).to_string())
+        }
+
+        /// As a killed process leaves them.
+        fn dead(&self, number: u128, says_so: bool) -> PathBuf {
+            let folder = self.folder(number);
+            fs::create_dir_all(folder.join("copy/project")).unwrap();
+            if says_so {
+                fs::write(folder.join(SCRATCH), "").unwrap();
+            }
+            fs::create_dir_all(self.marks()).unwrap();
+            fs::write(self.marks().join(Self::id(number).to_string()), "").unwrap();
+            folder
+        }
+
+        fn sweep(&self) -> Vec<String> {
+            swept(&self.marks(), |id| {
+                let folder = self.0.path().join(id.to_string());
+                folder.exists().then_some(folder).into_iter().collect()
+            });
+            let left = fs::read_dir(self.marks()).unwrap();
+            left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        }
+    }
+
+    #[test]
+    fn a_folder_of_which_nothing_is_kept_goes_when_nobody_has_it_any_more() {
+        let yard = Yard(tempfile::tempdir().unwrap());
+        let (dead, half, gone) = (yard.dead(1, true), yard.dead(2, false), yard.dead(3, true));
+        fs::remove_dir_all(half.join("copy")).unwrap();
+        fs::remove_dir_all(&gone).unwrap();
+        let living = yard.dead(4, true);
+        mark(&yard.marks(), Yard::id(4)).unwrap();
+        assert_eq!(yard.sweep(), [Yard::id(4).to_string()]);
+        assert!(!dead.exists() && !half.exists());
+        assert!(living.exists(), "the control: somebody has it");
+    }
+
+    /// A look at a session without a folder, and who takes it up in the same moment: one is told of the
+    /// other, and no folder is both's.
+    #[test]
+    fn of_two_who_begin_one_is_told_of_the_other() {
+        let place = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(place.path()).unwrap();
+        fs::create_dir(root.join("sessions")).unwrap();
+        let home = Home { user: root.clone(), root, agent: None };
+        home.session(Yard::id(1), false).unwrap();
+        let told = home.session(Yard::id(1), true).unwrap_err();
+        assert!(format!("{told:#}").contains("was taken up meanwhile"), "{told:#}");
+        home.session(Yard::id(2), true).unwrap();
+        let told = home.session(Yard::id(2), false).unwrap_err();
+        assert!(format!("{told:#}").contains("is in use"), "{told:#}");
+        assert!(home.has_folder(Yard::id(1)) && home.has_folder(Yard::id(2)));
+    }
+
+    #[test]
+    fn a_mark_that_comes_back_takes_nothing_that_is_kept() {
+        let yard = Yard(tempfile::tempdir().unwrap());
+        let again = yard.dead(1, true);
+        unmark(&yard.marks(), Yard::id(1), &again).unwrap();
+        assert_eq!(yard.sweep(), [""; 0]);
+        // As with an old copy of the home's files.
+        yard.dead(1, false);
+        assert_eq!(yard.sweep(), [""; 0]);
+        assert!(again.join("copy/project").exists());
+        mark(&yard.marks(), Yard::id(1)).unwrap();
+        assert!(unmark(&yard.marks(), Yard::id(1), &again).is_err(), "somebody has it");
+    }
+}

@@ -1,0 +1,231 @@
+//! The papers of the home, which say who the agent and its person are: `SOUL.md`, the personality, and
+//! `USER.md`, the person, both the owner's; and `IDENTITY.md`, which Bailey writes.
+//!
+//! No agent can write any of them, and no rule hears them. A `SOUL.md` speaks in every session, so it is told
+//! only as the owner accepted it, by its digest; whoever else changed it stops sessions and steers none.
+
+mod soul;
+
+pub use soul::{DEFAULT, Standing, accept, read as read_soul, standing};
+
+use crate::{
+    agents,
+    config::Config,
+    home::{Home, write_made},
+};
+use anyhow::{Context as _, Result, anyhow, bail};
+use bailey_journal::Bound;
+use bailey_kernel::{Paper, tokens};
+use bailey_protocol::{Timestamp, WsPath};
+use bailey_sandbox::Shape;
+use std::{fs, path::PathBuf};
+
+/// The most that `USER.md` may come to, in tokens as Bailey estimates them: it is read in every turn of every
+/// session.
+pub(crate) const USER_TOKENS_MAX: u64 = 500;
+/// The most of `IDENTITY.md`, in bytes.
+const IDENTITY_BYTES_MAX: usize = 2048;
+/// The last line of `IDENTITY.md`; recordings know by it where it ends.
+const END: &str = "-- end of IDENTITY.md --";
+/// How the line of `IDENTITY.md` begins that says whether anything may begin.
+const STOPPED: &str = "- Stopped: ";
+
+/// What `IDENTITY.md` speaks of.
+pub struct State<'a> {
+    /// The configuration that is in force.
+    pub config: &'a Config,
+    /// The named agent that works.
+    pub agent: Option<&'a str>,
+    /// How the walls are built here.
+    pub shape: Shape,
+    /// The model that answers, `PROVIDER/NAME`.
+    pub model: Option<&'a str>,
+    /// The tools, by the names that the model knows.
+    pub tools: Vec<String>,
+    /// How many sessions the journal knows besides this one.
+    pub sessions: u64,
+    /// Since when everything is stopped, if it is.
+    pub stopped: Option<Timestamp>,
+    /// Whether somebody is there to be asked.
+    pub is_attended: bool,
+}
+
+/// What the agent is told that it is.
+pub fn text(state: &State<'_>) -> String {
+    let State { config, agent, shape, model, tools, sessions, stopped, is_attended } = state;
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let walls = match shape {
+        Shape::Walled => {
+            "namespaces, Landlock, a list of system calls and limits around each command; your changes are a layer over the project"
+        }
+        Shape::Copied => {
+            "Landlock and a list of system calls around each command; you work on a private copy of the project"
+        }
+        Shape::Direct => "none; commands and changes happen on the person's own machine",
+    };
+    let model = match model {
+        Some(name) if name.starts_with("replay:") => "a recording",
+        Some(name) => name,
+        None => "none",
+    };
+    let asked = if *is_attended { "somebody is there to answer" } else { "nobody is there to answer" };
+    let budgets = &config.budgets;
+    let stopped = stopped.as_ref().map_or_else(|| "no".into(), |since| format!("since {since}"));
+    let name = agent.map(|name| format!("- Name: {name}, one of several agents of this home"));
+    let lines = [
+        "# What I am".into(),
+        "Bailey writes this file; what is written into it by hand is lost.".into(),
+        format!(
+            "- Program: Bailey {}, on Linux {} ({})",
+            env!("CARGO_PKG_VERSION"),
+            kernel.trim(),
+            std::env::consts::ARCH
+        ),
+        format!("- Walls: {walls}"),
+        format!("- Model at the start: {model}"),
+        format!("- Tools: {}", tools.join(", ")),
+        format!("- Limits: {} tool calls a turn; questions: {asked}", config.tool_calls),
+        format!(
+            "- Budgets: a turn {}; a session {}; a day {}",
+            bound(&budgets.turn),
+            bound(&budgets.session),
+            bound(&budgets.day)
+        ),
+        format!("- Other sessions in the journal: {sessions}"),
+        format!("{STOPPED}{stopped}"),
+    ];
+    // A name of any length may stand in the configuration; the end is always there.
+    let mut text: String = lines.iter().chain(&name).flat_map(|line| [one_line(line), "\n".into()]).collect();
+    let most = IDENTITY_BYTES_MAX - END.len() - 1;
+    text.truncate(text.floor_char_boundary(most));
+    if !text.ends_with('\n') {
+        text.pop();
+        text.push('\n');
+    }
+    text + END + "\n"
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn bound(bound: &Bound) -> String {
+    let tokens = bound.tokens.map(|tokens| format!("{tokens} tokens"));
+    let money = bound.money.as_ref().map(ToString::to_string);
+    let both: Vec<String> = tokens.into_iter().chain(money).collect();
+    if both.is_empty() { "no limit".into() } else { both.join(" and ") }
+}
+
+/// Writes `IDENTITY.md` where it says something else: whole, and in the place of whatever stands there, which
+/// is not followed.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn renew(home: &Home, text: &str) -> Result<()> {
+    let path = home.paper(Paper::Identity);
+    if matches!(bailey_sandbox::read_own(&path), Ok(Some(old)) if old == text.as_bytes()) {
+        return Ok(());
+    }
+    write_made(&path, text.as_bytes())
+}
+
+/// Has each `IDENTITY.md` of a home, its own and those of its named agents, say whether everything is
+/// stopped.
+///
+/// # Errors
+/// When one cannot be written; the others are.
+pub fn tell_stopped(home: &Home, since: Option<Timestamp>) -> Result<()> {
+    let own = Home { agent: None, ..home.clone() };
+    let named = agents::names(home);
+    let names = named.as_deref().unwrap_or_default();
+    let of_names = names.iter().map(|name| Home { agent: Some(name.clone()), ..home.clone() });
+    let told: Vec<Result<()>> = [own].into_iter().chain(of_names).map(|of| tell(&of, since)).collect();
+    told.into_iter().chain([named.map(drop)]).collect()
+}
+
+/// Has the one of an agent say it; nothing where no session wrote it yet.
+fn tell(home: &Home, since: Option<Timestamp>) -> Result<()> {
+    let path = home.paper(Paper::Identity);
+    let Ok(Some(old)) = bailey_sandbox::read_own(&path) else { return Ok(()) };
+    let old = String::from_utf8_lossy(&old);
+    let says = since.map_or_else(|| "no".into(), |since| format!("since {since}"));
+    let line = |line: &str| {
+        if line.starts_with(STOPPED) { format!("{STOPPED}{says}\n") } else { format!("{line}\n") }
+    };
+    renew(home, &old.lines().map(line).collect::<String>())
+}
+
+struct Found {
+    paper: Paper,
+    path: PathBuf,
+    bytes: Result<Option<Vec<u8>>, String>,
+}
+
+/// The papers as they were when this process was not bound yet, at which nobody looked.
+#[derive(Default)]
+pub struct Papers {
+    found: Vec<Found>,
+    accepted: Option<Result<Option<String>>>,
+}
+
+impl Papers {
+    /// Those of a home, with the text of `IDENTITY.md`.
+    pub fn of(home: &Home, identity: String) -> Self {
+        let found = Paper::ALL.map(|paper| {
+            let path = home.paper(paper);
+            let bytes = match paper {
+                Paper::Identity => Ok(Some(identity.clone().into_bytes())),
+                Paper::Soul | Paper::User => bailey_sandbox::read_own(&path),
+            };
+            Found { paper, path, bytes }
+        });
+        Self { found: found.into(), accepted: Some(soul::accepted(home)) }
+    }
+
+    /// What a model is told of them.
+    ///
+    /// # Errors
+    /// When one cannot be read or is too long, or `SOUL.md` is not what the owner accepted: no session begins
+    /// with it.
+    pub fn told(self) -> Result<Vec<(Paper, WsPath, Option<String>)>> {
+        let accepted = self.accepted.transpose()?.flatten();
+        let mut told = Vec::new();
+        for Found { paper, path, bytes } in self.found {
+            let name = path.display();
+            let text = utf8(&path, bytes)?;
+            match paper {
+                Paper::Identity => {}
+                Paper::Soul => soul::check(&name.to_string(), text.as_deref(), accepted.as_deref())?,
+                Paper::User => check_user(&name.to_string(), text.as_deref().unwrap_or_default())?,
+            }
+            told.push((paper, WsPath(name.to_string()), text));
+        }
+        Ok(told)
+    }
+}
+
+fn utf8(path: &std::path::Path, found: Result<Option<Vec<u8>>, String>) -> Result<Option<String>> {
+    let name = path.display();
+    let found = found.map_err(|reason| anyhow!("`{name}` {reason}"))?;
+    found
+        .map(String::from_utf8)
+        .transpose()
+        .with_context(|| format!("`{name}` is not UTF-8: save it as that, or take it away"))
+}
+
+/// Whether a text may be that of `USER.md`.
+///
+/// # Errors
+/// When it is too long.
+pub fn check_user(name: &str, text: &str) -> Result<()> {
+    let count = tokens(text);
+    if count >= USER_TOKENS_MAX {
+        bail!(
+            "`{name}` has {count} tokens, and every turn of every session pays for them: shorten it to fewer than {USER_TOKENS_MAX}"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! `SOUL.md` as the owner accepted it: its digest lies in `trust/` of the home, where no agent can write.
+
+use crate::home::{Home, make_private, write_private};
+use anyhow::{Context as _, Result, bail};
+use bailey_kernel::Paper;
+use bailey_protocol::Digest;
+use serde::Serialize;
+use std::{fs, io, path::PathBuf};
+
+/// What `bailey init` writes.
+pub const DEFAULT: &str =
+    "Be calm, exact and brief. Say what you know, what you guess and what you do not know.\n";
+/// The most that a record may hold, in bytes: a digest and the end of its line.
+const RECORD_BYTES_MAX: usize = 128;
+
+/// `1`: a control takes any `SOUL.md` for accepted.
+#[cfg(feature = "controls")]
+const ANY_SOUL: &str = "BAILEY_CONTROL_ANY_SOUL";
+
+/// Where `SOUL.md` stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// There is none, and none was accepted.
+    None,
+    /// It is what was accepted.
+    Accepted,
+    /// None was ever accepted.
+    Unknown,
+    /// It is another one than was accepted.
+    Changed,
+    /// It was accepted, and is not there any more.
+    Gone,
+}
+
+/// What `SOUL.md` says; none where it is not there.
+///
+/// # Errors
+/// When something else stands in its place, or it is too long or not UTF-8.
+pub fn read(home: &Home) -> Result<Option<String>> {
+    let path = home.paper(Paper::Soul);
+    super::utf8(&path, bailey_sandbox::read_own(&path))
+}
+
+/// The digest that was accepted; none where none was.
+///
+/// # Errors
+/// When the record cannot be read: an error in a check is no yes.
+pub(super) fn accepted(home: &Home) -> Result<Option<String>> {
+    let path = record(home);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+    };
+    if text.len() > RECORD_BYTES_MAX || Digest::parse(text.trim()).is_none() {
+        bail!("`{}` is no record of what you accepted: remove it, then `bailey soul accept`", path.display());
+    }
+    Ok(Some(text.trim().to_owned()))
+}
+
+/// Where a text stands beside what was accepted.
+pub fn standing(home: &Home, text: Option<&str>) -> Result<Standing> {
+    Ok(compared(text, accepted(home)?.as_deref()))
+}
+
+fn compared(text: Option<&str>, accepted: Option<&str>) -> Standing {
+    match (text.map(|text| Digest::of(text.as_bytes()).to_string()), accepted) {
+        (None, None) => Standing::None,
+        (None, Some(_)) => Standing::Gone,
+        (Some(_), None) => Standing::Unknown,
+        (Some(digest), Some(accepted)) if digest == accepted => Standing::Accepted,
+        (Some(_), Some(_)) => Standing::Changed,
+    }
+}
+
+/// Whether a session may begin with it.
+pub(super) fn check(name: &str, text: Option<&str>, accepted: Option<&str>) -> Result<()> {
+    #[cfg(feature = "controls")]
+    if std::env::var(ANY_SOUL).is_ok_and(|value| value == "1") {
+        return Ok(());
+    }
+    let what = match compared(text, accepted) {
+        Standing::None | Standing::Accepted => return Ok(()),
+        Standing::Unknown => "was never accepted by you",
+        Standing::Changed => "is not what you accepted",
+        Standing::Gone => "is gone since you accepted it",
+    };
+    bail!(
+        "`{name}` {what}, and it would speak in every session: no session begins. Look at it with `bailey soul show`; if it is as \
+         you want it, `bailey soul accept`"
+    )
+}
+
+/// Accepts what `SOUL.md` says now, or that there is none.
+///
+/// # Errors
+/// When the record cannot be written.
+pub fn accept(home: &Home, text: Option<&str>) -> Result<()> {
+    let path = record(home);
+    let Some(text) = text else {
+        return match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove `{}`", path.display()))
+            }
+            _ => Ok(()),
+        };
+    };
+    make_private(&home.trust())?;
+    write_private(&path, format!("{}\n", Digest::of(text.as_bytes())).as_bytes())
+}
+
+fn record(home: &Home) -> PathBuf {
+    let name = home.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}."));
+    home.trust().join(format!("{name}SOUL.md.digest"))
+}

@@ -1,0 +1,259 @@
+//! Which directory is the project, and the one file of it that the main process reads.
+
+mod remarks;
+
+pub use remarks::remarks;
+
+use crate::home::places;
+use anyhow::{Context as _, Result, bail};
+use bailey_kernel::Standpoint;
+use bailey_protocol::{WsPath, shell_word};
+use rustix::{
+    fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, openat, openat2},
+    io::Errno,
+};
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Component, Path, PathBuf},
+};
+
+/// Where a project's settings lie in it.
+pub const SETTINGS: &str = ".bailey/config.toml";
+/// The most of a project's settings that is read, in bytes.
+const SETTINGS_BYTES_MAX: u64 = 64 << 10;
+
+/// The repository that `directory` lies in, or the directory itself; canonical. Only names are looked at.
+pub fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathBuf, WsPath)> {
+    let named = directory.unwrap_or(Path::new("."));
+    let start = std::fs::canonicalize(named)
+        .with_context(|| format!("there is no directory `{}`", named.display()))?;
+    if !start.is_dir() {
+        bail!("`{}` is not a directory", named.display());
+    }
+    let root = start.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(&start).to_path_buf();
+    // What holds a home, as `/` does, is too much; Bailey's own home is no project.
+    if home.user.starts_with(&root) || home.root.starts_with(&root) || root.starts_with(&home.root) {
+        bail!(
+            "`{}` cannot be a workspace: it is, or holds, a home directory; go to a project's directory, or name one \
+             with -C DIR",
+            root.display()
+        );
+    }
+    let protected = bailey_policy::protected_places(&home.user.display().to_string()).find(|path| {
+        let path = Path::new(path);
+        root.starts_with(path) || path.starts_with(&root) && path.exists()
+    });
+    if let Some(path) = protected {
+        bail!(
+            "`{}` cannot be a workspace: it is, lies in, or holds `{path}`, which no agent may touch; go to a project's \
+             directory, or name one with -C DIR",
+            root.display()
+        );
+    }
+    // What other sessions changed, whose home could not hold it.
+    let is_near = |place: &PathBuf| root.starts_with(place) || place.starts_with(&root);
+    if let Some(place) = places().into_iter().find(is_near) {
+        bail!(
+            "`{}` cannot be a workspace: it is, lies in, or holds `{}`, where sessions keep what they changed; go to a \
+             project's directory, or name one with -C DIR",
+            root.display(),
+            place.display()
+        );
+    }
+    if let Some(what) = of_others(&root) {
+        bail!(
+            "`{}` cannot be a workspace: it is {what}; go to a project's directory, or name one with -C DIR",
+            root.display()
+        );
+    }
+    // The inside has its own of these, which would hide a project and lose what is done there.
+    if let Some(own) = ["/dev", "/proc", "/sys"].into_iter().find(|own| root.starts_with(own)) {
+        bail!(
+            "`{}` cannot be a workspace: every sandbox has a {own} of its own; move the project elsewhere",
+            root.display()
+        );
+    }
+    let Some(text) = root.to_str() else {
+        bail!("`{}` is not UTF-8: a workspace's path must be", root.display());
+    };
+    // No rule and no card could tell such a path from another one.
+    if text.contains(char::is_control) {
+        bail!(
+            "`{}` cannot be a workspace: there is a line feed or another control character in its path; rename it",
+            text.escape_debug()
+        );
+    }
+    let workspace = WsPath(text.to_owned());
+    is_readable(&root)?;
+    Ok((root, workspace))
+}
+
+/// Where a person stands in the workspace that [`find`] found for this directory, and how they write its
+/// path.
+///
+/// # Errors
+/// When there is no such directory.
+pub fn standpoint(directory: Option<&Path>, workspace: &WsPath) -> Result<Standpoint> {
+    let named = directory.unwrap_or(Path::new("."));
+    let there = std::fs::canonicalize(named)
+        .with_context(|| format!("there is no directory `{}`", named.display()))?;
+    let root = Path::new(&workspace.0);
+    // For a path that cannot be named without doubt, the nearest
+    // directory above it that can be named stands in.
+    let nameable = |path: &Path| {
+        let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
+        Some(WsPath(text.to_owned()))
+    };
+    let start = there.ancestors().find_map(nameable).filter(|start| start.is_within(&workspace.0));
+    let leads_there = |path: &&Path| std::fs::canonicalize(path).is_ok_and(|found| found == root);
+    let spelled = spelled(directory)?;
+    // In the project itself a link is the project's, and stands there inside as well.
+    let spelled = spelled.ancestors().filter(|path| !path.starts_with(root)).find(leads_there);
+    Ok(Standpoint { start: start.filter(|start| start != workspace), spelled: spelled.and_then(nameable) })
+}
+
+/// A directory's path as the person writes it, absolute: by the shell's `PWD`, which keeps the links that
+/// they went through.
+///
+/// # Errors
+/// When there is no such directory.
+pub fn spelled(directory: Option<&Path>) -> Result<PathBuf> {
+    let named = directory.unwrap_or(Path::new("."));
+    let cannot = || format!("there is no directory `{}`", named.display());
+    let there = std::fs::canonicalize(named).with_context(cannot)?;
+    let here = std::fs::canonicalize(".").with_context(cannot)?;
+    let is_here =
+        |path: &PathBuf| path.is_absolute() && std::fs::canonicalize(path).is_ok_and(|it| it == here);
+    let base = std::env::var_os("PWD").map(PathBuf::from).filter(is_here).unwrap_or(here);
+    let mut path = PathBuf::new();
+    for part in base.join(named).components() {
+        match part {
+            Component::ParentDir => drop(path.pop()),
+            Component::CurDir => {}
+            part => path.push(part),
+        }
+    }
+    // `..` behind a link leads elsewhere than the letters say.
+    Ok(if std::fs::canonicalize(&path).is_ok_and(|it| it == there) { path } else { there })
+}
+
+/// What belongs to the system with all that lies in it.
+const SYSTEM: &[&str] = &[
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/sbin",
+    "/usr/bin",
+    "/usr/include",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/libx32",
+    "/usr/sbin",
+];
+/// What is the system's itself, while a project may lie in it, as in `/usr/src/app` or `/var/www/html`.
+const PLACES: &[&str] = &[
+    "/",
+    "/media",
+    "/opt",
+    "/run",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/usr/local/bin",
+    "/usr/local/etc",
+    "/usr/local/lib",
+    "/usr/local/sbin",
+    "/usr/local/share",
+    "/usr/local/src",
+    "/usr/share",
+    "/usr/src",
+    "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/mail",
+    "/var/opt",
+    "/var/spool",
+    "/var/tmp",
+];
+/// Where homes lie, and root's.
+const HOMES: &str = "/home";
+const HOME_OF_ROOT: &str = "/root";
+
+/// Whose a directory is that is nobody's project: the system's, or a home of whomever, be it not the one that
+/// `HOME` names.
+fn of_others(root: &Path) -> Option<&'static str> {
+    let is = |place: &&str| root == Path::new(place);
+    if SYSTEM.iter().any(|place| root.starts_with(place)) || PLACES.iter().any(is) {
+        return Some("a directory of the system's");
+    }
+    let is_home =
+        is(&HOMES) || is(&HOME_OF_ROOT) || root.parent().is_some_and(|above| above == Path::new(HOMES));
+    is_home.then_some("a home directory, or holds them")
+}
+
+/// That whoever runs this may list the project and go into it: what is not looked through cannot be masked.
+fn is_readable(root: &Path) -> Result<()> {
+    let may = Access::READ_OK | Access::EXEC_OK;
+    match accessat(CWD, root, may, AtFlags::EACCESS) {
+        Err(Errno::ACCESS) => bail!(
+            "cannot read the project `{0}`: permission denied. Have its owner let you in (chmod o+rx {1}), or go to a project of \
+             yours",
+            root.display(),
+            shell_word(&root.display().to_string())
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// That a session's project still stands where it stood.
+///
+/// # Errors
+/// When it does not: what became of it, and what to do.
+pub fn still_there(workspace: &WsPath) -> Result<()> {
+    if Path::new(&workspace.0).is_dir() {
+        return Ok(());
+    }
+    bail!(
+        "the project `{workspace}` is not there: it was deleted, moved or renamed. What the session changed is kept: put the \
+         directory back at that path, then look with `bailey sessions list` and `bailey sessions diff SESSION`; `bailey sessions rm \
+         SESSION` throws it away"
+    )
+}
+
+/// The text of a project's `.bailey/config.toml`; none when there is none. No link is followed on the way, so
+/// that it cannot name a file elsewhere, and nothing but a regular file is read.
+pub fn settings(root: &Path) -> Result<Option<String>> {
+    let shown = root.join(SETTINGS);
+    let cannot = || format!("cannot read `{}`", shown.display());
+    let dir = match openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error).with_context(cannot),
+    };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file =
+        match openat2(dir, SETTINGS, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+        {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::LOOP) => bail!("`{}` is, or lies behind, a link: make it a file", shown.display()),
+            Err(error) => return Err(error).with_context(cannot),
+        };
+    if !file.metadata().with_context(cannot)?.is_file() {
+        bail!("`{}` is not a regular file", shown.display());
+    }
+    let mut text = String::new();
+    file.take(SETTINGS_BYTES_MAX + 1).read_to_string(&mut text).with_context(cannot)?;
+    if text.len() as u64 > SETTINGS_BYTES_MAX {
+        bail!("`{}` is longer than {SETTINGS_BYTES_MAX} bytes", shown.display());
+    }
+    Ok(Some(text))
+}

@@ -1,0 +1,95 @@
+//! What is typed on the controlling terminal before there is a session: a secret, without showing it; an
+//! answer.
+
+use anyhow::{Context as _, Result, bail};
+use bailey_secrets::Secret;
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read as _, Write as _},
+};
+
+/// The longest that can be typed, in bytes.
+const TYPED_BYTES_MAX: usize = 32 << 10;
+
+/// Asks for a secret; `instead` is how it can be given where there is no terminal.
+///
+/// # Errors
+/// When there is no terminal, or the human gave up (Ctrl-C, Ctrl-D).
+pub fn secret(question: &str, instead: &str) -> Result<Secret> {
+    let mut terminal = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/tty")
+        .with_context(|| format!("there is no terminal to ask for {question} on: {instead}"))?;
+    let old = tcgetattr(&terminal)?;
+    // What was typed before the question was seen is no answer to it, and is thrown away.
+    tcsetattr(&terminal, OptionalActions::Flush, &silent(&old))?;
+    let typed = terminal
+        .write_all(format!("{question} (not shown): ").as_bytes())
+        .map_err(Into::into)
+        .and_then(|()| read(&mut terminal));
+    // Whatever happened, the terminal is the human's again.
+    tcsetattr(&terminal, OptionalActions::Now, &old)?;
+    terminal.write_all(b"\n")?;
+    typed
+}
+
+/// The most of an answer, in bytes: what a terminal gives as one line.
+const ANSWER_BYTES_MAX: usize = 4096;
+
+/// Asks a question, answered with a line; none where the terminal was closed, or the human wants no more
+/// (Ctrl-D).
+///
+/// # Errors
+/// When there is no terminal.
+pub fn answer(question: &str) -> Result<Option<String>> {
+    let mut terminal = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/tty")
+        .context("there is no terminal to ask on")?;
+    terminal.write_all(question.as_bytes())?;
+    let (mut typed, mut byte) = (Vec::new(), [0]);
+    while typed.len() < ANSWER_BYTES_MAX {
+        if terminal.read(&mut byte)? == 0 {
+            return Ok(None);
+        }
+        if byte[0] == b'\n' {
+            break;
+        }
+        typed.push(byte[0]);
+    }
+    let text = String::from_utf8_lossy(&typed);
+    Ok(Some(text.chars().filter(|c| !c.is_control()).collect::<String>().trim().to_owned()))
+}
+
+/// One byte at a time, without echo; and without signals, so that a Ctrl-C cannot leave the terminal silent.
+fn silent(old: &Termios) -> Termios {
+    let mut silent = old.clone();
+    silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    silent.special_codes[SpecialCodeIndex::VMIN] = 1;
+    silent
+}
+
+fn read(terminal: &mut File) -> Result<Secret> {
+    let mut typed = Vec::with_capacity(TYPED_BYTES_MAX);
+    let mut byte = [0];
+    loop {
+        if terminal.read(&mut byte)? == 0 {
+            bail!("the terminal was closed");
+        }
+        match byte[0] {
+            b'\n' | b'\r' => break,
+            3 | 4 => bail!("nothing was given"),
+            8 | 127 => {
+                typed.pop();
+            }
+            // Ctrl-U: from the start again.
+            21 => typed.clear(),
+            other if typed.len() < TYPED_BYTES_MAX => typed.push(other),
+            _ => bail!("it is longer than 32 KiB"),
+        }
+    }
+    String::from_utf8(typed).map(Secret::new).context("it is not UTF-8")
+}
