@@ -24,6 +24,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         7,
         &["protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "llm", "tools", "agent"],
     ),
+    ("bailey-terminal", 8, &["protocol", "secrets", "journal"]),
     ("bailey-channels", 8, &[]),
     ("bailey-gateway", 8, &["protocol"]),
     ("bailey-boot", 9, &[]),
@@ -32,7 +33,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         9,
         &[
             "protocol", "policy", "store", "secrets", "journal", "kernel", "sandbox", "egress", "llm",
-            "tools", "agent", "runtime", "home", "channels", "gateway",
+            "tools", "agent", "runtime", "home", "terminal", "channels", "gateway",
         ],
     ),
 ];
@@ -100,6 +101,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-agent", 105),
     ("bailey-runtime", 105),
     ("bailey-home", 197),
+    ("bailey-terminal", 120),
     ("bailey-channels", 20),
     ("bailey-gateway", 68),
     ("bailey-boot", 0),

@@ -14,10 +14,13 @@ pub(crate) use daemon::{Agent, Channels, Page, PersonRole, Schedule};
 pub(crate) use journal::{Archive, Audit, Export};
 pub(crate) use rules::{Approvals, Extensions, Policy, Simulate, Update};
 pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier};
-pub(crate) use work::{Answering, Approve, Chat, Run, Sessions, TurnOptions};
+pub(crate) use work::{Approve, Chat, Run, Sessions, TurnOptions};
 
-use crate::{exit, print::Printer};
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use crate::{
+    exit,
+    print::{Color, Printer},
+};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// The heading of what every command takes.
@@ -81,23 +84,12 @@ fn ended(said: &clap::Error) -> ! {
     }
     let code =
         said.print().map_or_else(|error| Printer::new(false, Color::Never).unprinted(error), |()| code);
-    exit::now(code)
+    crate::front::quit(code)
 }
 
 /// The whole command line, with its examples.
 pub(crate) fn command() -> clap::Command {
     examples::add(Cli::command())
-}
-
-/// When to use colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 const MODELS_HELP: &str = "\

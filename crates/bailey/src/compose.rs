@@ -16,10 +16,11 @@ pub(crate) use rules::{is_compliance, organisation, policy, rules, rules_of};
 use crate::{
     agent_file::{AgentFile, Unread},
     bounds,
-    cli::{Answering, TurnOptions},
+    cli::TurnOptions,
     clock,
     config::{Config, Step, Witness},
     extensions::Extensions,
+    front::Answering,
     git::Git,
     herald::Herald,
     home::{Home, write_private},

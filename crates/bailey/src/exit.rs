@@ -8,13 +8,6 @@ use bailey_runtime::HostError;
 
 pub(crate) use bailey_protocol::exit::*;
 
-/// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is
-/// left as it was found.
-pub(crate) fn now(code: u8) -> ! {
-    crate::front::restore();
-    std::process::exit(code.into())
-}
-
 /// The code for what a turn failed at.
 pub(crate) fn of_fault(fault: Fault) -> u8 {
     match fault {

@@ -15,14 +15,12 @@ mod controls;
 mod daemon;
 mod exit;
 mod extensions;
-mod front;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod herald;
 mod law;
 mod page;
 mod place;
-mod print;
 mod probe;
 mod replay;
 mod retention;
@@ -34,6 +32,7 @@ mod witness;
 use bailey_home::{
     agents, clock, config, git, home, identity, person, program, project, prompt, schedules, stores, trust,
 };
+use bailey_terminal::{self as front, print};
 use std::process::ExitCode;
 
 /// The whole program, from its arguments to its exit code.

@@ -1,8 +1,8 @@
-//! Bailey's home: the directory that holds everything of one person's Bailey, and what its files say.
+//! Bailey's home: the directory that holds everything of one person's Bailey, and the meaning of its files.
 //!
 //! [`Home`] finds it and keeps it private. [`config`] reads its settings and those of a trusted project,
-//! [`stores`] its secrets, [`identity`] its papers, [`agents`] its named agents, [`schedules`] what is to be
-//! done when. [`project`], [`git`], [`person`], [`program`] and [`clock`] read what lies around it: the
+//! [`stores`] its secrets, [`identity`] its papers, [`agents`] its named agents, [`schedules`] its
+//! timed tasks. [`project`], [`git`], [`person`], [`program`] and [`clock`] read its surroundings: the
 //! project's directory, who sits here, this program's own files, the time.
 //!
 //! Everything here is read before a process binds itself, or written by the owner's own commands. No agent

@@ -1,14 +1,13 @@
-//! Exit codes of the program, as `bailey help` and the user guide list them, and the two errors that carry one
-//! from the process or the argument that caused it.
+//! Exit codes of the program, as `bailey help` and the user guide list them, and two errors that carry one.
 
 use alloc::string::String;
 use core::fmt;
 
-/// What was typed makes no sense, where the parser of the command line could not know it.
+/// An argument that makes no sense, which the parser of the command line could not know.
 #[derive(Debug)]
 pub struct Mistyped(pub String);
 
-/// What another process failed at, in its words.
+/// The error of another process, in its words.
 #[derive(Debug)]
 pub struct Failure {
     /// Its message.
@@ -38,16 +37,16 @@ pub const CANCELLED: u8 = 130;
 
 /// Ended because the terminal was closed.
 pub const HUNG_UP: u8 = 129;
-/// Ended because nobody reads what it prints any more, as a shell says it of whoever got SIGPIPE.
+/// Ended because its output is not read any more, as a shell says it after SIGPIPE.
 pub const UNREAD: u8 = 141;
 /// Ended because somebody asked for that.
 pub const TERMINATED: u8 = 143;
 
-/// Of the process of one session of a conversation: the next one is wanted. Only who started it sees this.
+/// Of the process of one session of a conversation: the next session is wanted. Only its parent sees this.
 pub const NEXT: u8 = 10;
 /// Of the same: it was cut off from its session, and another one is to come back to it.
 pub const AGAIN: u8 = 11;
-/// Of the process of one task beneath the daemon: the provider refused to answer, and what changed is told
+/// Of the process of one task beneath the daemon: the provider refused to answer; the changes are told
 /// all the same.
 pub const REFUSED: u8 = 12;
 

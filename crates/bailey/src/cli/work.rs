@@ -1,5 +1,6 @@
 //! The arguments of what gives an agent work, and of what came of it.
 
+use crate::front::Answering;
 use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -44,18 +45,6 @@ impl TurnOptions {
         self.reveal.clear();
         self.pin.clear();
     }
-}
-
-/// Who answers the questions of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Answering {
-    /// Ask on the terminal; without one, answer with no
-    Ask,
-    /// Ask nobody here: the model works on, and the turn ends while `bailey approvals` has questions to
-    /// answer
-    Later,
-    /// Answer every question with no
-    Never,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

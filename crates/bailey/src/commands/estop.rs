@@ -9,10 +9,10 @@
 pub(super) mod running;
 
 use crate::{
-    cli::Answering,
     compose::{self, Keys},
     config::Config,
     exit,
+    front::Answering,
     front::{Asker, confirm},
     home::{Home, reserve},
     identity,

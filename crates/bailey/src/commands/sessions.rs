@@ -4,7 +4,7 @@ mod keep;
 
 use super::{hunks, run as one_task};
 use crate::{
-    cli::{Answering, Approve, Sessions},
+    cli::{Approve, Sessions},
     compose::{self, Keys, Open, Session},
     config::Config,
     daemon::{
@@ -12,6 +12,7 @@ use crate::{
         wire::{Ask, Told},
     },
     exit,
+    front::Answering,
     front::{Asker, Front, Spent, barred, one_line, short},
     home::Home,
     place::origin,

@@ -42,7 +42,7 @@ impl<A: DeserializeOwned + Send + 'static> Link<A> {
                 asker.map(|asker| asker.send((it, fd)));
             }
             // There is no daemon any more; what was under way is noted where it has to be.
-            exit::now(exit::FAILED);
+            crate::front::quit(exit::FAILED);
         });
         link
     }

@@ -164,7 +164,7 @@ impl<'a> Desk<'a> {
             }
             // There is no daemon any more. The warden takes everything inside the walls along, the journal
             // knows how far it came.
-            exit::now(exit::FAILED);
+            crate::front::quit(exit::FAILED);
         });
         loop {
             self.report(kernel.process_count(session))?;

@@ -4,7 +4,7 @@
 use super::{models, seat::Seat};
 use crate::{
     bounds,
-    cli::{self, Answering, TurnOptions},
+    cli::{self, TurnOptions},
     commands::daemon::standing,
     compose::{self, Keys},
     config::Config,
@@ -14,6 +14,7 @@ use crate::{
         wire::{self, Ask, EVENT_BYTES_MAX, State, Status, Told, Wanted},
     },
     exit::{self, Failure},
+    front::Answering,
     front::{Asker, Chat, Front, History, Leave, short},
     home::Home,
     print::Printer,

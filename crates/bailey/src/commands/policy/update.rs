@@ -6,11 +6,12 @@ use super::{
     draft::Draft,
 };
 use crate::{
-    cli::{Answering, Update},
+    cli::Update,
     compose::{self, Keys},
     config::Config,
     exit,
     extensions::Extensions,
+    front::Answering,
     front::{Asker, diff_lines, type_phrase, type_reason},
     home::{Home, make_private},
     law,

@@ -1,8 +1,8 @@
 //! Sessions as a whole: another one from it, a copy of it, an end of it.
 
 use crate::{
-    cli::Answering,
     compose, exit,
+    front::Answering,
     front::{self, short},
     home::{Folder, Home, reserve},
     place::{keep_standpoint, origin, standpoint},

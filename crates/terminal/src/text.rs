@@ -46,7 +46,7 @@ pub(super) fn cut(text: &str, cells: usize) -> String {
 const NAMED_MAX: usize = 30;
 
 /// Files on one line; of many some, and how many more there are.
-pub(crate) fn some_of(files: &[String]) -> String {
+pub fn some_of(files: &[String]) -> String {
     let named = files.get(..files.len().min(NAMED_MAX)).unwrap_or_default().join(", ");
     match files.len().saturating_sub(NAMED_MAX) {
         0 if files.is_empty() => "nothing".into(),

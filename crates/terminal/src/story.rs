@@ -71,9 +71,12 @@ enum Compared {
 
 /// Which part is told: where the turn and what becomes of its changes are two processes', each tells its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
+    /// Everything.
     All,
+    /// One turn.
     Turn,
+    /// The changes.
     Changes,
 }
 

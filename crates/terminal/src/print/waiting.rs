@@ -19,7 +19,7 @@ impl Printer {
     /// Waits for this. Once it takes over a second, a row of standard error says what is waited for and how
     /// long, and is gone when it has come: on a terminal only, and never for a script that reads JSON.
     /// Nothing else may be printed meanwhile.
-    pub(crate) async fn waiting<T>(&self, what: impl Fn() -> String, work: impl Future<Output = T>) -> T {
+    pub async fn waiting<T>(&self, what: impl Fn() -> String, work: impl Future<Output = T>) -> T {
         if !io::stderr().is_terminal() {
             return work.await;
         }
@@ -27,11 +27,7 @@ impl Printer {
     }
 
     /// The same for what is waited for longest: without a terminal it is told once, on a line that stays.
-    pub(crate) async fn waiting_anywhere<T>(
-        &self,
-        what: impl Fn() -> String,
-        work: impl Future<Output = T>,
-    ) -> T {
+    pub async fn waiting_anywhere<T>(&self, what: impl Fn() -> String, work: impl Future<Output = T>) -> T {
         if self.json {
             return work.await;
         }

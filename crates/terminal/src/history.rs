@@ -20,14 +20,14 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The history of a home. It is opened before this process binds itself, and only added to afterwards.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub struct History {
     file: Option<File>,
     earlier: Vec<String>,
 }
 
 impl History {
     /// Reads what is there. What cannot be read, or written, is no history.
-    pub(crate) fn open(path: &Path) -> Self {
+    pub fn open(path: &Path) -> Self {
         let earlier = load(path);
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path).ok();
         Self { file, earlier }
@@ -77,7 +77,7 @@ fn shorten(path: &Path, messages: &[String]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::{History, MESSAGES_MAX};
-    use crate::{cli::Color, print::Printer};
+    use crate::{print::Color, print::Printer};
     use bailey_secrets::{Redactor, Secret, Vault};
     use std::os::unix::fs::PermissionsExt as _;
 

@@ -9,12 +9,13 @@ mod card;
 mod chat;
 mod draw;
 #[cfg(feature = "fuzz")]
-pub(crate) mod fuzz;
+pub mod fuzz;
 mod history;
 mod keys;
 mod line;
 mod markdown;
 mod pins;
+pub mod print;
 mod prompt;
 mod screen;
 mod signals;
@@ -23,26 +24,23 @@ mod story;
 mod terminal;
 mod text;
 
-pub(crate) use ask::{Asker, confirm, type_phrase, type_reason};
-pub(crate) use card::{diff_lines, draw as draw_card, one_line};
-pub(crate) use chat::{Chat, Leave};
-pub(crate) use draw::{barred, packets, short};
-pub(crate) use history::History;
-pub(crate) use signals::{Ended, is_ignored};
-pub(crate) use spent::Spent;
-pub(crate) use story::Part;
-pub(crate) use terminal::{remember, restore};
-pub(crate) use text::some_of;
+pub use ask::{Answering, Asker, confirm, type_phrase, type_reason};
+pub use card::{diff_lines, draw as draw_card, one_line};
+pub use chat::{Chat, Leave};
+pub use draw::{barred, packets, short};
+pub use history::History;
+pub use signals::{Ended, is_ignored};
+pub use spent::Spent;
+pub use story::Part;
+pub use terminal::{remember, restore};
+pub use text::some_of;
 
-use crate::{
-    exit,
-    print::{Printer, Style},
-};
 use anyhow::Result;
 use bailey_journal::RAN_OUT;
-use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op, SessionId};
+use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op, SessionId, exit};
 use chat::{Came, Doing};
 use draw::Drawing;
+use print::{Printer, Style};
 use screen::{Live, Screen};
 use signals::{Heard, Signals};
 use std::{
@@ -66,13 +64,15 @@ const QUESTION_CHARS: usize = 8;
 const HELD_MAX: usize = 4096;
 
 /// An answer on its way.
-type Answering<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
+type Answered<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
 
 /// One front end on a terminal, a pipe, or for a script. It owns what is read from the person: messages,
 /// answers and signals.
-pub(crate) struct Front<'a> {
-    pub(crate) printer: &'a Printer,
-    pub(crate) asker: Asker,
+pub struct Front<'a> {
+    /// Prints for this front end.
+    pub printer: &'a Printer,
+    /// Asks the person.
+    pub asker: Asker,
     events: mpsc::Receiver<Event>,
     /// None once the session has been told to end.
     ops: Option<mpsc::Sender<Op>>,
@@ -83,14 +83,15 @@ pub(crate) struct Front<'a> {
     /// Whether the session goes on without this front end.
     is_guest: bool,
     asked: VecDeque<(ApprovalId, Card)>,
-    answering: Option<Answering<'a>>,
+    answering: Option<Answered<'a>>,
     is_cancelled: bool,
     /// The exit code of the signal that asked this program to end, and when it did.
     ending: Option<(u8, Instant)>,
 }
 
 impl<'a> Front<'a> {
-    pub(crate) fn new(
+    /// A front end that prints by `printer` and asks by `asker`.
+    pub fn new(
         printer: &'a Printer,
         events: mpsc::Receiver<Event>,
         ops: mpsc::Sender<Op>,
@@ -121,14 +122,14 @@ impl<'a> Front<'a> {
     }
 
     /// The exit code of the signal that asked this program to end; the caller asks nothing more and leaves.
-    pub(crate) fn ending(&self) -> Option<u8> {
+    pub fn ending(&self) -> Option<u8> {
         self.ending.map(|(code, _)| code)
     }
 
     /// Drives `work` to its end, drawing what happens meanwhile and asking what is asked, one question at a
     /// time. The first Ctrl-C cancels the turn, also while a question is open; a second one ends the program,
     /// which takes everything inside the walls with it.
-    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut tick = tokio::time::interval(TICK);
         self.is_cancelled = false;
         tokio::pin!(work);
@@ -183,7 +184,7 @@ impl<'a> Front<'a> {
 
     /// Asks a question and takes the line that is typed to it; none after a signal, or where the terminal is
     /// gone.
-    pub(crate) async fn ask_line(&mut self, question: &str) -> Option<String> {
+    pub async fn ask_line(&mut self, question: &str) -> Option<String> {
         let asked = ask::line(self.printer, question);
         tokio::pin!(asked);
         let heard = loop {
@@ -202,37 +203,37 @@ impl<'a> Front<'a> {
     }
 
     /// Notes what the person asked for.
-    pub(crate) fn asked(&mut self, message: &str) {
+    pub fn asked(&mut self, message: &str) {
         self.drawing.story.asked(message);
     }
 
     /// The story is that of this session, which was opened elsewhere.
-    pub(crate) fn is_of(&mut self, session: SessionId) {
+    pub fn is_of(&mut self, session: SessionId) {
         self.drawing.story.is_of(session);
     }
 
     /// The story says that it does not know what changed.
-    pub(crate) fn not_compared(&mut self) {
+    pub fn not_compared(&mut self) {
         self.drawing.story.not_compared();
     }
 
     /// The session is another process's, and goes on when this one leaves.
-    pub(crate) fn is_guest(&mut self) {
+    pub fn is_guest(&mut self) {
         self.is_guest = true;
     }
 
     /// The story says that there was no layer to compare.
-    pub(crate) fn has_no_layer(&mut self) {
+    pub fn has_no_layer(&mut self) {
         self.drawing.story.has_no_layer();
     }
 
     /// Tells the story.
-    pub(crate) fn tell_story(&self) {
+    pub fn tell_story(&self) {
         self.tell(Part::All);
     }
 
     /// Tells a part of it.
-    pub(crate) fn tell(&self, part: Part) {
+    pub fn tell(&self, part: Part) {
         if !self.printer.is_json() {
             let lines = self.drawing.story.lines(self.printer, self.screen.cells(), part);
             lines.iter().for_each(|line| self.printer.line(line));
@@ -248,11 +249,11 @@ impl<'a> Front<'a> {
             Heard::HangUp => self.end(exit::HUNG_UP),
             // Who ends a group of processes ends the one that passes it on here, too.
             Heard::Terminate if self.ending.is_some_and(|(_, since)| since.elapsed() < TWICE) => {}
-            Heard::Terminate if self.ending.is_some() => exit::now(exit::TERMINATED),
+            Heard::Terminate if self.ending.is_some() => quit(exit::TERMINATED),
             Heard::Terminate => self.end(exit::TERMINATED),
             Heard::Cancel if self.is_cancelled => {
                 self.screen.clear();
-                exit::now(exit::CANCELLED);
+                quit(exit::CANCELLED);
             }
             Heard::Cancel if self.is_idle() => self.interrupted(),
             Heard::Cancel => {
@@ -413,7 +414,7 @@ impl<'a> Front<'a> {
 }
 
 /// The first digits of a question's name, which is enough to name it.
-pub(crate) fn short_question(id: ApprovalId) -> String {
+pub fn short_question(id: ApprovalId) -> String {
     id.to_string().chars().take(QUESTION_CHARS).collect()
 }
 
@@ -427,9 +428,16 @@ fn code_of(heard: Heard) -> Option<u8> {
 }
 
 /// The answer that is on its way; never where there is none.
-async fn answered(answering: &mut Option<Answering<'_>>) -> Option<Op> {
+async fn answered(answering: &mut Option<Answered<'_>>) -> Option<Op> {
     match answering {
         Some((_, answering)) => answering.await,
         None => std::future::pending().await,
     }
+}
+
+/// Ends the program where it stands; the warden takes everything inside the walls with it. The terminal is
+/// left as it was found.
+pub fn quit(code: u8) -> ! {
+    restore();
+    std::process::exit(code.into())
 }

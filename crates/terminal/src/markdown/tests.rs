@@ -1,6 +1,6 @@
 use super::Markdown;
 use crate::{
-    cli::Color,
+    print::Color,
     print::{Printer, Style},
 };
 

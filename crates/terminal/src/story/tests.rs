@@ -1,5 +1,5 @@
 use super::{Changed, Part, Story, counted};
-use crate::{cli::Color, print::Printer};
+use crate::{print::Color, print::Printer};
 use bailey_protocol::{Happening, PathCount};
 
 #[test]

@@ -1,12 +1,26 @@
 //! Cards: answered on the controlling terminal only, by what is typed there after they were shown.
 
 use super::{card::draw, prompt::Prompt, terminal::Terminal};
-use crate::{cli::Answering, exit::Mistyped, print::Printer};
+use crate::print::Printer;
+use bailey_protocol::exit::Mistyped;
 use bailey_protocol::{Answer, Card};
+use clap::ValueEnum;
+
+/// Who answers the questions of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Answering {
+    /// Ask on the terminal; without one, answer with no
+    Ask,
+    /// Ask nobody here: the model works on, and the turn ends while `bailey approvals` has questions to
+    /// answer
+    Later,
+    /// Answer every question with no
+    Never,
+}
 
 /// Who answers cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub enum Asker {
     /// The person at the controlling terminal.
     Terminal,
     /// Whoever answers from another terminal.
@@ -23,7 +37,7 @@ impl Asker {
     ///
     /// # Errors
     /// When somebody said never.
-    pub(crate) fn compliant(answering: Answering, compliance: bool) -> anyhow::Result<Self> {
+    pub fn compliant(answering: Answering, compliance: bool) -> anyhow::Result<Self> {
         let asker = Self::new(answering);
         match asker {
             Self::Never if compliance => Err(Mistyped(
@@ -38,7 +52,7 @@ impl Asker {
     }
 
     /// The terminal, where there is one and nobody said never.
-    pub(crate) fn new(answering: Answering) -> Self {
+    pub fn new(answering: Answering) -> Self {
         match std::fs::File::open("/dev/tty") {
             _ if answering == Answering::Never => Self::Never,
             _ if answering == Answering::Later => Self::Later,
@@ -48,12 +62,12 @@ impl Asker {
     }
 
     /// Whether somebody sits here and can be asked.
-    pub(crate) fn is_here(self) -> bool {
+    pub fn is_here(self) -> bool {
         self == Self::Terminal
     }
 
     /// Whether nobody can answer.
-    pub(crate) fn is_nobody(self) -> bool {
+    pub fn is_nobody(self) -> bool {
         matches!(self, Self::Never | Self::Nobody)
     }
 
@@ -162,7 +176,7 @@ pub(super) async fn line(printer: &Printer, question: &str) -> Option<String> {
 
 /// Asks a plain yes-or-no question of a command that the person gave; no where there is no terminal. Ctrl-C
 /// ends the command.
-pub(crate) async fn confirm(question: &str) -> bool {
+pub async fn confirm(question: &str) -> bool {
     let asked = async {
         let terminal = Terminal::open()?;
         terminal.flush()?;
@@ -175,7 +189,7 @@ pub(crate) async fn confirm(question: &str) -> bool {
 }
 
 /// Has a phrase typed on the controlling terminal; whether it was.
-pub(crate) async fn type_phrase(phrase: &str) -> bool {
+pub async fn type_phrase(phrase: &str) -> bool {
     let asked = async {
         let terminal = Terminal::open()?;
         terminal.flush()?;
@@ -187,7 +201,7 @@ pub(crate) async fn type_phrase(phrase: &str) -> bool {
 }
 
 /// Has a person say why on the controlling terminal; none where that is closed.
-pub(crate) async fn type_reason() -> Option<String> {
+pub async fn type_reason() -> Option<String> {
     let terminal = Terminal::open().ok()?;
     loop {
         terminal.write(WHY).await.ok()?;

@@ -374,18 +374,18 @@ fn diff_of<'a>(tool: &str, text: &'a str) -> Option<&'a str> {
 }
 
 /// The last digits of a session's name, which are random; the first ones are the time.
-pub(crate) fn short(session: &SessionId) -> String {
+pub fn short(session: &SessionId) -> String {
     let name = session.to_string();
     name.get(name.len() - 8..).unwrap_or(&name).to_owned()
 }
 
 /// A line of the model's text, behind the bar.
-pub(crate) fn barred(printer: &Printer, line: &str) -> String {
+pub fn barred(printer: &Printer, line: &str) -> String {
     format!("{}{}", printer.paint(Style::Cyan, BAR), printer.paint(Style::Plain, line))
 }
 
 /// `1 packet`, `2 packets`.
-pub(crate) fn packets(count: u64) -> String {
+pub fn packets(count: u64) -> String {
     if count == 1 { "1 packet".into() } else { format!("{count} packets") }
 }
 
@@ -405,7 +405,7 @@ pub(super) fn duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Drawing, WAITING_CELLS_MAX};
-    use crate::{cli::Color, print::Printer};
+    use crate::{print::Color, print::Printer};
     use bailey_protocol::Verdict;
 
     #[test]

@@ -15,7 +15,7 @@ const DIFF_MORE: usize = 8;
 
 /// A card, for a terminal of so many cells and rows; none: each value stays on one line. One that is higher
 /// than the terminal says at its end, too, what it asks.
-pub(crate) fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> String {
+pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> String {
     let sheet = Sheet { printer, cells: size.map_or(usize::MAX, |(columns, _)| columns) };
     let title = sheet.rows(&[(Style::Yellow, "? "), (Style::Yellow, &card.title)], MORE);
     let mut rows = title.clone();
@@ -46,13 +46,13 @@ pub(crate) fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>)
 
 /// A diff's lines, indented and coloured, in rows of so many cells. Secrets are taken out of the whole: one
 /// may have several lines.
-pub(crate) fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<String> {
+pub fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<String> {
     Sheet { printer, cells }.diff(diff)
 }
 
 /// A value on one line: a line feed in it cannot draw a line of its own. It is drawn as a sign that nothing
 /// else is drawn as: `\n` may be two characters of a command.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     text.replace(LINE_FEED, "⟨U+23CE⟩").replace('\n', LINE_FEED).replace('\t', " ")
 }
 

@@ -20,7 +20,7 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const PAUSES_MIN: u32 = 4;
 
 /// Says whether a signal waits to be heard by who may be writing.
-pub(crate) fn unstick(unheard: bool) {
+pub fn unstick(unheard: bool) {
     UNHEARD.store(unheard, Relaxed);
 }
 
@@ -41,7 +41,7 @@ impl Out {
         let file = file.or_else(|_| null());
         match file {
             Ok(file) => Self { file, is_deaf: AtomicBool::new(false) },
-            Err(_) => crate::exit::now(crate::exit::FAILED),
+            Err(_) => crate::quit(bailey_protocol::exit::FAILED),
         }
     }
 

@@ -170,7 +170,7 @@ fn shown(c: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::{ANSWER_BYTES_MAX, PASTED, PASTING, Read, Step, TOGETHER, Typed};
-    use crate::front::keys::Keys;
+    use crate::keys::Keys;
 
     /// What became of each read.
     fn steps(reads: &[&str]) -> Vec<Step> {

@@ -5,10 +5,10 @@ mod fold;
 mod out;
 mod waiting;
 
-pub(crate) use fold::fold;
-pub(crate) use out::unstick;
+pub use fold::fold;
+pub use out::unstick;
 
-use crate::{cli::Color, exit};
+use bailey_protocol::exit;
 use bailey_secrets::{Redactor, neutralise};
 use out::Out;
 use rustix::termios::tcgetwinsize;
@@ -25,15 +25,33 @@ use std::{
     },
 };
 
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
 /// A style of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
+    /// As it is.
     Plain,
+    /// Bold.
     Bold,
+    /// Dimmed.
     Dim,
+    /// Green.
     Green,
+    /// Red.
     Red,
+    /// Yellow.
     Yellow,
+    /// Cyan.
     Cyan,
     /// Code within text.
     Code,
@@ -41,7 +59,7 @@ pub(crate) enum Style {
 
 /// Prints to standard output and standard error.
 #[derive(Debug)]
-pub(crate) struct Printer {
+pub struct Printer {
     json: bool,
     out: Out,
     err: Out,
@@ -57,7 +75,8 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    pub(crate) fn new(json: bool, color: Color) -> Self {
+    /// Prints JSON lines when `json` is set, else text.
+    pub fn new(json: bool, color: Color) -> Self {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let color = |terminal: bool| match color {
@@ -91,12 +110,12 @@ impl Printer {
     }
 
     /// How many cells wide standard output is; none where it is no terminal, or does not say.
-    pub(crate) fn columns(&self) -> Option<usize> {
+    pub fn columns(&self) -> Option<usize> {
         self.size().map(|(columns, _)| columns)
     }
 
     /// The same, with no end where it does not say.
-    pub(crate) fn cells(&self) -> usize {
+    pub fn cells(&self) -> usize {
         self.columns().unwrap_or(usize::MAX)
     }
 
@@ -107,68 +126,68 @@ impl Printer {
 
     /// The same for what must never be broken by the terminal itself; none where standard output is no
     /// terminal.
-    pub(crate) fn sheet(&self) -> Option<(usize, usize)> {
+    pub fn sheet(&self) -> Option<(usize, usize)> {
         io::stdout().is_terminal().then(|| usual(self.size()))
     }
 
     /// What takes secrets out of whatever is printed.
-    pub(crate) fn redactor(&self) -> Redactor {
+    pub fn redactor(&self) -> Redactor {
         self.redactor.get().cloned().unwrap_or_default()
     }
 
     /// From now on it is remembered when nothing can be printed any more; before, the program ends there.
-    pub(crate) fn watch(&self) {
+    pub fn watch(&self) {
         self.is_watched.store(true, Relaxed);
     }
 
     /// The exit code, once nothing can be printed any more: nobody reads, or there is no room.
-    pub(crate) fn closed(&self) -> Option<u8> {
+    pub fn closed(&self) -> Option<u8> {
         self.closed.get().copied()
     }
 
     /// Whether scripts read this.
-    pub(crate) fn is_json(&self) -> bool {
+    pub fn is_json(&self) -> bool {
         self.json
     }
 
     /// From now on these secrets are taken out of whatever is printed.
-    pub(crate) fn hide(&self, redactor: Redactor) {
+    pub fn hide(&self, redactor: Redactor) {
         // Whoever loads the same keys again hides the same.
         self.redactor.set(redactor).ok();
     }
 
     /// Foreign text without secrets.
-    pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.get().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text).text)
     }
 
     /// Foreign text, made safe and styled for standard output. It stays on its line: a line feed in it is
     /// shown as `\n`, so that nothing that was named by others can draw a line of its own.
-    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
+    pub fn paint(&self, style: Style, text: &str) -> String {
         paint(self.out_color, style, &neutralise(&self.redact(text)).replace('\n', "\\n"))
     }
 
     /// The same for text that may have several lines. Secrets are taken out of the whole: one may have
     /// several, too.
-    pub(crate) fn paint_lines(&self, style: Style, text: &str) -> Vec<String> {
+    pub fn paint_lines(&self, style: Style, text: &str) -> Vec<String> {
         self.redact(text).split('\n').map(|line| self.paint(style, line)).collect()
     }
 
     /// A line on standard output, of text that was painted or is our own.
-    pub(crate) fn line(&self, line: impl fmt::Display) {
+    pub fn line(&self, line: impl fmt::Display) {
         self.part(format_args!("{line}\n"));
     }
 
     /// The same without an end of line. When nothing can be printed any more there is nothing left to do, but
     /// for who watches for that and has work to end.
-    pub(crate) fn part(&self, part: impl fmt::Display) {
+    pub fn part(&self, part: impl fmt::Display) {
         if self.closed().is_some() {
             return;
         }
         if let Err(error) = self.out.write(part.to_string().as_bytes()) {
             let code = self.unprinted(error);
             if !self.is_watched.load(Relaxed) {
-                exit::now(code);
+                crate::quit(code);
             }
             self.closed.set(code).ok();
         }
@@ -178,18 +197,18 @@ impl Printer {
     ///
     /// # Errors
     /// When nobody can read them any more.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
+    pub fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
         self.out.write(bytes)
     }
 
     /// The same on standard error, where a reader that is gone is no error.
-    pub(crate) fn error_bytes(&self, bytes: &[u8]) {
+    pub fn error_bytes(&self, bytes: &[u8]) {
         self.err.write(bytes).ok();
     }
 
     /// Says why nothing can be printed, but for a reader that went away, as one that has seen enough does;
     /// the exit code.
-    pub(crate) fn unprinted(&self, error: io::Error) -> u8 {
+    pub fn unprinted(&self, error: io::Error) -> u8 {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return exit::UNREAD;
         }
@@ -198,23 +217,23 @@ impl Printer {
     }
 
     /// A line on standard error, for what is not the result.
-    pub(crate) fn note(&self, text: &str) {
+    pub fn note(&self, text: &str) {
         let text = paint(self.err_color, Style::Dim, &neutralise(&self.redact(text)));
         self.err.write(format!("{text}\n").as_bytes()).ok();
     }
 
     /// The same for each of these.
-    pub(crate) fn notes(&self, lines: impl IntoIterator<Item = String>) {
+    pub fn notes(&self, lines: impl IntoIterator<Item = String>) {
         lines.into_iter().for_each(|line| self.note(&line));
     }
 
     /// The same, to be seen.
-    pub(crate) fn warn(&self, text: &str) {
+    pub fn warn(&self, text: &str) {
         self.warned("note:", Style::Yellow, text);
     }
 
     /// What must not be passed over.
-    pub(crate) fn alarm(&self, text: &str) {
+    pub fn alarm(&self, text: &str) {
         self.warned("WARNING:", Style::Red, text);
     }
 
@@ -224,14 +243,14 @@ impl Printer {
     }
 
     /// One JSON object on a line of standard output.
-    pub(crate) fn json(&self, value: &impl Serialize) {
+    pub fn json(&self, value: &impl Serialize) {
         if let Ok(line) = self.json_line(value) {
             self.line(line);
         }
     }
 
     /// The same as a line without its end, without secrets and harmless where it is shown.
-    pub(crate) fn json_line(&self, value: &impl Serialize) -> serde_json::Result<String> {
+    pub fn json_line(&self, value: &impl Serialize) -> serde_json::Result<String> {
         let line = serde_json::to_string(value)?;
         if matches!(self.redact(&line), Cow::Borrowed(_)) {
             return Ok(escaped(&line).into_owned());
@@ -243,7 +262,7 @@ impl Printer {
     }
 
     /// A line of JSON that a script wants byte for byte; on a terminal it is escaped.
-    pub(crate) fn verbatim(&self, line: &str) {
+    pub fn verbatim(&self, line: &str) {
         if std::io::stdout().is_terminal() { self.line(escaped(line)) } else { self.line(line) }
     }
 
@@ -261,12 +280,12 @@ impl Printer {
     }
 
     /// An error for scripts.
-    pub(crate) fn json_error(&self, text: &str) {
+    pub fn json_error(&self, text: &str) {
         self.json(&serde_json::json!({ "v": 1, "type": "error", "error": text }));
     }
 
     /// An error on standard error: what, why, and how to fix it.
-    pub(crate) fn error(&self, error: &anyhow::Error) {
+    pub fn error(&self, error: &anyhow::Error) {
         let text = self.redact(&whole(error)).into_owned();
         if self.json {
             self.json_error(&text);
@@ -295,7 +314,7 @@ pub(crate) fn usual(size: Option<(usize, usize)>) -> (usize, usize) {
 }
 
 /// An error with its causes, each said once: many a message holds its cause's words already.
-pub(crate) fn whole(error: &anyhow::Error) -> String {
+pub fn whole(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |said, cause| match cause.to_string() {
         words if said.contains(&words) => said,
         words if said.is_empty() => words,
@@ -343,7 +362,7 @@ fn paint(color: bool, style: Style, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Printer, Style, escaped};
-    use crate::cli::Color;
+    use crate::print::Color;
 
     #[test]
     fn painted_text_stays_on_its_line() {

@@ -7,7 +7,7 @@ use super::{
     prompt::{Step, Typed},
     terminal::Read,
 };
-use crate::{cli::Color, print::Printer};
+use crate::{print::Color, print::Printer};
 use bailey_protocol::Card;
 
 /// Bytes from a terminal, in two reads: no key is a control character, and a paste is bounded.

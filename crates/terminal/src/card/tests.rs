@@ -3,7 +3,7 @@
 
 use super::draw;
 use crate::{
-    cli::Color,
+    print::Color,
     print::{Printer, usual},
 };
 use bailey_protocol::{Card, CardPart, Origin, OriginKind};

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// The text in lines of at most `cells`; those after a break stand behind `indent` blanks besides. What is
 /// between backticks is never broken, so that a command can be copied as it is. The text's own line ends
 /// stay.
-pub(crate) fn fold(text: &str, cells: usize, indent: usize) -> String {
+pub fn fold(text: &str, cells: usize, indent: usize) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| folded(line, cells, indent)).collect();
     lines.join("\n")
 }

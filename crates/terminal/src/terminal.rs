@@ -208,7 +208,7 @@ impl Terminal {
 
 /// Notes how the controlling terminal is, where there is one, for whoever has it put back after another
 /// process.
-pub(crate) fn remember() {
+pub fn remember() {
     let file = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let found = file.and_then(|file| Ok((tcgetattr(&file)?, file)));
     if let Ok((modes, file)) = found {
@@ -218,7 +218,7 @@ pub(crate) fn remember() {
 }
 
 /// Puts the terminal back as it was found. The program's every end passes here.
-pub(crate) fn restore() {
+pub fn restore() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut before) = before {
         before.put_back();

@@ -41,7 +41,7 @@ const TWICE: Duration = Duration::from_secs(2);
 
 /// Why a conversation ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Leave {
+pub enum Leave {
     /// The person leaves.
     Quit,
     /// A new session takes its place, in a process of its own.
@@ -58,7 +58,7 @@ pub(super) enum Doing {
 }
 
 /// A conversation.
-pub(crate) struct Chat {
+pub struct Chat {
     input: Input,
     line: Line,
     history: History,
@@ -85,7 +85,7 @@ impl Chat {
     ///
     /// # Errors
     /// When the terminal cannot be set up.
-    pub(crate) fn new(printer: &Printer, mut history: History, models: Vec<String>) -> Result<Self> {
+    pub fn new(printer: &Printer, mut history: History, models: Vec<String>) -> Result<Self> {
         let input = Input::open(printer)?;
         let earlier = history.take();
         Ok(Self {
@@ -170,7 +170,7 @@ impl Front<'_> {
     ///
     /// # Errors
     /// When the terminal cannot be set up.
-    pub(crate) fn converse(&mut self, chat: Chat) -> Result<()> {
+    pub fn converse(&mut self, chat: Chat) -> Result<()> {
         if let Some(terminal) = chat.terminal() {
             terminal.keys(true)?;
             if !self.asker.is_here() {
@@ -186,17 +186,17 @@ impl Front<'_> {
     }
 
     /// The model that the person turned to; none where they stayed with the first.
-    pub(crate) fn turned(&self) -> Option<&str> {
+    pub fn turned(&self) -> Option<&str> {
         self.chat.as_ref()?.turned.as_deref()
     }
 
     /// Whether a turn runs, as far as is known here.
-    pub(crate) fn is_turn(&self) -> bool {
+    pub fn is_turn(&self) -> bool {
         self.chat.as_ref().is_some_and(|chat| chat.doing == Doing::Turn)
     }
 
     /// Why the conversation ended.
-    pub(crate) fn left(&mut self) -> Leave {
+    pub fn left(&mut self) -> Leave {
         self.chat.as_mut().and_then(|chat| chat.leaving.take()).unwrap_or(Leave::Quit)
     }
 
@@ -392,7 +392,7 @@ impl Front<'_> {
     }
 
     /// Whether the session's story is told when it is left so: not where nothing was asked.
-    pub(crate) fn has_story(&self, leave: &Leave) -> bool {
+    pub fn has_story(&self, leave: &Leave) -> bool {
         match leave {
             Leave::Quit => true,
             Leave::Clear => self.drawing.story.is_begun(),

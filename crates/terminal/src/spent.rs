@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 /// Tokens and money of some model calls.
 #[derive(Debug, Default)]
-pub(crate) struct Spent {
+pub struct Spent {
     usage: Usage,
     nanos: BTreeMap<String, u64>,
     calls: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Spent {
 
 impl Spent {
     /// Adds one call.
-    pub(crate) fn add(&mut self, usage: &Usage, cost: Option<&Money>) {
+    pub fn add(&mut self, usage: &Usage, cost: Option<&Money>) {
         let sum = |total: &mut u64, more: u64| *total = total.saturating_add(more);
         sum(&mut self.usage.input_tokens, usage.input_tokens);
         sum(&mut self.usage.output_tokens, usage.output_tokens);

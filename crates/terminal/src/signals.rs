@@ -1,7 +1,8 @@
 //! Signals: Ctrl-C, the end of the terminal, a request to end, and what a terminal's user does to it.
 
-use crate::{exit, print};
+use crate::print;
 use anyhow::{Context as _, Result};
+use bailey_protocol::exit;
 use std::{future::poll_fn, task::Poll, thread};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -70,16 +71,16 @@ impl Signals {
 
 /// The ear for what ends a program that has nobody to ask.
 #[derive(Debug)]
-pub(crate) struct Ended(Signals);
+pub struct Ended(Signals);
 
 impl Ended {
     /// Begins to listen.
-    pub(crate) fn listen() -> Result<Self> {
+    pub fn listen() -> Result<Self> {
         Signals::listen().map(Self)
     }
 
     /// Waits for it; gives the exit code that it comes to.
-    pub(crate) async fn heard(&mut self) -> u8 {
+    pub async fn heard(&mut self) -> u8 {
         loop {
             match self.0.next().await {
                 Heard::Cancel => return exit::CANCELLED,
@@ -115,7 +116,7 @@ fn watch() -> Result<()> {
 }
 
 /// Whether this process was started with the signal ignored.
-pub(crate) fn is_ignored(kind: SignalKind) -> bool {
+pub fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

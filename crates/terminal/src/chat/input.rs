@@ -1,10 +1,7 @@
 //! Where messages come from.
 
 use super::{Chat, Doing};
-use crate::{
-    front::{keys::Key, terminal::Terminal},
-    print::Printer,
-};
+use crate::{keys::Key, print::Printer, terminal::Terminal};
 use anyhow::{Context as _, Result};
 use std::{
     io::{self, IsTerminal as _},
@@ -26,7 +23,7 @@ pub(super) enum Input {
 }
 
 /// What came.
-pub(in crate::front) enum Came {
+pub(crate) enum Came {
     Keys(Vec<Key>),
     Line(String),
     End,
@@ -43,7 +40,7 @@ impl Input {
 }
 
 /// What comes next; never where there is no conversation, or where it is not wanted yet.
-pub(in crate::front) async fn came(chat: &mut Option<Chat>) -> Came {
+pub(crate) async fn came(chat: &mut Option<Chat>) -> Came {
     let Some(chat) = chat.as_mut().filter(|chat| chat.leaving.is_none()) else {
         return std::future::pending().await;
     };
