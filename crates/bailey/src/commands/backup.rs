@@ -1,8 +1,8 @@
-//! `bailey backup` and `bailey restore`: a copy of a home that everybody can check, and the way back.
+//! `bailey backup` and `bailey restore`: make a copy of a home that anybody can check, and bring it back.
 //!
-//! A copy is a directory: the files of the home as they are, the journal as one moment had it, and a list of
-//! digests that sha256sum(1) reads. So there is no format of our own to be parsed, and who has only a copy
-//! and no Bailey can look at all of it.
+//! A copy is a directory. It holds the files of the home as they are, the journal as it was at one moment,
+//! and a list of digests that sha256sum(1) reads. So there is no format of our own to parse, and a user who
+//! has only the copy and no Bailey can look at all of it.
 
 mod beneath;
 mod files;
@@ -32,16 +32,17 @@ use std::{
 };
 use sums::Sums;
 
-/// How many copies a home keeps of itself.
+/// How many of its own copies a home keeps.
 const KEPT: usize = 5;
 const JOURNAL: &str = "journal.db";
 const ENV: &str = ".env";
-/// Which workspaces were made ready ahead. Tasks take them meanwhile, and what they are goes on in
-/// `sessions`: a copy that says so later would give what is used to somebody else.
+/// The folder that lists the workspaces that were made ready ahead. Tasks take them in the meantime, and
+/// their content lives on in `sessions`. A copy that lists such a workspace later would give a used workspace
+/// to another task.
 const POOL: &str = "pool";
-/// What a file takes of a disk is a number of these, in bytes.
+/// A file takes a multiple of this many bytes on a disk.
 const BLOCK: u64 = 4096;
-/// What is told of work that takes longer than this.
+/// Work that takes longer than this prints a note.
 const SILENCE: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(
@@ -105,7 +106,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies all of a home: files, bytes, and the newest entry of the journal in it.
+/// Copies all of a home. Returns the number of files, their bytes, and the newest entry of the copied
+/// journal.
 async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Result<(usize, u64, u64)> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
@@ -139,7 +141,8 @@ async fn copy(home: &Home, to: &Path, with_keys: bool, printer: &Printer) -> Res
     Ok((sums.files(), sums.bytes(), entries))
 }
 
-/// That a copy has room where it is to lie: one that has none would fill the disk before it fails.
+/// Checks that the destination has room for the copy. Without this check, a copy could fill the disk before
+/// it fails.
 fn look_for_room(home: &Home, to: &Path, keys: &TakenKeys<'_>) -> Result<()> {
     let files = files::all(home, keys)?;
     let of_files: u64 = files.iter().map(|file| file.bytes.next_multiple_of(BLOCK)).sum();
@@ -150,26 +153,26 @@ fn look_for_room(home: &Home, to: &Path, keys: &TakenKeys<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is said where there is less room than is needed, in bytes.
+/// The message when fewer bytes are free than are needed.
 fn short_of(at: &Path, needed: u64) -> Result<Option<String>> {
     let stat = statvfs(at)?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
-    // One that lives in memory without a limit counts nothing.
+    // A file system in memory without a limit reports no blocks.
     let is_short = stat.f_blocks > 0 && free < needed;
     Ok(is_short.then(|| format!("needs {:.1} MiB, and {:.1} MiB are free", mib(needed), mib(free))))
 }
 
-/// Holds what is just being made, so that nobody takes it for one that was cut off; none where another
-/// process does.
+/// Locks the folder that is being made, so that no other process takes it for a folder that was cut off.
+/// Returns `None` when another process holds it.
 fn hold(new: &Path) -> Option<File> {
     let folder = File::open(new).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(folder)
 }
 
-/// Removes what a kill left of the home's own copies, and what could not be removed before: nobody makes them
-/// any more, and they take room. Why some stay.
+/// Removes the home's own copies that a kill left unfinished, and those that could not be removed before:
+/// they will never be finished, and they take room. Returns the reason for each one that stays.
 fn remove_cut_off(home: &Home) -> Vec<String> {
     let entries = fs::read_dir(home.backups()).into_iter().flatten().flatten();
     let is_new = |path: &PathBuf| {
@@ -183,12 +186,13 @@ fn remove(copy: &Path) -> Result<(), String> {
     fs::remove_dir_all(copy).map_err(|error| format!("`{}` cannot be removed: {error}", copy.display()))
 }
 
-/// Removes the home's own copies but for the newest, of which the one that was just made is one. Those that
-/// are ahead of it were made by a clock that was wrong, and go first. How many, and why some stay: one that
-/// cannot be removed is no reason to keep another, and none to call the new one failed.
+/// Removes the home's own old copies. It keeps the newest ones, and the copy that was just made is one of
+/// them. Copies with a later name than that one were made by a wrong clock, and go first. Returns how many
+/// were removed. A copy that cannot be removed adds its reason to `stay`: it does not make the others stay,
+/// and it does not make the new copy a failure.
 fn remove_old(home: &Home, made: &Path, stay: &mut Vec<String>) -> usize {
-    // One that another process is just making is none yet, and one with a name of the owner's own is the
-    // owner's to remove.
+    // A copy that another process is making does not count yet. A copy that the owner named is the owner's to
+    // remove.
     let is_named = |path: &Path| {
         let name = path.file_name().and_then(OsStr::to_str);
         name.is_some_and(|name| DateTime::strptime(COPY_NAME, name).is_ok())
@@ -203,8 +207,8 @@ fn remove_old(home: &Home, made: &Path, stay: &mut Vec<String>) -> usize {
     let old = (before.len() + ahead.len() + 1).saturating_sub(KEPT);
     let mut removed = 0;
     for copy in ahead.iter().chain(&before).take(old) {
-        // Of what is removed in part only, nobody is to think that it is a copy; and the next time it is
-        // tried again.
+        // A partly removed copy must not look like a copy, so it is renamed first. The next run tries again
+        // to remove it.
         let name = copy.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let going = copy.with_file_name(format!(".{name}.new-{}", std::process::id()));
         let going = if fs::rename(copy, &going).is_ok() { &going } else { copy };

@@ -1,4 +1,4 @@
-//! `bailey replay`: a session run again from its journal, and where it parts from what was recorded.
+//! `bailey replay`: runs a session again from its journal, and shows where it parts from the recording.
 
 use super::policy::{Draft, Record};
 use crate::{
@@ -15,13 +15,14 @@ use anyhow::Result;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Lines of a difference that are shown.
+/// The number of lines of a difference that are shown.
 const LINES_MAX: usize = 60;
 
 pub(super) async fn run(home: &Home, asked: Replay, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
-    // Heard before there is a folder: what ends this program takes the copy of the journal away first.
+    // Listen before the folder is made: a signal that ends this program must first remove the copy of the
+    // journal.
     let mut ended = Ended::listen()?;
     let folder = replay::Folder::make()?;
     tokio::select! {
@@ -83,7 +84,7 @@ async fn again(
     Ok(ExitCode::from(exit::FAILED))
 }
 
-/// What other rules would have decided, where the session went on with what was decided then.
+/// Shows what other rules would have decided, while the session goes on with the recorded decisions.
 async fn otherwise(
     home: &Home,
     asked: &Replay,

@@ -1,6 +1,6 @@
-//! Opening what lies in a copy so that the kernel itself keeps each step beneath it (openat2(2)): whoever
-//! made a copy, or can write there, may have put a link in the place of any part of a path, also while it is
-//! read.
+//! Opens files of a copy so that the kernel itself keeps each step beneath the copy's folder (openat2(2)). A
+//! user who made a copy, or can write there, may have replaced any part of a path with a link, even while the
+//! copy is read.
 
 use anyhow::{Context as _, Result, bail};
 use rustix::{
@@ -33,7 +33,7 @@ impl Beneath {
         &self.path
     }
 
-    /// What is there under a name, to be shown.
+    /// The full path of a name in the copy, for messages.
     pub(super) fn shown(&self, path: &Path) -> PathBuf {
         self.path.join(path)
     }
@@ -41,11 +41,11 @@ impl Beneath {
     /// Opens a plain file.
     ///
     /// # Errors
-    /// When it is none, is not there, or a link leads to it.
+    /// When the path is not a plain file, does not exist, or leads through a link.
     pub(super) fn file(&self, path: &Path) -> Result<File> {
         let shown = self.shown(path);
         let shown = shown.display();
-        // Who opens a pipe waits for its other end.
+        // Without `NONBLOCK`, opening a pipe would wait for its other end.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let is_none = || format!("`{shown}` is no file, and a copy has nothing else: take another one");
@@ -57,7 +57,7 @@ impl Beneath {
             Err(Errno::LOOP) => bail!(
                 "`{shown}` is a link, or lies behind one, and a copy has none: take another one, or put there what the link leads to"
             ),
-            // Of a socket, and of a device that is not there.
+            // The error of a socket, or of a device that does not exist.
             Err(Errno::NXIO | Errno::NODEV) => bail!(is_none()),
             Err(error) => return Err(error).with_context(|| format!("cannot read `{shown}`")),
         };

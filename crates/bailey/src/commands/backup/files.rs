@@ -1,5 +1,6 @@
-//! What of a home is in a copy: its files, and what its links lead to, without what runs, what is made anew,
-//! and what is on its way to another name.
+//! The part of a home that a copy holds: the home's files, and the targets of its links. A copy leaves out
+//! the state of running processes, files that Bailey makes anew, and files that are on their way to another
+//! name.
 
 use super::{ENV, JOURNAL, POOL};
 use crate::home::{Home, SCRATCH, reserve, swap};
@@ -11,8 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What lies in a home and is no part of a copy: what runs, what is made anew, what says of layers that
-/// nobody used them yet, and what is another copy.
+/// Entries of a home that no copy holds: the state of running processes, files that are made anew, the list
+/// of layers that are not used yet, and other copies.
 const LEFT_OUT: [&str; 12] = [
     "guests",
     "lock",
@@ -27,47 +28,48 @@ const LEFT_OUT: [&str; 12] = [
     "backups",
     swap::MARK,
 ];
-/// What of that copies of before have, which left less out. It is no part of a home that is brought back: an
-/// older copy may say that workspaces are ready which were used since.
+/// The entries of `LEFT_OUT` that older copies still hold. A restore leaves them out: an older copy may list
+/// workspaces as ready that were used since.
 const OF_BEFORE: [&str; 5] = [POOL, "schedules.lock", "health.json", "health.json.new", reserve::NAME];
-/// The journal's own files, which are copied in their own way; its key, which signs one line of checkpoints,
-/// and two journals with it could sign two; and what a salvage kept, or left half done.
+/// The prefix of the journal's own files. The journal is copied in its own way. Its key signs one line of
+/// checkpoints, and two journals with the same key could sign two. The rest are files that a salvage kept or
+/// left half done.
 const OF_JOURNAL: &str = "journal.";
-/// What stands between the name of something that is written and the process that writes it.
+/// Separates the name of a file that is being written from the id of the process that writes it.
 const NEW: &str = ".new-";
-/// How many links may lead to one file, and how much all of them may bring: a home's own files are few and
-/// small.
+/// How many links may lead to one file, and how many files and bytes all links together may bring. A home's
+/// own files are few and small.
 const LINKS_MAX: usize = 8;
 const LINKED_MAX: usize = 10_000;
 const LINKED_BYTES_MAX: u64 = 64 << 20;
 
-/// Which keys a copy has.
+/// Which keys a copy holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TakenKeys<'a> {
-    /// Those of `.env`, and what opens the sealed store.
+    /// Whether the copy holds the keys of `.env`, and the key that opens the sealed store.
     pub(super) all: bool,
-    /// Where that lies, if it is a file.
+    /// Where the key of the sealed store lies, if it is a file.
     pub(super) file: Option<&'a Path>,
 }
 
 /// A file of a copy.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Where it is read; that is no link.
+    /// Where the file is read; this path is not a link.
     pub(super) from: PathBuf,
-    /// Where it lies in the copy.
+    /// Where the file lies in the copy.
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
 }
 
-/// A folder that is still to be looked at, and by how many links it was come to.
+/// A folder that is still to be read, and the number of links that led to it.
 struct Folder {
     from: PathBuf,
     path: PathBuf,
     links: usize,
 }
 
-/// How much links brought.
+/// How much the links have brought so far.
 #[derive(Default)]
 struct Linked {
     entries: usize,
@@ -88,13 +90,13 @@ impl Linked {
     }
 }
 
-/// All files of a home that a copy holds, but for its journal.
+/// All files of a home that a copy holds, except its journal.
 ///
 /// # Errors
-/// When a folder cannot be read, or a link leads to what no copy can hold.
+/// When a folder cannot be read, or a link leads to a target that no copy can hold.
 pub(super) fn all(home: &Home, keys: &TakenKeys<'_>) -> Result<Vec<Found>> {
     let with_keys = keys.all;
-    // What opens the sealed store is no part of a copy that has the store.
+    // Without `with_keys`, a copy of the sealed store does not hold the key that opens it.
     let key_file = keys.file.filter(|_| !with_keys).and_then(|file| fs::canonicalize(file).ok());
     let is_key =
         |path: &Path| key_file.as_ref().is_some_and(|key| fs::canonicalize(path).is_ok_and(|it| it == *key));
@@ -111,7 +113,7 @@ pub(super) fn all(home: &Home, keys: &TakenKeys<'_>) -> Result<Vec<Found>> {
                 false => (entry.path(), folder.links),
             };
             let about = match fs::symlink_metadata(&from) {
-                // It went meanwhile.
+                // The file was removed in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 about => about.with_context(|| format!("cannot look at `{}`", from.display()))?,
             };
@@ -138,7 +140,7 @@ fn entries(folder: &Path) -> Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// What a link leads to, where a copy can hold that.
+/// The target of a link, if a copy can hold it.
 fn target(home: &Home, link: &Path, links: usize, with_keys: bool) -> Result<PathBuf> {
     let shown = link.display();
     if links >= LINKS_MAX {
@@ -146,7 +148,7 @@ fn target(home: &Home, link: &Path, links: usize, with_keys: bool) -> Result<Pat
     }
     let target = fs::canonicalize(link)
         .with_context(|| format!("`{shown}` is a link that leads nowhere: correct it, or remove it"))?;
-    // What is left out is so under each of its names; and a home lies in no copy twice.
+    // A path that is left out is left out under each of its names, and a copy does not hold the home twice.
     let is_out = match target.strip_prefix(&home.root) {
         Ok(within) => within.as_os_str().is_empty() || is_within_left_out(within, with_keys),
         Err(_) => home.root.starts_with(&target),
@@ -157,12 +159,12 @@ fn target(home: &Home, link: &Path, links: usize, with_keys: bool) -> Result<Pat
     Ok(target)
 }
 
-/// Whether no copy has what lies there, with keys or without: who made the copy did not put it there.
+/// Whether no copy has this path, with or without keys, so that the maker of the copy did not put it there.
 pub(super) fn is_foreign(path: &Path) -> bool {
     path != Path::new(JOURNAL) && is_within_left_out(path, true)
 }
 
-/// Whether it is what copies of before have, and those of today do not.
+/// Whether older copies have this path, and those of today do not.
 pub(super) fn is_of_before(path: &Path) -> bool {
     parts(path).first().is_some_and(|top| OF_BEFORE.contains(top))
 }
@@ -171,8 +173,8 @@ fn is_within_left_out(path: &Path, with_keys: bool) -> bool {
     path.ancestors().any(|part| is_left_out(part, with_keys))
 }
 
-/// Whether what lies there in a home is no part of a copy. Locks are named with their places: an agent or a
-/// channel may be called so.
+/// Whether no copy holds this path of a home. Lock files are matched with their folders, because an agent or
+/// a channel may also be called `lock`.
 fn is_left_out(path: &Path, with_keys: bool) -> bool {
     match parts(path).as_slice() {
         [ENV] => !with_keys,
@@ -182,8 +184,8 @@ fn is_left_out(path: &Path, with_keys: bool) -> bool {
     }
 }
 
-/// Whether a file is on its way to another name, or was left there by a kill: what is written whole or not at
-/// all has another name before.
+/// Whether a file is on its way to another name, or was left there by a kill: a file that is written whole or
+/// not at all has another name first.
 fn is_passing(path: &Path) -> bool {
     match parts(path).as_slice() {
         ["policy", name] if name.starts_with('.') && name.ends_with(".new") => true,
@@ -194,13 +196,13 @@ fn is_passing(path: &Path) -> bool {
     }
 }
 
-/// Whether this is a name of what a process was writing.
+/// Whether this is the name of a file that a process was writing.
 pub(super) fn is_new(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     name.rsplit_once(NEW).is_some_and(|(of, process)| !of.is_empty() && is_number(process))
 }
 
-/// The names of a path; none where one is no text, and none of ours.
+/// The components of a path. Empty if one of them is not text; Bailey makes no such name.
 fn parts(path: &Path) -> Vec<&str> {
     path.iter().map(OsStr::to_str).collect::<Option<_>>().unwrap_or_default()
 }

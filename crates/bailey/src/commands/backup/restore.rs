@@ -1,4 +1,4 @@
-//! The way back: a copy takes a home's place, wholly or not at all.
+//! `bailey restore`: a copy takes a home's place, wholly or not at all.
 
 use super::{
     ENV, JOURNAL,
@@ -31,7 +31,7 @@ use std::{
     sync::Arc,
 };
 
-/// What the name of a home that is being made has behind that of the home, before its process.
+/// Stands between the home's name and the process id in the name of a home that is being made.
 const NEW: &str = "restoring-";
 const UNCHANGED: &str = "nothing was changed";
 
@@ -45,7 +45,7 @@ pub(in crate::commands) async fn run(
     unused(home)?;
     let name = home.root.file_name().and_then(OsStr::to_str).context("the home has no name")?;
     let beside = |what: &str| home.root.with_file_name(format!("{name}.{what}"));
-    // Before room is looked for, which it takes.
+    // Before the check for free room: such folders take room.
     remove_cut_off(&home.root, &beside(NEW))?;
     let compared = compare(home, &from, printer).context(UNCHANGED)?;
     let new = beside(&format!("{NEW}{}", std::process::id()));
@@ -66,11 +66,11 @@ pub(in crate::commands) async fn run(
         before.map(|name| beside(&format!("before-{name}"))).find(|path| path.symlink_metadata().is_err());
     let before = before.context("there is no name for what was there")?;
     if let Err(error) = swap::exchange(&home.root, &new, &before) {
-        // It holds the keys, too.
+        // The new folder holds the keys, too.
         fs::remove_dir_all(&new).ok();
         return Err(error.context(UNCHANGED));
     }
-    // It is the home itself from here on.
+    // From here on, the new folder is the home itself.
     drop(held);
     begun.keep();
     swap::finish(&home.root)?;
@@ -108,12 +108,12 @@ pub(in crate::commands) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// That nobody uses the home.
+/// Checks that no process uses the home.
 pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
     if Client::connect(home)?.is_some() {
         bail!("the daemon of this home runs: end it first (`bailey stop`)");
     }
-    // One whose socket was removed cannot be asked.
+    // A daemon whose socket was removed cannot be asked, so look at its lock.
     let daemon = InUse::of(&home.daemon(), &FileLocks::default())?;
     let daemon = daemon
         .map(|it| it.says.map_or_else(|| "its daemon".to_owned(), |holder| format!("its daemon, {holder}")));
@@ -124,8 +124,8 @@ pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
     Ok(())
 }
 
-/// Removes what restores left beside the home that were killed before they had its place: it has the keys of
-/// `.env`, too.
+/// Removes folders beside the home that restores left when they were killed before the exchange with the
+/// home. These folders also hold the keys of `.env`.
 fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
     let begin = new.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_new = |path: &Path| {
@@ -137,8 +137,8 @@ fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
     let entries = fs::read_dir(root.parent().unwrap_or(Path::new("/")))?;
     let all: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_new(path)).collect();
     for folder in all {
-        // Held for as long as it is removed; the mark is read after that, which whoever held it has written
-        // by then.
+        // The lock is held until the folder is removed. The mark is read after the lock is taken: a process
+        // that held the lock before has written the mark by then.
         let held = hold(&folder);
         if held.is_some() && swap::is_cut_off(root, &folder)? {
             let cannot = || format!("a restore was cut off, and `{}` cannot be removed", folder.display());
@@ -148,8 +148,8 @@ fn remove_cut_off(root: &Path, new: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The sessions that still hold something which the copy's journal tells nothing of: changes, or an apply
-/// that was cut in the middle. None where what was there is no journal any more.
+/// The sessions that still hold something which the copy's journal does not record: changes, or an apply that
+/// was cut in the middle. Empty if the old home no longer has a journal.
 async fn left_behind(home: &Home, before: &Path) -> Vec<(SessionId, &'static str)> {
     let open = async |path: PathBuf| {
         let redactor = Redactor::new(&Vault::default());
@@ -173,7 +173,7 @@ async fn left_behind(home: &Home, before: &Path) -> Vec<(SessionId, &'static str
     found
 }
 
-/// Since when the home is stopped, if it is; a stop that came meanwhile is signed as well.
+/// The time since when the home is stopped, if it is. A stop that came in the meantime is signed as well.
 async fn stopped(home: &Home, printer: &Printer) -> Result<Option<Timestamp>> {
     let redactor = Redactor::new(&Vault::default());
     let (journal, _) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
@@ -184,8 +184,8 @@ async fn stopped(home: &Home, printer: &Printer) -> Result<Option<Timestamp>> {
     Ok(stopped)
 }
 
-/// Looks at a copy before anything is written: that it is one, that it has nothing which no copy has, that
-/// there is room for it, and that each file is what its list says.
+/// Checks a copy before anything is written: it is a copy, it has nothing which no copy has, there is room
+/// for it, and each file matches its digest in the list.
 fn compare(home: &Home, from: &Path, printer: &Printer) -> Result<Compared> {
     let copy = Beneath::open(from)?;
     let mut list = Sums::read(&copy)?;
@@ -202,7 +202,7 @@ fn compare(home: &Home, from: &Path, printer: &Printer) -> Result<Compared> {
         );
     }
     let measured = list.measure(copy)?;
-    // What is to be the home is made beside it.
+    // The new home is made beside the present one.
     let beside = home.root.parent().unwrap_or(Path::new("/"));
     if let Some(short) = short_of(beside, measured.room())? {
         bail!(
@@ -220,7 +220,7 @@ fn compare(home: &Home, from: &Path, printer: &Printer) -> Result<Compared> {
     Ok(compared)
 }
 
-/// Makes the home that will be, and looks that it holds: the newest entry that it brings back.
+/// Makes the new home and verifies it. Returns the newest entry that it brings back.
 async fn prepare(
     home: &Home,
     from: &Path,
@@ -229,7 +229,7 @@ async fn prepare(
     printer: &Printer,
 ) -> Result<u64> {
     compared.copy_to(new)?;
-    // The keys of this machine go on, where the copy has none.
+    // The keys of this machine stay in use if the copy has no keys.
     if !new.join(ENV).exists() && home.env_file().exists() {
         sums::copy(&fs::canonicalize(home.env_file())?, &new.join(ENV))?;
     }
@@ -240,11 +240,11 @@ async fn prepare(
     let (journal, _) = Journal::open(&new.join(JOURNAL), redactor, Arc::new(SystemClock)).await?;
     journal.verify_chain().await?;
     let entries = journal.newest();
-    // Who looks later sees that something is missing, and since when.
+    // A later reader sees that something is missing, and since when.
     let is_stopped = bailey_journal::is_stopped(&home.journal());
     journal.note_restored(format!("from {}", from.display()), is_stopped).await?;
     if is_stopped {
-        // Its key is a new one, that signed nothing yet.
+        // The key of this journal is new, and has signed nothing yet.
         estop::sign(&of_copy, &journal, printer).await;
     }
     Ok(entries)

@@ -1,4 +1,4 @@
-//! The list of a copy's files with their digests, as sha256sum(1) writes and reads it.
+//! The list of a copy's files with their digests, in the format that sha256sum(1) writes and reads.
 
 use super::{BLOCK, beneath::Beneath};
 use anyhow::{Context as _, Result, bail};
@@ -11,28 +11,28 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// The list's own name.
+/// The file name of the list.
 pub(super) const NAME: &str = "SHA256SUMS";
-/// The longest list, and how much of a file is read at a time, in bytes.
+/// In bytes: the longest path, the longest list, and how much of a file is read at a time.
 const PATH_BYTES_MAX: usize = 4096;
 const LIST_BYTES_MAX: u64 = 8 << 20;
 const PIECE: usize = 256 << 10;
 
-/// Files by their paths beneath the copy.
+/// The digests of the files, by their paths beneath the copy.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     digests: BTreeMap<PathBuf, String>,
     bytes: u64,
 }
 
-/// A list's files as they lie in a copy, of which nothing was read yet.
+/// The files of a list as they lie in a copy. Their content was not read yet.
 #[derive(Debug)]
 pub(super) struct Measured {
     copy: Beneath,
     files: Vec<Listed>,
 }
 
-/// Those that are what the list says. Only these are copied.
+/// The files that match the list. Only these are copied.
 #[derive(Debug)]
 pub(super) struct Compared(Measured);
 
@@ -41,12 +41,12 @@ pub(super) struct Compared(Measured);
 struct Listed {
     path: PathBuf,
     digest: String,
-    /// How long it was when it was measured: no more of it is read, and no more is written.
+    /// The file's length when it was measured: no more than this is read or written.
     bytes: u64,
 }
 
 impl Sums {
-    /// Takes a file of a copy in.
+    /// Adds a file of a copy to the list.
     pub(super) fn add(&mut self, copy: &Path, path: &Path) -> Result<()> {
         let text = path.to_str().filter(|text| !text.contains(['\n', '\\']));
         let text = text
@@ -75,10 +75,10 @@ impl Sums {
         crate::home::write_private(&copy.join(NAME), text.as_bytes())
     }
 
-    /// The list of a copy. It names files beneath it, each once, and nothing else.
+    /// Reads the list of a copy. The list names files beneath the copy, each once, and nothing else.
     ///
     /// # Errors
-    /// What is wrong with it, and in which line.
+    /// Names the line that is wrong, and why.
     pub(super) fn read(copy: &Beneath) -> Result<Self> {
         let shown = copy.shown(Path::new(NAME));
         let mut text = String::new();
@@ -102,7 +102,7 @@ impl Sums {
             let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
             let path = PathBuf::from(name);
             let is_beneath = path.components().all(|part| matches!(part, Component::Normal(_)));
-            // No file has a longer name (limits.h), and what looks at each part of one takes its time.
+            // No file has a longer path (limits.h), and looking at each part of a longer one takes time.
             if !is_digest || name.is_empty() || name.len() > PATH_BYTES_MAX || !is_beneath {
                 return Err(wrong("it names no file of the copy"));
             }
@@ -113,15 +113,15 @@ impl Sums {
         Ok(Self { digests, bytes: 0 })
     }
 
-    /// Takes names out of the list; which.
+    /// Takes paths out of the list, and returns them.
     pub(super) fn leave(&mut self, is_left: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
         self.digests.extract_if(.., |path, _| is_left(path)).map(|(path, _)| path).collect()
     }
 
-    /// Looks that all that is listed are files of the copy, and how long each is.
+    /// Checks that all listed paths are files of the copy, and measures how long each is.
     ///
     /// # Errors
-    /// When one is not.
+    /// When a path is not a file of the copy.
     pub(super) fn measure(self, copy: Beneath) -> Result<Measured> {
         let listed = |(path, digest): (PathBuf, String)| {
             let bytes = copy.file(&path)?.metadata()?.len();
@@ -133,16 +133,16 @@ impl Sums {
 }
 
 impl Measured {
-    /// What its files take of a disk, in bytes.
+    /// The bytes that the files take on a disk.
     pub(super) fn room(&self) -> u64 {
         let rooms = self.files.iter().map(|file| file.bytes.next_multiple_of(BLOCK));
         rooms.fold(0, u64::saturating_add)
     }
 
-    /// Looks that each file is what the list says, and writes nothing.
+    /// Checks that each file matches its digest, and writes nothing.
     ///
     /// # Errors
-    /// When one is not.
+    /// When a file does not match.
     pub(super) fn compare(self) -> Result<Compared> {
         self.files
             .iter()
@@ -152,11 +152,11 @@ impl Measured {
 }
 
 impl Compared {
-    /// Copies what is listed, and nothing else, to another place. Whoever can write the copy may have changed
-    /// it since it was compared, so what is written is compared, too.
+    /// Copies the listed files, and nothing else, to another place. A user who can write to the copy may have
+    /// changed it since it was compared, so the written bytes are compared, too.
     ///
     /// # Errors
-    /// When a file is not what the list says any more, or cannot be copied.
+    /// When a file no longer matches its digest, or cannot be copied.
     pub(super) fn copy_to(&self, to: &Path) -> Result<()> {
         let Self(Measured { copy, files }) = self;
         for file in files {
@@ -172,7 +172,7 @@ impl Compared {
 }
 
 impl Listed {
-    /// Passes on what was measured of it, and looks that it is what the list says.
+    /// Passes on as many bytes as were measured, and checks their digest against the list.
     fn pass(&self, from: File, to: impl Write, copy: &Beneath) -> Result<()> {
         let shown = copy.shown(&self.path);
         let (digest, _) =
@@ -184,7 +184,7 @@ impl Listed {
     }
 }
 
-/// Copies one file, which is no link, for its owner alone, and waits for the disk.
+/// Copies one file, which must not be a link, with access for its owner alone, and waits for the disk.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let cannot = || format!("cannot copy `{}`", from.display());
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
@@ -197,7 +197,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     io::copy(&mut read, &mut write).and_then(|_| write.sync_all()).with_context(cannot)
 }
 
-/// Makes a file that takes another one's content, for its owner alone. A program stays one.
+/// Makes a file for another one's content, with access for its owner alone. A program stays executable.
 fn create(to: &Path, from: &File) -> io::Result<File> {
     let mode = 0o600 | from.metadata()?.permissions().mode() & 0o100;
     OpenOptions::new().write(true).create_new(true).mode(mode).open(to)
@@ -208,7 +208,7 @@ fn digest(path: &Path) -> Result<(String, u64)> {
     read.with_context(|| format!("cannot read `{}`", path.display()))
 }
 
-/// Passes all on; its digest, and how long it is.
+/// Passes all bytes on. Returns their digest and their number.
 fn pass(mut from: impl Read, mut to: impl Write) -> io::Result<(String, u64)> {
     let (mut hasher, mut length, mut piece) = (Hasher::default(), 0, vec![0; PIECE]);
     loop {
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// A copy of one file that was compared, and a place to copy it to.
+    /// A compared copy of one file, in the folder `place`.
     fn compared(place: &TempDir) -> Compared {
         let copy = place.path().join("copy");
         fs::create_dir_all(copy.join("policy")).unwrap();
