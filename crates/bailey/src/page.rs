@@ -1,5 +1,5 @@
-//! Who is let in at the page: browsers that showed a one-time code of the owner's, and collectors of figures.
-//! Of what each shows for being one of them, its *bearer*, only the digest is kept.
+//! The logins of the page: browsers that showed a one-time code of the owner, and collectors of figures. Each
+//! of them authenticates with its *bearer*, of which only the digest is kept.
 
 use crate::home::{Home, change_json, make_private, read_json};
 use anyhow::{Context as _, Result, bail};
@@ -11,74 +11,74 @@ use std::{
     path::PathBuf,
 };
 
-/// The port that is listened at where nobody says and nobody else does.
+/// The default port, unless one is configured or another process listens there.
 pub(crate) const PORT: u16 = 7411;
-/// How many there may be.
+/// How many logins there may be.
 const LOGINS_MAX: usize = 64;
-/// How long one that was not seen is kept, and how exactly is noted when it was, in milliseconds.
+/// How long an unseen login is kept, and how exactly the time of its last request is noted, in milliseconds.
 const UNSEEN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 const SEEN_MS: i64 = 60 * 60 * 1000;
-/// The bits of a bearer, and of a code: more than can be guessed.
+/// The random bytes of a bearer or a code: more than anybody can guess.
 const RANDOM_BYTES: usize = 32;
 
-/// Those of a home.
+/// The logins of a home.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Logins {
-    /// The number of the next.
+    /// The number of the next login.
     next: u64,
-    /// Where the page was last: bookmarks hold, and what a browser has is for there alone.
+    /// The page's last address: bookmarks stay valid, and a browser's bearer is for that address alone.
     #[serde(default, alias = "port")]
     pub(crate) at: Option<Place>,
     pub(crate) logins: Vec<Login>,
 }
 
-/// One that is let in.
+/// A browser or collector that is let in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Login {
     pub(crate) number: u64,
     pub(crate) kind: Kind,
-    /// What it called itself.
+    /// The name that it gave itself.
     pub(crate) name: String,
     pub(crate) since: Timestamp,
-    /// When it last asked for something, to the hour.
+    /// The time of its last request, to the hour.
     pub(crate) seen: Timestamp,
-    /// Of its bearer.
+    /// The digest of its bearer.
     digest: Digest,
 }
 
-/// What one may do.
+/// The rights of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// All that the owner may at the page.
+    /// All that the owner may do at the page.
     Browser,
-    /// Read figures.
+    /// Reading figures.
     Metrics,
 }
 
 impl Logins {
-    /// Those of a home.
+    /// Reads the logins of a home.
     ///
     /// # Errors
-    /// When the file cannot be read; nobody is let in then.
+    /// When the file cannot be read; the page lets no client in then.
     pub(crate) fn of(home: &Home) -> Result<Self> {
         read_json(&path(home))
     }
 
-    /// Changes them, one process after the other: the owner's commands let in, too, and what one of two wrote
-    /// last would undo that the other let somebody in no more.
+    /// Changes the logins, one process after the other. The owner's commands add logins, too; without the
+    /// lock, the later of two writes could undo a revocation by the other.
     ///
     /// # Errors
-    /// Those of `change`, after which nothing is changed; or they cannot be written.
+    /// The error of `change`, after which nothing is changed; or the logins cannot be written.
     pub(crate) fn change<T>(home: &Home, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         make_private(&home.page())?;
         change_json(&home.page().join("lock"), &path(home), change)
     }
 
-    /// Lets one in: its bearer.
+    /// Adds a login, and returns its bearer.
     ///
     /// # Errors
-    /// When there are too many, or no random numbers.
+    /// When there are too many logins, or no random numbers.
     pub(crate) fn add(&mut self, kind: Kind, name: &str) -> Result<String> {
         let now = SystemClock.now();
         self.logins.retain(|login| !login.is_old(now));
@@ -92,29 +92,29 @@ impl Logins {
         Ok(bearer)
     }
 
-    /// Whose bearer it is, and whether it is worth noting that it was seen.
+    /// The login of a bearer, and whether its last request is old enough to be noted anew.
     pub(crate) fn of_bearer(&self, bearer: &str) -> Option<(Login, bool)> {
         let (now, digest) = (SystemClock.now(), Digest::of(bearer.as_bytes()));
-        // What is compared are digests: how long that takes tells nothing of a bearer.
+        // Digests are compared, so the time that this takes tells nothing about a bearer.
         let login = self.logins.iter().find(|login| login.digest == digest && !login.is_old(now))?;
         let is_news = now.as_millisecond() - login.seen.as_millisecond() > SEEN_MS;
         Some((login.clone(), is_news))
     }
 
-    /// Notes that one was seen, where it is still let in.
+    /// Notes a request of a login, if it is still let in.
     pub(crate) fn seen(&mut self, number: u64) {
         let login = self.logins.iter_mut().find(|login| login.number == number);
         login.into_iter().for_each(|login| login.seen = SystemClock.now());
     }
 
-    /// Lets one in no more, or all: how many these were.
+    /// Removes one login, or all. Returns how many were removed.
     pub(crate) fn revoke(&mut self, number: Option<u64>) -> usize {
         let before = self.logins.len();
         self.logins.retain(|login| number.is_some_and(|number| login.number != number));
         before - self.logins.len()
     }
 
-    /// Lets no browser in any more: how many these were.
+    /// Removes the logins of all browsers. Returns how many were removed.
     pub(crate) fn revoke_browsers(&mut self) -> usize {
         let before = self.logins.len();
         self.logins.retain(|login| login.kind != Kind::Browser);
@@ -123,7 +123,7 @@ impl Logins {
 }
 
 impl Login {
-    /// One that nobody let in.
+    /// A login that the owner never granted.
     #[cfg(feature = "controls")]
     pub(crate) fn anybody() -> Self {
         let now = SystemClock.now();
@@ -135,7 +135,7 @@ impl Login {
         now.as_millisecond() - self.seen.as_millisecond() > UNSEEN_MS
     }
 
-    /// Who speaks there.
+    /// The speaker behind a login.
     pub(crate) fn speaker(&self) -> Speaker {
         Speaker {
             channel: "page".into(),
@@ -146,7 +146,7 @@ impl Login {
     }
 }
 
-/// Random letters that nobody guesses.
+/// A random hexadecimal string that nobody can guess.
 ///
 /// # Errors
 /// When there are no random numbers.
@@ -160,17 +160,17 @@ fn path(home: &Home) -> PathBuf {
     home.page().join("logins.json")
 }
 
-/// Where a page was.
+/// The last known address of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Place {
     At(SocketAddr),
-    /// Noted by an older version: at whatever address was configured.
+    /// Noted by an older version; the address was the configured one.
     Port(u16),
 }
 
 impl Place {
-    /// Whether a page at this address is where it was.
+    /// Whether a page at this address has not moved.
     pub(crate) fn is(self, at: SocketAddr) -> bool {
         match self {
             Self::At(was) => was == at,
@@ -178,7 +178,7 @@ impl Place {
         }
     }
 
-    /// Where one is wanted that was there, and for which nothing is configured.
+    /// The address for a page that was here, when no address is configured.
     pub(crate) fn address(self) -> SocketAddr {
         match self {
             Self::At(was) => was,
@@ -213,8 +213,8 @@ mod tests {
     #[test]
     fn a_place_is_a_whole_address_and_was_a_port_once() {
         let at = |noted: &str| serde_json::from_str::<Logins>(noted).map(|logins| logins.at);
-        // Of one that an older version noted nobody knows at which address it was: where the port is the
-        // same, it has not moved.
+        // An older version noted only the port, so the address is not known: with the same port, the page has
+        // not moved.
         let old = at(r#"{"next":0,"port":7411,"logins":[]}"#).unwrap().unwrap();
         assert!(old.is("192.0.2.1:7411".parse().unwrap()) && !old.is("127.0.0.1:7412".parse().unwrap()));
         assert_eq!(old.address(), "127.0.0.1:7411".parse().unwrap());

@@ -1,6 +1,6 @@
-//! A session run once more from its journal: the true turn loop, kernel, tools, screen and rules, over a
-//! throwaway journal, with an executor and models that answer what was recorded. No model is asked, nothing
-//! is performed, no process starts.
+//! Runs a session once more from its journal: the true turn loop, kernel, tools, screen and rules, over a
+//! throwaway journal. The executor and the models answer from the recording. No model is asked, nothing is
+//! performed, no process starts.
 
 mod compare;
 mod player;
@@ -33,26 +33,26 @@ use std::{
 use tape::{Step, Tape, Told};
 use tokio::sync::mpsc;
 
-/// How often a journal is copied that does not hold, because somebody may be writing to it.
+/// How often a journal is copied if its chain does not hold, because another process may be writing to it.
 const COPIES_MAX: u32 = 3;
 /// How many events may wait.
 const EVENTS_WAITING_MAX: usize = 1024;
 /// Longer than any session took.
 const LONG: Duration = Duration::from_secs(3_000_000);
-/// How long nothing may happen: what is played takes no time.
+/// How long nothing may happen: playing a recording takes no time.
 const STANDSTILL: Duration = Duration::from_secs(60);
-/// How long a call waits for a person where some answers came at once and others late.
+/// How long a call waits for a person if some answers came at once and others late.
 const BOTH: Duration = Duration::from_secs(3);
 
-/// What came of it.
+/// The result of a replay.
 pub(crate) struct Replay {
     /// Entries that were compared.
     pub(crate) entries: usize,
-    /// Effects that were brought.
+    /// Effects whose recorded result was returned.
     pub(crate) effects: usize,
-    /// Where it parted from the recording.
+    /// Where the replay parted from the recording.
     pub(crate) divergence: Option<Divergence>,
-    /// The entry from which on it could not be run again, and why.
+    /// The entry from which on the session could not be run again, and why.
     pub(crate) end: Option<(u64, &'static str)>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn replay(
     Ok(Replay { entries: tape.entries.len(), effects: recording.played(), divergence, end: tape.end })
 }
 
-/// Where the session is run again.
+/// The stage on which the session is run again.
 struct Stage<'a, R> {
     home: &'a Home,
     config: &'a Config,
@@ -105,7 +105,7 @@ struct Stage<'a, R> {
 }
 
 impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
-    /// Does what was done, up to its end or to where it parts.
+    /// Does the recorded steps, up to the end or to the first divergence.
     async fn play(&self, mut ops: mpsc::Receiver<Op>) -> Result<()> {
         let mut host: Option<Host> = None;
         for step in self.tape.steps() {
@@ -114,7 +114,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
             }
             let done = match (step, &mut host) {
                 (Step::Open { model, resumed, own, papers, shape }, host) => {
-                    // The one before lets go of the session first.
+                    // The process before must let go of the session first.
                     drop(host.take());
                     *host = Some(self.open(&model, resumed, (own, papers), shape).await?);
                     continue;
@@ -138,7 +138,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
                 (_, None) => bail!("the session was never opened"),
             };
             match done {
-                // As it may have been then: the comparison tells.
+                // The recorded run may have been refused as well: the comparison tells.
                 Ok(_) | Err(HostError::Refused(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -151,18 +151,18 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         Ok(Journal::open(&self.folder.0.join("journal.db"), self.keys.redactor.clone(), clock).await?)
     }
 
-    /// A person's answer, from wherever it was given.
+    /// Gives a person's recorded answer, wherever it came from.
     async fn answer(&self, recorded: ApprovalId) -> Result<()> {
         let Some((id, answer, why)) = self.recording.answer(recorded) else { return Ok(()) };
         let (_, mint) = self.journal().await?;
         match mint.answer(self.tape.info.id, id, answer, Answerer::owner(None), &why).await {
-            // It ran out, or was taken back: the comparison tells.
+            // The question ran out, or was taken back: the comparison tells.
             Ok(()) | Err(JournalError::Settled(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The circle, over a journal of its own and the recording.
+    /// Opens a host over the throwaway journal and the recording.
     async fn open(
         &self,
         model: &str,
@@ -176,7 +176,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         let mut settings = compose::kernel_config(home, config, programs);
         settings.question_lasts = LONG;
         settings.project = place::origin(home, tape.info.id).map(|project| project.0);
-        // What other sessions used up that day is not recorded with this one.
+        // The usage of other sessions on that day is not recorded with this one.
         settings.budgets.day = Bound::default();
         settings.budgets.call.tokens.get_or_insert(u64::MAX / 8);
         let rules = (self.rules)()?;
@@ -230,7 +230,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
     }
 }
 
-/// How long a call waits: as each did then, either for its answer or not at all.
+/// How long a call waits. In the recording, each call waited either for its answer or not at all.
 fn patience(tape: &Tape) -> Patience {
     let waits = tape.questions.iter().any(|asked| asked.waits);
     let call = match (waits, tape.questions.iter().all(|asked| asked.waits)) {
@@ -242,7 +242,8 @@ fn patience(tape: &Tape) -> Patience {
     Patience { call, at_end: !tape.entries.iter().any(|it| is_open(&it.entry.fact)) }
 }
 
-/// The models that were asked then, with their own codecs, the one that this process began with first.
+/// The models that were asked in the recording, with their own codecs. The model that this process began with
+/// is first.
 fn models(home: &Home, config: &Config, tape: &Tape, recording: &Recording, first: &str) -> Result<Models> {
     let catalogue = compose::catalogue(home)?;
     let mut providers: Vec<Arc<dyn Provider>> = Vec::new();
@@ -259,7 +260,7 @@ fn models(home: &Home, config: &Config, tape: &Tape, recording: &Recording, firs
     }
     let mut providers = providers.into_iter();
     let Some(main) = providers.next() else {
-        // None is asked any more; whoever is all the same is one that was never recorded.
+        // No recorded request is left. If a model is asked all the same, that request was never recorded.
         let endpoint = compose::endpoint(config, &catalogue, first).ok();
         let endpoint = endpoint.or_else(|| nobody(config)).context("no model is configured")?;
         let codec = bailey_llm::provider(endpoint);
@@ -268,7 +269,7 @@ fn models(home: &Home, config: &Config, tape: &Tape, recording: &Recording, firs
     Ok(Models::new(Route::new(main, providers)))
 }
 
-/// A configured model at the address that it had.
+/// A configured model at its recorded address.
 fn moved(endpoint: Endpoint, url: &str) -> Option<Endpoint> {
     let now = endpoint.url();
     let root = endpoint.base_url.trim_end_matches('/');
@@ -283,8 +284,8 @@ fn nobody(config: &Config) -> Option<Endpoint> {
     Wire::ALL.into_iter().next().map(|wire| recorded(config, "-", "-", wire))
 }
 
-/// The model of a recording (`--model replay:FILE`), which no configuration names: its wire is told by its
-/// address.
+/// The model of a recording (`--model replay:FILE`), which no configuration names: its address tells its
+/// wire.
 fn played(config: &Config, provider: &str, model: &str, url: &str) -> Option<Endpoint> {
     let mut all = Wire::ALL.into_iter().map(|wire| recorded(config, provider, model, wire));
     all.find(|endpoint| endpoint.url() == url)
@@ -305,14 +306,14 @@ fn recorded(config: &Config, provider: &str, model: &str, wire: Wire) -> Endpoin
     }
 }
 
-/// The person who sat there then.
+/// Stands in for the person of the recorded session.
 struct Person {
     recording: Recording,
     ops: mpsc::Sender<Op>,
 }
 
 impl Person {
-    /// Answers what is asked as it was answered then; returns when nothing happens any more.
+    /// Gives the recorded answers to questions. Returns when nothing happens any more.
     async fn listen(&self, mut events: mpsc::Receiver<Event>) {
         while let Ok(Some(event)) = tokio::time::timeout(STANDSTILL, events.recv()).await {
             let Happening::Ask { id, call, .. } = event.happening else { continue };
@@ -320,7 +321,7 @@ impl Person {
                 continue;
             }
             let Some(asked) = self.recording.question(id, call.as_ref()) else {
-                // It was never asked: the comparison tells.
+                // The recording has no such question: the comparison tells.
                 let why = "this was never asked".to_owned();
                 self.ops.send(Op::Answer { id, answer: Answer::No, why, by: None }).await.ok();
                 continue;
@@ -332,15 +333,15 @@ impl Person {
     }
 }
 
-/// A folder that nobody else can look into, and that is gone at the end.
+/// A folder that no other user can look into, and that is removed at the end.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A copy of the home's journal, found sound: whoever opens the journal itself may move what its log
-    /// holds into it.
+    /// A copy of the home's journal whose chain was verified. A copy is used because opening the journal
+    /// itself may move the content of its log into it.
     ///
     /// # Errors
-    /// When it cannot be copied, or the chain does not hold.
+    /// When the journal cannot be copied, or the chain does not hold.
     pub(crate) async fn recorded(&self, home: &Home, keys: &Keys) -> Result<Journal> {
         let copies = self.0.join("recorded");
         make_private(&copies)?;
@@ -357,9 +358,9 @@ impl Folder {
             }
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let (journal, _) = Journal::open(&taken.join("journal.db"), keys.redactor.clone(), clock).await?;
-            // The chain alone: archives lie beside the journal, and not beside its copy.
+            // Only the chain: archives lie beside the journal, and not beside its copy.
             match journal.verify_chain().await {
-                // Somebody may have written meanwhile.
+                // Another process may have written meanwhile.
                 Err(_) if copied < COPIES_MAX => fs::remove_dir_all(&taken)?,
                 found => {
                     found?;
@@ -369,7 +370,7 @@ impl Folder {
         }
     }
 
-    /// Makes one.
+    /// Makes the folder.
     ///
     /// # Errors
     /// When it cannot be made.

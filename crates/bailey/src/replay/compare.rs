@@ -1,7 +1,7 @@
-//! What was recorded beside what came now: the first entry at which they part.
+//! Compares the recorded entries with the new ones, and finds the first entry at which they part.
 //!
-//! Calls that ran at once have their entries in any order, so those of each call are compared among
-//! themselves.
+//! Calls that ran at the same time have their entries in any order, so the entries of each call are compared
+//! among themselves.
 
 use super::player::{Divergence, Recording};
 use bailey_journal::{Fact, Recorded};
@@ -9,10 +9,10 @@ use bailey_protocol::{Action, ApprovalId, Digest, Effect, EffectId, Role};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// The entries of one call, or of the conversation itself: what each says that must be the same.
+/// The entries of each call, and of the conversation itself, reduced to the parts that must be the same.
 type Streams = BTreeMap<String, Vec<(u64, Value)>>;
 
-/// The first recorded entry that came otherwise, or not at all.
+/// The first recorded entry that came differently, or did not come at all.
 pub(super) fn first(recorded: &[Recorded], now: &[Recorded], recording: &Recording) -> Option<Divergence> {
     let before = streams(recorded, str::to_owned);
     let after = streams(now, |text| recording.renamed(text));
@@ -36,7 +36,7 @@ fn shown(said: Option<&Value>) -> String {
     said.map_or_else(|| "nothing".into(), |said| serde_json::to_string_pretty(said).unwrap_or_default())
 }
 
-/// The calls that effects and questions are of.
+/// The call of each effect and of each question.
 #[derive(Default)]
 struct Known {
     effects: HashMap<EffectId, String>,
@@ -53,7 +53,7 @@ fn streams(entries: &[Recorded], renamed: impl Fn(&str) -> String) -> Streams {
     streams
 }
 
-/// What an entry says, without names, times and what it cost.
+/// The content of an entry, without names, times and costs.
 fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String) -> Option<(String, Value)> {
     let text = || renamed(&recorded.text());
     let of_call = |call: &Option<bailey_protocol::CallId>| {
@@ -66,7 +66,7 @@ fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String
             (String::new(), json!({ "shown": kind, "digest": digest }))
         }
         Fact::Pinned { .. } => (String::new(), json!({ "pinned": text() })),
-        // Of people's own: a merge, or a file that they sent.
+        // An effect of a person: a merge, or a file that they sent.
         Fact::Intent { role, .. } | Fact::Denied { role, .. }
             if !matches!(role, Role::Agent | Role::Plugin) =>
         {
@@ -90,7 +90,7 @@ fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String
             let card: Option<Value> =
                 recorded.payload.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
             let told = |field: &str| card.as_ref().and_then(|card| card.pointer(field));
-            // What the owner does, such as a merge, is not done again.
+            // An effect of the owner, such as a merge, is not done again.
             if told("/effect/role").is_some_and(|role| *role == json!(Role::Owner)) {
                 return None;
             }
@@ -98,7 +98,8 @@ fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String
             (stream, json!({ "asked": target, "action": action, "by": reasons }))
         }
         Fact::Answered { approval, answer, .. } => {
-            // What no call asked has no place among what it said meanwhile.
+            // The answer to a question without a call has no fixed place among the other entries of the
+            // conversation.
             let stream = known.questions.get(approval).filter(|stream| !stream.is_empty()).cloned()?;
             (stream, json!({ "answered": answer, "why": text() }))
         }
@@ -128,7 +129,7 @@ fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String
     Some((stream, said))
 }
 
-/// The action, or where that is long its digest: what is in a file is told by the result.
+/// The action, or its digest if it is long: the result tells the content of a file.
 fn action(recorded: &Recorded) -> Value {
     const BYTES_MAX: usize = 4 << 10;
     let effect: Option<Effect> =

@@ -1,5 +1,5 @@
-//! Stands in for the world: brings what the journal recorded, and does nothing. What was never recorded is a
-//! divergence.
+//! Stands in for the world: it returns the recorded results, and does nothing. A request that was never
+//! recorded is a divergence.
 
 use super::tape::{Asked, Done, Step, Tape, Turn};
 use crate::agent_file;
@@ -20,10 +20,10 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// Longer than any provider is waited for: a failure that asks for it is not tried again.
+/// Longer than any wait for a provider: a failure that asks for this pause is not tried again.
 const TOO_LONG: Duration = Duration::from_secs(1_000_000);
 
-/// Something that was asked for and is not what was recorded.
+/// A request that differs from the recording.
 #[derive(Debug, Clone)]
 pub(crate) struct Divergence {
     pub(crate) seq: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Divergence {
     pub(crate) now: String,
 }
 
-/// The recording, as far as it was played. Clones are one.
+/// The recording, and how far it was played. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Recording {
     state: Arc<Mutex<State>>,
@@ -40,22 +40,22 @@ pub(super) struct Recording {
 struct State {
     effects: Vec<Done>,
     played: BTreeSet<usize>,
-    /// The turn that is at work.
+    /// The turn that is running.
     turn: Turn,
     questions: Vec<Asked>,
-    /// Names of questions: those of this run, and those of the recording.
+    /// The ids of questions: first the id in this run, then the id in the recording.
     names: Vec<(ApprovalId, ApprovalId)>,
-    /// What the model that was asked last says.
+    /// The reply of the model that was asked last.
     said: Option<Result<Answer, ModelError>>,
     now: Timestamp,
-    /// What a person did between two calls of a model: after the first one's entry.
+    /// A person's actions between two calls of a model, each with the number of its entry.
     meanwhile: Vec<(u64, Meanwhile)>,
-    /// Turns that ended for want of budget.
+    /// Entries of turns that ended because the budget was used up.
     unpaid: Vec<u64>,
     divergence: Option<Divergence>,
 }
 
-/// What a person did while a turn ran.
+/// An action of a person while a turn ran.
 #[derive(Debug, Clone)]
 enum Meanwhile {
     Say(Inbound),
@@ -63,8 +63,9 @@ enum Meanwhile {
 }
 
 impl State {
-    /// What the files were that an action names: as the question about it says that comes next; or, where the
-    /// action was begun before another one was asked, as they were when it was asked about last.
+    /// The digest of the files that an action names. It comes from the next recorded question about the
+    /// action. If the action began before that question was asked, it comes from the last question about it
+    /// that was already shown.
     fn named(&self, action: &Action) -> Option<Digest> {
         let digest_of = |action: &Action| serde_json::to_vec(action).map(|bytes| Digest::of(&bytes)).ok();
         let digest = digest_of(action);
@@ -118,7 +119,7 @@ impl Recording {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A turn begins.
+    /// Notes that a turn begins.
     pub(super) fn begin(&self, turn: Turn) {
         self.lock().turn = turn;
     }
@@ -133,7 +134,7 @@ impl Recording {
         self.lock().names.iter().any(|(here, _)| *here == id)
     }
 
-    /// This run's name of a recorded question, and how that was settled.
+    /// This run's id of a recorded question, and its answer.
     pub(super) fn answer(&self, recorded: ApprovalId) -> Option<(ApprovalId, Answered, String)> {
         let state = self.lock();
         let (id, _) = state.names.iter().find(|(_, there)| *there == recorded)?;
@@ -142,7 +143,7 @@ impl Recording {
         Some((*id, answer, why))
     }
 
-    /// The recorded question that this one is, and its answer, unless the model works on before that comes.
+    /// The recorded question that corresponds to this one.
     pub(super) fn question(&self, id: ApprovalId, call: Option<&CallId>) -> Option<Asked> {
         let mut state = self.lock();
         let known: Vec<ApprovalId> = state.names.iter().map(|(_, recorded)| *recorded).collect();
@@ -153,7 +154,7 @@ impl Recording {
         Some(found)
     }
 
-    /// The same text with the names that questions had in the recording.
+    /// The same text with the recorded ids of questions.
     pub(super) fn renamed(&self, text: &str) -> String {
         let state = self.lock();
         state
@@ -162,12 +163,12 @@ impl Recording {
             .fold(text.to_owned(), |text, (here, there)| text.replace(&here.to_string(), &there.to_string()))
     }
 
-    /// How many effects were brought.
+    /// How many effects were played.
     pub(super) fn played(&self) -> usize {
         self.lock().played.len()
     }
 
-    /// Whether the next call of a model would not be paid for.
+    /// Whether the budget would not pay for the next call of a model.
     fn is_unpaid(&self) -> bool {
         let state = self.lock();
         let last = state
@@ -182,7 +183,7 @@ impl Recording {
         end.is_some_and(|end| next.is_none_or(|next| next.seq > *end))
     }
 
-    /// Whether an effect that no call asked for is recorded before the turn's next call of a model.
+    /// Whether the recording has this effect, asked for by no call, before the turn's next call of a model.
     fn is_next(&self, action: &Action) -> bool {
         let state = self.lock();
         let unplayed = state.effects.iter().enumerate().filter(|(place, _)| !state.played.contains(place));
@@ -191,7 +192,7 @@ impl Recording {
         next.any(|done| done.call.is_none() && done.action == *action)
     }
 
-    /// What is recorded of an effect of the workspace.
+    /// The recorded effect that matches this effect of the workspace.
     fn effect(&self, effect: &Effect) -> Result<Done, String> {
         let mut state = self.lock();
         let fits = |done: &Done| done.call == effect.call && done.action == effect.action;
@@ -213,7 +214,7 @@ impl Recording {
         Ok(done)
     }
 
-    /// What is recorded of the next call of a model, and what a person did until the one after that.
+    /// The recorded next call of a model, and the person's actions until the call after it.
     fn model(&self, action: &Action) -> Result<(Done, Vec<Meanwhile>), String> {
         let mut state = self.lock();
         let is_model = |done: &Done| matches!(done.action, Action::Model { .. });
@@ -256,7 +257,7 @@ impl State {
         "this was never recorded".into()
     }
 
-    /// What the model said; of a call that failed, a failure that leads to what followed.
+    /// The model's reply. For a call that failed: a failure that leads to the recorded next step.
     fn said(&self, done: &Done, next: u64) -> Result<Answer, ModelError> {
         if let Some(reply) = &done.reply {
             return Ok(reply.clone());
@@ -282,7 +283,7 @@ fn model(action: &Action) -> Option<(&str, &str)> {
     }
 }
 
-/// An action for people, as JSON.
+/// An action as JSON, for people.
 pub(super) fn shown(action: &Action) -> String {
     serde_json::to_string_pretty(action).unwrap_or_else(|_| action.target())
 }
@@ -293,21 +294,21 @@ impl Clock for Recording {
     }
 }
 
-/// Performs everything, by bringing what was recorded.
+/// Performs every effect by returning its recorded result.
 pub(super) struct Player {
     pub(super) recording: Recording,
-    /// The agent's own file as it was then.
+    /// The agent's own file as it was in the recording.
     pub(super) own: Own,
     pub(super) seal: Seal,
     pub(super) workspace: String,
     pub(super) user_home: String,
     pub(super) ops: mpsc::Sender<Op>,
-    /// Says whether a question of this run is settled.
+    /// Tells whether a question of this run is settled.
     pub(super) journal: bailey_journal::Journal,
 }
 
 impl Player {
-    /// A name as the walls would make it canonical, where no link is on the way.
+    /// Makes a name canonical as the walls would, if no link is on the way.
     fn canonical(&self, path: &mut WsPath) {
         let named = match path.0.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{}{rest}", self.user_home),
@@ -327,7 +328,7 @@ impl Player {
 
     async fn bring(&self, permit: Permit, io: &Io) -> Result<Output, String> {
         let effect = permit.redeem(&self.seal).map_err(|error| error.to_string())?.effect;
-        // As the journal keeps it: without keys, and of what is sent to a model the digest.
+        // In the form that the journal keeps: without keys, and with the digest of a request to a model.
         let kept = self.journal.shown(&effect).map_err(|error| error.to_string())?;
         let effect: Effect = serde_json::from_value(kept).map_err(|error| error.to_string())?;
         let done = if let Action::Model { .. } = &effect.action {
@@ -355,7 +356,7 @@ impl Player {
         Ok(Output::new(outcome))
     }
 
-    /// Does what a person did, and waits until it is in the journal.
+    /// Repeats a person's action, and waits until it is in the journal.
     async fn happen(&self, what: Meanwhile) {
         let before = self.journal.newest();
         let op = match what {
@@ -415,7 +416,7 @@ impl Executor for Player {
     }
 }
 
-/// A model that was asked then: its own codec writes the request, and the recorded reply comes back.
+/// A model of the recording: its own codec writes the request, and the recorded reply comes back.
 pub(super) struct Replayed {
     pub(super) codec: Arc<bailey_llm::Codec>,
     pub(super) recording: Recording,
@@ -447,7 +448,7 @@ impl Provider for Replayed {
         if let Ok(body) = std::str::from_utf8(&encoded.request.body.0) {
             encoded.request.body = self.recording.renamed(body).as_str().into();
         }
-        // Not where only the room that a conversation has is measured.
+        // An empty context only measures the room for a conversation, so the budget does not apply to it.
         if !context.segments().is_empty() && self.recording.is_unpaid() {
             encoded.writes = u64::MAX / 4;
         }

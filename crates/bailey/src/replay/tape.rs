@@ -1,4 +1,4 @@
-//! What the journal recorded of one session, in the order in which it is wanted again.
+//! The recorded entries of one session, in the order in which the replay needs them.
 
 use crate::compose::shape_of;
 use anyhow::{Context as _, Result, bail};
@@ -11,18 +11,18 @@ use bailey_protocol::{
 use bailey_sandbox::Shape;
 use std::collections::{HashMap, HashSet};
 
-/// One session as it is recorded.
+/// One recorded session.
 pub(super) struct Tape {
     pub(super) info: SessionInfo,
     pub(super) entries: Vec<Recorded>,
-    /// Its effects but the owner's own, in order.
+    /// The session's effects in order, without the owner's own.
     pub(super) effects: Vec<Done>,
     pub(super) questions: Vec<Asked>,
-    /// Where it stops being one that can be run again, and why.
+    /// The entry from which on the session cannot be run again, and why.
     pub(super) end: Option<(u64, &'static str)>,
 }
 
-/// An effect that was begun, and what came of it.
+/// An effect that was begun, and its outcome.
 #[derive(Debug, Clone)]
 pub(super) struct Done {
     pub(super) seq: u64,
@@ -30,24 +30,24 @@ pub(super) struct Done {
     pub(super) call: Option<CallId>,
     pub(super) action: Action,
     pub(super) outcome: Option<Outcome>,
-    /// What a model said.
+    /// The reply of a model.
     pub(super) reply: Option<Said>,
 }
 
-/// What a person or a process did, outside of a turn.
+/// A step that a person or a process took outside of a turn.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     /// A process opened the session, with this model.
     Open {
-        /// Its name, `provider/model`.
+        /// The model's name, `provider/model`.
         model: String,
-        /// Whether it was there before.
+        /// Whether the session existed before.
         resumed: bool,
-        /// What the agent's own file held then, as the model was told.
+        /// The content of the agent's own file at that time, as the model was told.
         own: Option<String>,
-        /// What the papers of the home held then, as the model was told.
+        /// The content of the home's papers at that time, as the model was told.
         papers: Told,
-        /// What stood between its effects and the host.
+        /// The shape of the isolation between the session's effects and the host.
         shape: Shape,
     },
     /// A person said this, and a turn began.
@@ -60,11 +60,11 @@ pub(super) enum Step {
     Pin(String),
 }
 
-/// The entries of a turn: from the end of the one before it, or the opening of the session, to its own end.
+/// The entries of a turn: from the end of the turn before it, or the opening of the session, to its own end.
 pub(super) type Turn = std::ops::Range<u64>;
 
 impl Step {
-    /// The question that it answers.
+    /// The question that this step answers.
     pub(super) fn answered(&self) -> Option<ApprovalId> {
         match self {
             Self::Answer(id) => Some(*id),
@@ -73,17 +73,17 @@ impl Step {
     }
 }
 
-/// The papers of a home, and what each held.
+/// The papers of a home, each with its content.
 pub(super) type Told = Vec<(Paper, WsPath, Option<String>)>;
 
-/// The paper that an entry tells of.
+/// The paper that an entry is about.
 fn paper(fact: &Fact) -> Option<(Paper, &WsPath)> {
     let Fact::Guide { path, own: true, .. } = fact else { return None };
     let name = path.0.rsplit('/').next()?;
     Some((Paper::ALL.into_iter().find(|paper| paper.name() == name)?, path))
 }
 
-/// A question, and how it was settled.
+/// A question and its answer.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) seq: u64,
@@ -92,7 +92,7 @@ pub(super) struct Asked {
     pub(super) action: Option<Digest>,
     pub(super) named: Option<Digest>,
     pub(super) answer: Option<(u64, Answer, String)>,
-    /// Whether the model was told that it waits.
+    /// Whether the model was told that the question waits.
     pub(super) waits: bool,
 }
 
@@ -103,7 +103,7 @@ impl Tape {
         let mut entries = without_inner(journal.entries(query).await?);
         let end = unplayable(&entries);
         if let Some((seq, why)) = end {
-            // Up to the last turn that came to its end before.
+            // Keep the entries up to the last turn that ended before that one.
             let turn = |recorded: &Recorded| matches!(recorded.entry.fact, Fact::TurnEnded { .. });
             let last = entries.iter().rposition(|it| it.entry.seq.0 < seq && turn(it));
             let Some(last) = last else { bail!("the session cannot be run again: entry {seq}: {why}") };
@@ -135,7 +135,7 @@ impl Tape {
                         ended = Some((place, seq));
                     }
                 }
-                // Written with the outcome of the call that brought it.
+                // The reply is written right after the outcome of its call.
                 Fact::Reply { .. } | Fact::Summary { .. } => {
                     let of = ended.take().filter(|(_, outcome)| outcome + 1 == seq);
                     if let Some(done) = of.and_then(|(place, _)| self.effects.get_mut(place)) {
@@ -156,7 +156,8 @@ impl Tape {
                 }),
                 Fact::Answered { approval, answer, by, .. } => {
                     let found = self.questions.iter_mut().find(|asked| asked.id == *approval);
-                    // What Bailey itself takes back, it takes back again.
+                    // A withdrawal by Bailey itself happens again in the replay, so it does not replace an
+                    // answer.
                     let is_own = by == BAILEY;
                     if let Some(asked) = found.filter(|asked| !is_own || asked.answer.is_none()) {
                         asked.answer = Some((seq, *answer, recorded.text()));
@@ -174,7 +175,7 @@ impl Tape {
         Ok(())
     }
 
-    /// What was done, in order.
+    /// The recorded steps, in order.
     pub(super) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let (mut runs, mut is_new) = (false, false);
@@ -215,7 +216,7 @@ impl Tape {
         steps
     }
 
-    /// The turn that is at work here.
+    /// The turn that runs at this entry.
     fn turn(&self, place: usize) -> Turn {
         let bounds = |fact: &Fact| {
             matches!(fact, Fact::TurnEnded { .. } | Fact::SessionOpened { .. } | Fact::SessionResumed { .. })
@@ -226,7 +227,7 @@ impl Tape {
         from..after.iter().find(|it| bounds(&it.entry.fact)).map_or(u64::MAX, seq)
     }
 
-    /// What stood between the effects of the process that opened the session here and the host.
+    /// The shape of the isolation of the process that opened the session at this entry.
     fn shape_after(&self, place: usize) -> Shape {
         let rest = self.entries.iter().skip(place + 1).map(|it| &it.entry.fact);
         let mut process = rest.take_while(|fact| !matches!(fact, Fact::SessionResumed { .. }));
@@ -236,11 +237,11 @@ impl Tape {
         }))
     }
 
-    /// What the agent's own file held for the process that opened the session here: what its first change of
-    /// it was to replace; else what the model is told of it before anything else is done, or what it was told
-    /// last.
+    /// The content of the agent's own file for the process that opened the session at this entry. It is the
+    /// text that the first change of the file was to replace. Without a change, it is the text that the model
+    /// is told before anything else is done, or else the text that it was told last.
     fn own_after(&self, place: usize, last: Option<String>) -> Option<String> {
-        // Extensions are started by the owner, and beside everything else.
+        // The owner starts extensions, at the same time as everything else.
         let is_begun = |fact: &Fact| match fact {
             Fact::Intent { role, .. } => *role != Role::Owner,
             Fact::Accepted { .. } => true,
@@ -257,8 +258,8 @@ impl Tape {
         guide.map_or(last, |guide| self.own_text(guide))
     }
 
-    /// What the papers held for the process that opened the session here: what it tells of them, or what was
-    /// told last. As long as it lives they stay as they are.
+    /// The content of the papers for the process that opened the session at this entry: as its own entries
+    /// tell, or as told last. The papers stay the same as long as the process lives.
     fn papers_after(&self, place: usize, last: Told) -> Told {
         let rest = self.entries.iter().skip(place + 1);
         let process = rest.take_while(|it| !matches!(it.entry.fact, Fact::SessionResumed { .. }));
@@ -274,8 +275,8 @@ impl Tape {
         papers
     }
 
-    /// What the file held that a guide tells of; none of one that was gone. What stands beneath the guide's
-    /// frame is past the screen, so a change that speaks of the very text is believed first.
+    /// The content of the file that a guide is about; `None` if the file was gone. The text beneath the
+    /// guide's frame has passed the screen, so the text of a change with the same digest is preferred.
     fn own_text(&self, recorded: &Recorded) -> Option<String> {
         let Fact::Guide { digest: Some(digest), .. } = recorded.entry.fact else { return None };
         let changes = self.entries.iter().filter_map(adapted);
@@ -286,7 +287,7 @@ impl Tape {
         }
     }
 
-    /// The message that was accepted here, with its pictures, which are the entries before it.
+    /// The message that was accepted at this entry, with its pictures, which are the entries before it.
     pub(super) fn said(&self, place: usize) -> Inbound {
         let (before, rest) = self.entries.split_at(place.min(self.entries.len()));
         let shown = before.iter().rev().map_while(|it| match it.entry.fact {
@@ -304,7 +305,7 @@ impl Tape {
         self.entries.first().map_or(Timestamp::UNIX_EPOCH, |recorded| recorded.entry.time)
     }
 
-    /// The models that it asked from this effect on, each by its name and where it is, in order.
+    /// The models that the session asks from this effect on, in order: provider, model and URL.
     pub(super) fn models(&self, played: usize) -> Vec<(String, String, String)> {
         let mut models = Vec::new();
         for done in self.effects.iter().skip(played) {
@@ -318,7 +319,7 @@ impl Tape {
         models
     }
 
-    /// What the owner revealed before the first message.
+    /// The paths that the owner revealed before the first message.
     pub(super) fn revealed(&self) -> Vec<WsPath> {
         let before = self.entries.iter().take_while(|it| !matches!(it.entry.fact, Fact::Accepted { .. }));
         let path = |it: &Recorded| match &it.entry.fact {
@@ -329,8 +330,8 @@ impl Tape {
     }
 }
 
-/// What a session did, without what its effects asked for from inside: those are not performed again, so they
-/// ask for nothing.
+/// The session's entries without requests that came from inside its effects: the effects are not performed
+/// again, so they make no such requests.
 fn without_inner(mut entries: Vec<Recorded>) -> Vec<Recorded> {
     let is_inner = |it: &Recorded| match &it.entry.fact {
         Fact::Intent { parent, .. } => parent.is_some(),
@@ -343,7 +344,7 @@ fn without_inner(mut entries: Vec<Recorded>) -> Vec<Recorded> {
     entries
 }
 
-/// The first entry that cannot be run again here.
+/// The first entry that cannot be run again here, and why.
 fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
     let why = |recorded: &Recorded| {
         let is_gone = recorded.entry.payload.is_some() && recorded.payload.is_none();
@@ -387,7 +388,7 @@ fn is_background(recorded: &Recorded) -> bool {
     effect.is_ok_and(|effect| matches!(effect.action, Action::Exec(command) if command.background))
 }
 
-/// The change of the agent's own file that an entry tells of.
+/// The change of the agent's own file that an entry records.
 fn adapted(recorded: &Recorded) -> Option<Adaptation> {
     match &recorded.entry.fact {
         Fact::Intent { kind: Kind::Adapt, .. } | Fact::Denied { kind: Kind::Adapt, .. } => {}
@@ -405,7 +406,7 @@ fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Result<T> {
         .with_context(|| format!("entry {} cannot be read back", recorded.entry.seq.0))
 }
 
-/// What a model wrote that was asked to sum up, taken out of its frame again.
+/// The text of a model that was asked for a summary, taken out of its frame again.
 fn summary(framed: &str) -> Said {
     let text = framed.split_once('\n').map_or(framed, |(_, text)| text);
     let text = text.rsplit_once('\n').map_or(text, |(text, _)| text);

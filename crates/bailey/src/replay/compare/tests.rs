@@ -3,7 +3,7 @@ use bailey_journal::{Fact, Recorded, Stored, Terms, fact::ENTRY_VERSION};
 use bailey_protocol::{Answer, ApprovalId, CallId, Digest, Seq, Timestamp};
 use serde_json::json;
 
-/// What is compared of a question of this call for these reasons, and its answer.
+/// The compared parts of a question of this call, with this reason, and of its answer.
 fn told(call: Option<&str>, reason: &str, answer: Answer, why: &str) -> Streams {
     let approval = ApprovalId::new([7; 16]);
     let card = json!({ "title": "run", "reasons": [reason], "effect": { "role": "agent" } }).to_string();
