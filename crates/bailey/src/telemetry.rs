@@ -1,15 +1,15 @@
-//! What Bailey does, as others read it: spans and figures by the conventions of OpenTelemetry for generative
-//! AI, made from the journal, and figures of the daemon.
+//! Shows Bailey's work to other programs: spans and figures by the conventions of OpenTelemetry for
+//! generative AI, made from the journal, and figures of the daemon.
 //!
-//! Nothing is measured a second time. The journal has an entry for each thing that was done, with its time
-//! and what it belongs to, so a trace is a way to read it: of the same entries come the same spans under the
-//! same names, however often they are asked for.
+//! Nothing is measured a second time. The journal has an entry for each action, with its time and with the
+//! turn or call that it belongs to, so a trace is a way to read the journal. The same entries always give the
+//! same spans with the same ids.
 //!
-//! Of what was said or done nothing is told: no message, no argument, no output, no path, no host that a
-//! command asked. A text in a span is a [`Word`], which this program or its owner chose.
+//! Spans tell nothing of the content: no message, no argument, no output, no path, no host that a command
+//! asked. A text in a span is a [`Word`], which this program or its owner chose.
 //!
-//! Read [`trace`] first (from entries to spans) and [`totals`] (from spans to histograms), then [`otlp`] (how
-//! they are written) and [`answer`] (what a collector says to it).
+//! Read [`trace`] first (from entries to spans) and [`totals`] (from spans to histograms), then [`otlp`] (the
+//! encoding) and [`answer`] (a collector's answer).
 
 mod answer;
 mod figure;
@@ -29,7 +29,7 @@ use bailey_protocol::{Digest, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is told apart from what: each has a place of its own at a collector.
+/// The kinds of telemetry. Each has its own path at a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     Traces,
@@ -37,7 +37,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// Where it is posted, beneath the collector's URL.
+    /// The path, beneath the collector's URL.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Traces => "/v1/traces",
@@ -46,7 +46,7 @@ impl Signal {
     }
 }
 
-/// One thing that was done, from its beginning to its end.
+/// One operation, from its beginning to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) trace: TraceId,
@@ -56,7 +56,7 @@ pub(crate) struct Span {
     pub(crate) session: SessionId,
     /// The operation.
     pub(crate) name: &'static str,
-    /// What it is about.
+    /// The subject of the operation.
     pub(crate) about: Option<Word>,
     /// Whether another server did it.
     pub(crate) is_client: bool,
@@ -67,11 +67,11 @@ pub(crate) struct Span {
 
 pub(crate) type Attributes = Vec<(&'static str, Value)>;
 
-/// The attribute that says why something is no success.
+/// The attribute that says why an operation failed.
 const ERROR: &str = "error.type";
 
 impl Span {
-    /// Its name, as the conventions have it: the operation, and what that is about.
+    /// The span's name in the conventions: the operation and its subject.
     fn title(&self) -> String {
         match &self.about {
             Some(about) => format!("{} {}", self.name, about.as_str()),
@@ -96,7 +96,7 @@ impl Span {
     }
 }
 
-/// What an attribute says.
+/// The value of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Word(Word),
@@ -105,13 +105,13 @@ pub(crate) enum Value {
     Code(i32),
 }
 
-/// A word that is nobody's content: this program's own, or a name that its owner chose. What does not look
-/// like a name is none.
+/// A word that is no user content: this program's own word, or a name that its owner chose. A text that does
+/// not look like a name becomes `OTHER`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Word(String);
 
-/// Said in the place of what is no word; the conventions' own.
+/// The conventions' own word for a text that is not a `Word`.
 const OTHER: &str = "_OTHER";
 /// The longest word, in bytes.
 const WORD_BYTES_MAX: usize = 96;
@@ -158,23 +158,24 @@ impl From<u64> for Value {
     }
 }
 
-/// The name of a trace: of a turn, or of what was done outside any.
+/// The id of a trace: of a turn, or of work outside any turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TraceId([u8; 16]);
 
-/// The name of a span.
+/// The id of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SpanId([u8; 8]);
 
 impl TraceId {
-    /// That of what began with this entry. A session's name is random, so that no other journal has the same.
+    /// The id of a trace that began with this entry. A session's id is random, so no other journal has the
+    /// same one.
     fn of(session: SessionId, seq: u64) -> Self {
         Self(first(&Digest::of(format!("trace {session} {seq}").as_bytes())))
     }
 }
 
 impl SpanId {
-    /// That of what began with this entry; `part` says which of several.
+    /// The id of a span that began with this entry; `part` tells several of them apart.
     fn of(session: SessionId, seq: u64, part: usize) -> Self {
         Self(first(&Digest::of(format!("span {session} {seq} {part}").as_bytes())))
     }

@@ -1,26 +1,26 @@
-//! What a collector says to what it was sent (OTLP/HTTP, "Response"). It is somebody else's server, and its
-//! words go into the log alone: a few of them, on one line.
+//! Reads a collector's answer to a request (OTLP/HTTP, "Response"). The collector is a foreign server, and
+//! its words go only into the log: a few of them, on one line.
 
 use super::Signal;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The longest answer that is looked into, in bytes, and the most of its words.
+/// The longest answer that is read, in bytes, and the most characters of its message.
 const LOOKED_AT_MAX: usize = 64 << 10;
 const WORDS_CHARS_MAX: usize = 200;
-/// A collector that wants to be left alone for longer is asked again after this.
+/// The longest pause: a collector that asks for a longer one is asked again after this.
 const LATER_MAX: Duration = Duration::from_secs(3600);
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// It was taken.
     Taken,
-    /// It was taken, and the collector has something to say: how much it threw away, and why.
+    /// It was taken, and the collector has a message: how much it threw away, and why.
     InPart(u64, String),
     /// It will not be taken, however often it is sent.
     Refused(String),
-    /// It may be taken later; after so long, where the collector says that.
+    /// It may be taken later; after this pause, if the collector names one.
     Later(Option<Duration>, String),
 }
 
@@ -38,7 +38,7 @@ struct Partial {
     error_message: String,
 }
 
-/// A number of 64 bits, which is text in the JSON of protobuf; some write it as a number.
+/// A 64-bit number, which is text in the JSON of protobuf; some collectors write it as a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Count {
@@ -53,7 +53,7 @@ impl Default for Count {
 }
 
 impl Said {
-    /// What an answer says.
+    /// Reads an answer.
     pub(crate) fn of(signal: Signal, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         match status {
             200..=299 => Self::of_taken(body),
@@ -61,7 +61,7 @@ impl Said {
                 let later = retry_after.map(|wait| wait.min(LATER_MAX));
                 Self::Later(later, format!("the collector wants to be left alone (status {status})"))
             }
-            // What is at fault is a setting, there or here: nothing is thrown away for that.
+            // A setting is wrong, at the collector or here: the data is kept.
             300..=399 => Self::Later(
                 None,
                 format!(
@@ -74,7 +74,7 @@ impl Said {
                     "the collector does not let Bailey in (status {status}): look at `key_env` and `header` in [telemetry]"
                 ),
             ),
-            // Many a collector is one of traces alone.
+            // Many collectors take only traces.
             404 | 405 if signal == Signal::Metrics => {
                 Self::Refused(format!("nothing takes figures there (status {status})"))
             }
@@ -90,7 +90,7 @@ impl Said {
 
     fn of_taken(body: &[u8]) -> Self {
         let looked_at = if body.len() > LOOKED_AT_MAX { &[] } else { body };
-        // Whoever takes it need not say anything that is understood.
+        // A collector that takes the data need not send an answer that Bailey understands.
         let Response { partial_success } = serde_json::from_slice(looked_at).unwrap_or_default();
         let rejected = match partial_success.rejected {
             Count::Number(number) => number,
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(of(202, &part("3")), Said::InPart(3, "too old".into()));
         let points = br#"{"partialSuccess":{"rejectedDataPoints":"2"}}"#;
         assert_eq!(Said::of(Signal::Metrics, 200, None, points), Said::InPart(2, String::new()));
-        // Without a number it is advice.
+        // Without a number, the message is advice.
         assert_eq!(
             of(200, r#"{"partialSuccess":{"errorMessage":"soon too old"}}"#),
             Said::InPart(0, "soon too old".into())
@@ -139,7 +139,7 @@ mod tests {
         for status in [429, 502, 503, 504, 301, 307, 401, 403, 404] {
             assert!(matches!(of(status, ""), Said::Later(None, _)), "{status}");
         }
-        // A collector of traces alone is none that is set up wrongly.
+        // A collector that takes only traces is not set up wrongly.
         assert!(matches!(Said::of(Signal::Metrics, 404, None, b""), Said::Refused(_)));
         let later = |seconds| Said::of(Signal::Metrics, 503, Some(Duration::from_secs(seconds)), b"");
         assert!(matches!(later(7), Said::Later(Some(wait), _) if wait == Duration::from_secs(7)));

@@ -1,22 +1,22 @@
-//! How things are, as numbers: names of OpenTelemetry, and the text format of Prometheus (exposition format
-//! 0.0.4), where names are made of those as a collector makes them. No words of anybody's, no path, no
-//! session.
+//! The present state as numbers: with names of OpenTelemetry, and in the text format of Prometheus
+//! (exposition format 0.0.4), whose names are made from those names as a collector makes them. Figures hold
+//! no user content, no path and no session.
 
 use super::Word;
 use bailey_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, fmt::Write as _};
 
-/// All of them, at one moment.
+/// All figures, at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Figures {
-    /// Since when is counted.
+    /// The time since when counters count.
     pub(crate) since: Timestamp,
     pub(crate) time: Timestamp,
     pub(crate) all: Vec<Figure>,
 }
 
-/// One of them.
+/// One figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(super) name: Cow<'static, str>,
@@ -29,9 +29,9 @@ pub(crate) struct Figure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// What it is now.
+    /// The present value.
     Gauge,
-    /// What it has come to; it never becomes less.
+    /// The total so far; it never becomes less.
     Counter,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Unit {
     Bytes,
 }
 
-/// A number, and which of several it is.
+/// A number, and the label that tells it apart from others of the same figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Point {
     pub(super) label: Option<(Cow<'static, str>, Word)>,
@@ -63,13 +63,13 @@ impl Figure {
         Self { unit: Unit::Bytes, ..self }
     }
 
-    /// It is one number.
+    /// The figure is this one number.
     pub(crate) fn of(mut self, value: u64) -> Self {
         self.points.push(Point { label: None, value });
         self
     }
 
-    /// It is several, of which this is one.
+    /// The figure has several numbers, and this is one of them.
     pub(crate) fn with(mut self, key: &'static str, name: &str, value: u64) -> Self {
         self.points.push(Point { label: Some((key.into(), Word::of(name))), value });
         self

@@ -1,10 +1,10 @@
-//! Spans as folded stacks, a line for each with its own milliseconds: what every tool that draws flame graphs
-//! reads.
+//! Spans as folded stacks, one line for each stack with its own milliseconds: the format that every tool for
+//! flame graphs reads.
 
 use super::{Span, SpanId};
 use std::collections::{BTreeMap, HashMap};
 
-/// What was done, by where it hangs.
+/// The spans, each with its parent.
 #[derive(Default)]
 pub(crate) struct Folded {
     spans: HashMap<SpanId, Frame>,
@@ -12,7 +12,7 @@ pub(crate) struct Folded {
 
 struct Frame {
     parent: Option<SpanId>,
-    /// The session, of a root.
+    /// For a root, the name begins with the session.
     name: String,
     milliseconds: u64,
 }
@@ -31,8 +31,8 @@ impl Folded {
         self.spans.insert(span.id, Frame { parent: span.parent, name, milliseconds });
     }
 
-    /// The lines: a stack, and the milliseconds that were spent in it and in nothing beneath it. What was
-    /// done at once counts for each that did it.
+    /// The lines: a stack, and the milliseconds that were spent in it and in nothing beneath it. Work at the
+    /// same time counts once for each span.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut beneath: HashMap<SpanId, u64> = HashMap::new();
         for frame in self.spans.values() {

@@ -1,8 +1,8 @@
 //! Spans and figures as OTLP/JSON: the protobuf messages of OTLP 1 in its JSON encoding (names in camel case,
 //! 64-bit numbers as text, the names of traces and spans in hexadecimal).
 //!
-//! These few types are all that is needed of it. A library would bring a second HTTP client past the network
-//! door, and protobuf.
+//! These few types are all that Bailey needs of it. A library would bring protobuf, and a second HTTP client
+//! that bypasses the network door.
 
 mod metrics;
 
@@ -15,15 +15,15 @@ use serde::{
     ser::{SerializeMap as _, SerializeSeq as _},
 };
 
-/// The conventions that names and attributes are of.
+/// The conventions that define the names and attributes.
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.37.0";
 /// `SPAN_KIND_INTERNAL` and `SPAN_KIND_CLIENT`.
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
-/// `STATUS_CODE_ERROR`. That something went well is not said: whoever looks may have their own opinion.
+/// `STATUS_CODE_ERROR`. Success is not reported: a reader may judge it differently.
 const ERROR: u8 = 2;
 
-/// What a collector is sent: `ExportTraceServiceRequest`.
+/// The message to a collector: `ExportTraceServiceRequest`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Request<'a> {
@@ -38,7 +38,7 @@ struct ResourceSpans<'a> {
     schema_url: &'static str,
 }
 
-/// Who says it.
+/// The sender of the data.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Resource {
     #[serde(serialize_with = "attributes")]
@@ -84,7 +84,7 @@ struct Status {
 }
 
 impl Resource {
-    /// This program, over the home whose journal begins so.
+    /// This program, and the home whose journal begins with this nonce.
     pub(crate) fn of(nonce: &str) -> Self {
         let journal = Digest::of(nonce.as_bytes()).short();
         let attributes = vec![

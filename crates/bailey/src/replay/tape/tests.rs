@@ -36,7 +36,7 @@ fn intent(role: Role) -> (Fact, &'static str) {
     (fact, "{}")
 }
 
-/// What the file is taken to have held when the session was opened.
+/// The content of the agent's own file that the tape gives for the opening of the session.
 fn own(told: impl IntoIterator<Item = (Fact, &'static str)>) -> Option<String> {
     let info = SessionInfo {
         id: SessionId::new(1, [1; 10]),
@@ -68,7 +68,7 @@ fn own(told: impl IntoIterator<Item = (Fact, &'static str)>) -> Option<String> {
     }
 }
 
-/// An extension is begun beside the first turn, so its entry comes before the guide's or after it.
+/// An extension starts at the same time as the first turn, so its entry comes before the guide's or after it.
 #[test]
 fn the_start_of_an_extension_does_not_end_what_a_session_was_told_at_its_beginning() {
     let told = Some("name = \"Ada\"\n".to_owned());
