@@ -1,5 +1,5 @@
-//! The agent's own requests to the web: each is one effect, sent by the network door, and what comes back
-//! becomes text inside the walls. A page is written by whoever likes, and this process holds keys.
+//! The agent's own requests to the web. Each request is one effect, sent by the network door, and its answer
+//! becomes text inside the walls: anybody may write a page, and this process holds keys.
 
 use anyhow::Result;
 use bailey_egress::{Fetched, ForwardProxy, NotFetched};
@@ -20,10 +20,10 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The most bytes of a page that are taken to be read, and of one that is to be saved.
+/// The most bytes of a page that is read as text, and of a page that is saved.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 const FILE_BYTES_MAX: usize = 8 << 20;
-/// The most characters of text that are kept of one.
+/// The most characters of text that are kept of a page.
 const TEXT_CHARS_MAX: usize = 400_000;
 const MINUTE: Duration = Duration::from_secs(60);
 /// Requests in any minute: those that only fetch, and the others.
@@ -33,7 +33,7 @@ const SENDS: usize = 10;
 const PACKED: &str = "it is packed, which nobody asked for (`Content-Encoding`)";
 const UNKNOWN: &str = "it is no text, or in a set of characters that is not known here";
 
-/// Sends what the rules let pass, and reads what comes back.
+/// Sends the requests that the rules allow, and reads the answers.
 #[derive(Debug)]
 pub(crate) struct Web {
     door: Arc<ForwardProxy>,
@@ -43,7 +43,7 @@ pub(crate) struct Web {
     sent: Pace,
 }
 
-/// When something was done in the last minute.
+/// The times of the requests in the last minute.
 #[derive(Debug)]
 struct Pace {
     most: usize,
@@ -55,7 +55,7 @@ impl Pace {
         Self { most, times: Mutex::default() }
     }
 
-    /// Notes one more, where it may be.
+    /// Notes one more request, if the limit allows it.
     fn take(&self, now: Instant) -> Result<(), String> {
         let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
         while times.front().is_some_and(|first| now.duration_since(*first) >= MINUTE) {
@@ -92,7 +92,7 @@ impl Web {
         let page = self.door.fetch(request, bytes_max).await?;
         let read = match raw {
             true => Read::default(),
-            // It was answered, whatever can be read of that.
+            // The server has answered, even if its page cannot be read.
             false => {
                 let read = self.read(session, &page, isolation, cancel).await;
                 read.map_err(|why| NotFetched {
@@ -104,14 +104,14 @@ impl Web {
         let Fetched { status, media, location, body, cut: is_cut, packed: _ } = page;
         let Read { text: whole, cut, unread, enforced } = read;
         let text: Option<String> = whole.as_ref().map(|text| text.chars().take(TEXT_CHARS_MAX).collect());
-        // A text that ends too early is cut, too: what stands at its end may be half of something.
+        // A text that ends too early also counts as cut: its last words may be incomplete.
         let cut = is_cut || cut || text != whole;
         let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
         let body = (raw && !is_cut).then_some(Blob(body));
         Ok((PageReport { status, media, location, text, unread, body, bytes, cut }, enforced))
     }
 
-    /// What can be read of it.
+    /// Reads the text of a page.
     async fn read(
         &self,
         session: SessionId,
@@ -148,19 +148,19 @@ impl Web {
     }
 }
 
-/// What can be read of an answer.
+/// The readable part of an answer.
 #[derive(Debug, Default)]
 struct Read {
-    /// None where it is no text.
+    /// `None` if the answer is not text.
     text: Option<String>,
-    /// Whether there was more.
+    /// Whether the page had more text.
     cut: bool,
-    /// Why it is not read, where it may be text.
+    /// Why the text was not read, if the answer may be text.
     unread: Option<String>,
     enforced: Option<Enforced>,
 }
 
-/// Whether what says that it is of this kind is text, or may be.
+/// Whether a media type is text, or may be.
 fn is_text(kind: &str) -> bool {
     kind.starts_with("text/")
         || kind.ends_with("json")
@@ -171,7 +171,8 @@ fn is_text(kind: &str) -> bool {
         )
 }
 
-/// Whether a text is UTF-8, as far as anybody says: no reader inside the walls is needed for it.
+/// Whether the text counts as UTF-8: the server names UTF-8, ASCII or no character set, and the body has no
+/// UTF-16 mark. Such a text needs no reader inside the walls.
 fn is_plain(charset: Option<&str>, body: &[u8]) -> bool {
     matches!(charset, None | Some("utf-8" | "utf8" | "us-ascii" | "ascii"))
         && !body.starts_with(b"\xff\xfe")
@@ -183,7 +184,7 @@ impl Executor for Web {
         vec![Route::Web]
     }
 
-    /// Nothing here has a path.
+    /// These actions have no path.
     fn resolve<'a>(&'a self, _: SessionId, action: Action) -> BoxFuture<'a, Result<Action, ResolveError>> {
         Box::pin(async move { Ok(action) })
     }
@@ -208,7 +209,7 @@ impl Executor for Web {
                     Err(NotFetched { why: reason, sent: true }) => {
                         (Status::Failed { reason }, Report::Nothing, None)
                     }
-                    // A request that did not leave is not counted as sent.
+                    // A request that did not leave does not count as sent.
                     Err(NotFetched { why: reason, sent: false }) => {
                         (Status::Failed { reason }, Report::Http(HttpReport::default()), None)
                     }

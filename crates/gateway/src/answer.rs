@@ -36,7 +36,8 @@ const JSON: &str = "application/json";
 const LINES: &str = "application/x-ndjson";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Nothing but this page's own files and connections; no frame around it; no address of it told to anybody.
+/// The page may use only its own files and connections, stands in no frame, and tells its address to no other
+/// server.
 const HEADERS: [(&str, &str); 7] = [
     (
         "content-security-policy",
@@ -53,7 +54,7 @@ const HEADERS: [(&str, &str); 7] = [
 
 pub(crate) type Body = Either<Full<Bytes>, Relay>;
 
-/// A request's body, read as what it is to be.
+/// The body of a request for a new session.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Begin {
@@ -62,7 +63,7 @@ struct Begin {
     model: Option<String>,
 }
 
-/// What stands under a status of 401, at the page and at a webhook.
+/// The message of a status of 401, at the page and at a webhook.
 const LOG_IN: &str = "log in: `bailey page link` prints a link";
 const UNSIGNED: &str =
     "nothing was taken: no channel of this name has the key of the signature, or it is not from now";
@@ -94,7 +95,7 @@ impl Gateway {
         let Some(route) = route::read(&head.method, head.uri.path(), head.uri.query()) else {
             return Err((StatusCode::NOT_FOUND, "there is nothing here".into()));
         };
-        // No request without one comes any further, whatever it asks for.
+        // Health, login and hooks need no bearer here. Without a bearer, any other request ends here.
         let bearer = match &route {
             Route::Health | Route::Login | Route::Hook(_) => String::new(),
             _ => bearer(&head.headers).ok_or_else(|| unknown(LOG_IN))?,
@@ -131,7 +132,7 @@ impl Gateway {
             }
         };
         match &wish {
-            // It may be the channel, the key, the clock or the body: who sends is told no more.
+            // The cause may be the channel, the key, the clock or the body: the sender is not told which.
             Wish::Deliver(_) => match self.done(bearer, wish).await {
                 Err((StatusCode::UNAUTHORIZED, _)) => Err(unknown(UNSIGNED)),
                 done => Ok(full(StatusCode::OK, JSON, serde_json::json!({ "done": done? }).to_string())),
@@ -176,7 +177,7 @@ impl Gateway {
     }
 }
 
-/// What stands in `authorization: Bearer …`. Two of them are none.
+/// The bearer in `authorization: Bearer …`. Two such headers count as no bearer.
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
@@ -184,7 +185,7 @@ fn bearer(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("Bearer").then(|| bearer.to_owned())
 }
 
-/// What a header says; nothing where it is not there, or no text.
+/// The text of a header; empty if the header is absent or not text.
 fn text_in(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
@@ -225,7 +226,7 @@ fn owned((status, why): Refusal) -> (StatusCode, String) {
     (status, why.to_owned())
 }
 
-/// A refusal in words. What a client sent is in none of them but for the place of a mistake in its JSON.
+/// A refusal in words. It repeats nothing that a client sent, except the place of a mistake in its JSON.
 fn text(status: StatusCode, why: &str) -> Response<Body> {
     if status == StatusCode::TOO_MANY_REQUESTS {
         let mut response = text_of(status, "not now, or too much was guessed wrong: wait");

@@ -1,27 +1,28 @@
-//! What calls of models took, in all: histograms by the conventions, made of the spans that a collector is
-//! told.
+//! The sums of all model calls: histograms by the conventions, made of the spans that a collector is told.
 //!
-//! They are cumulative: a request says all that was counted since their beginning, and not what came since
-//! the last one. So one that is sent again, or never came, changes no sum, and a sender that is killed goes
-//! on with what it noted together with how far it had told; of what came since the last request nobody could
-//! say after a kill whether it was counted. And it is what Prometheus takes.
+//! Histograms are cumulative: a request reports the count since their beginning, and not since the last
+//! request. So a request that is sent again, or never arrives, changes no sum. A sender that was killed goes
+//! on from its note, which holds the sums together with the point up to which they were told. With
+//! differences, a kill would leave it unknown whether the last request was counted. Prometheus also expects
+//! cumulative values.
 
 use super::{Span, Word};
 use bailey_protocol::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The most that is counted apart. A model's name is its owner's, and a script may make many of them.
+/// The most series that are counted separately. The owner chooses a model's name, and a script may make many
+/// names.
 const SERIES_MAX: usize = 256;
 
-/// How one thing is measured.
+/// The definition of one measurement.
 #[derive(Debug, PartialEq)]
 pub(super) struct Instrument {
     pub(super) name: &'static str,
     pub(super) about: &'static str,
     pub(super) unit: &'static str,
-    /// The conventions' buckets: up to each of these, and more.
+    /// The conventions' buckets: up to each of these bounds, and one for all above.
     pub(super) bounds: &'static [u64],
-    /// How many of what is counted are one of the unit.
+    /// How many counted values make one unit.
     pub(super) scale: u64,
 }
 
@@ -44,11 +45,11 @@ const DURATION: Instrument = Instrument {
     scale: 1_000_000,
 };
 
-/// All that was counted.
+/// All counts so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Totals {
-    /// The time of the first entry that is in them.
+    /// The time of the first counted entry.
     pub(super) since: Option<Timestamp>,
     series: Vec<Series>,
 }
@@ -56,12 +57,12 @@ pub(crate) struct Totals {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Series {
     pub(super) of: Of,
-    /// One more than there are bounds.
+    /// The counts; one more than there are bounds.
     pub(super) buckets: Vec<u64>,
     pub(super) sum: u64,
 }
 
-/// What is counted together. The model that a server says it is, is none of it: each name would be another
+/// The key of a series. The model name that a server reports is not part of it: each name would make another
 /// series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Of {
@@ -75,7 +76,7 @@ pub(super) struct Of {
 pub(super) enum Measured {
     InputTokens,
     OutputTokens,
-    /// How long it took, and why it is no success.
+    /// How long the call took, and why it failed.
     Duration(Option<Word>),
 }
 
@@ -89,12 +90,12 @@ impl Measured {
 }
 
 impl Totals {
-    /// What happened at this time is in them, and what comes.
+    /// Counting begins at this time, unless it began before.
     pub(crate) fn begin(&mut self, time: Timestamp) {
         self.since.get_or_insert(time);
     }
 
-    /// Counts a span, where it is a call of a model.
+    /// Counts a span, if it is a call of a model.
     pub(crate) fn add(&mut self, span: &Span) {
         let words = ["gen_ai.provider.name", "gen_ai.request.model"].map(|key| span.word(key));
         let ("chat", [Some(provider), Some(model)]) = (span.name, words) else { return };
@@ -102,7 +103,7 @@ impl Totals {
         let took = Some(u64::try_from(took).unwrap_or(0));
         let error = span.word(super::ERROR).cloned();
         for (what, value) in [
-            // A call that failed says nothing of tokens, and is none of none.
+            // A failed call reports no tokens, and must not count as a call with zero tokens.
             (Measured::InputTokens, span.count("gen_ai.usage.input_tokens")),
             (Measured::OutputTokens, span.count("gen_ai.usage.output_tokens")),
             (Measured::Duration(error), took),
@@ -130,7 +131,7 @@ impl Totals {
         }
     }
 
-    /// By what measures them.
+    /// The series of each instrument.
     pub(super) fn histograms(&self) -> impl Iterator<Item = (&'static Instrument, Vec<&Series>)> {
         [&TOKENS, &DURATION].into_iter().map(|instrument| {
             let is_of = |series: &&Series| series.of.what.instrument() == instrument;
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(filled(Measured::InputTokens), [(0, 1), (1, 1), (14, 1)]);
         assert_eq!((filled(Measured::OutputTokens), of(Measured::OutputTokens).sum), (vec![(1, 3)], 9));
         assert_eq!(filled(Measured::Duration(None)), [(0, 1), (1, 1), (14, 1)]);
-        // What failed took its time, and no tokens that anybody told of.
+        // A failed call took time, but reported no tokens.
         assert_eq!(filled(Measured::Duration(Some("failed".into()))), [(6, 1)]);
         assert_eq!(totals.series.len(), 4, "{totals:#?}");
         let noted = serde_json::to_string(&totals).unwrap();

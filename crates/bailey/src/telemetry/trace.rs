@@ -1,12 +1,13 @@
-//! From the journal's entries, one after the other, to spans.
+//! Turns the journal's entries, one after the other, into spans.
 //!
-//! A turn is a trace, and its root an `invoke_agent`. Beneath it hang the calls of models (`chat`) and of
-//! tools (`execute_tool`), beneath a tool's what came of it: effects, the requests of commands, and the time
-//! in which a human was asked. A sub-agent is an `invoke_agent` beneath the call that began it. What is done
+//! A turn is a trace, and its root is an `invoke_agent`. Beneath the root hang the calls of models (`chat`)
+//! and of tools (`execute_tool`). Beneath a tool's call hang its effects, the requests of commands, and the
+//! time in which a human was asked. A sub-agent is an `invoke_agent` beneath the call that began it. Work
 //! outside any turn is a trace of its own.
 //!
-//! A span is there when it has ended, and belongs to the entry that ended it. Whoever reads on another time
-//! begins at [`Trace::oldest`], where the oldest of what is open hangs from, and leaves out what they have.
+//! A span is complete when it has ended, and belongs to the entry that ended it. A reader that continues
+//! later begins at [`Trace::oldest`], the entry from which the oldest open span hangs, and leaves out the
+//! spans that it has.
 
 use super::{Attributes, ERROR, Span, SpanId, TraceId, Value, Word};
 use bailey_journal::{Fact, Recorded, fact::Admitted};
@@ -18,45 +19,45 @@ use bailey_tools::Toolbox;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What began so many entries ago is not waited for any more: its process was killed, and nobody went on with
-/// it.
+/// A span that began so many entries ago is not waited for any more: its process was killed, and no other
+/// process went on with it.
 const OPEN_ENTRIES_MAX: u64 = 100_000;
-/// The most calls of one reply that are looked at.
+/// The most calls of one reply that are read.
 const CALLS_MAX: usize = 256;
-/// How many sub-agents are looked through for the session that one works in; the kernel lets fewer stand
-/// below each other.
+/// How many levels of sub-agents are searched for the session that one works in; the kernel allows fewer
+/// levels.
 const DEPTH_MAX: usize = 8;
-/// Why something ended that nobody ended: its process was killed, and nobody went on with it.
+/// The reason of a span that nothing ended: its process was killed, and no other process went on with it.
 const CUT_OFF: &str = "cut_off";
 
-/// What has begun and not ended.
+/// The spans that have begun and not ended.
 pub(crate) struct Trace {
     tools: Toolbox,
-    /// By conversation: turns, and what sub-agents do.
+    /// By conversation: turns, and the work of sub-agents.
     turns: HashMap<SessionId, Turn>,
     calls: HashMap<(SessionId, CallId), Call>,
     effects: HashMap<EffectId, Effect>,
     questions: HashMap<ApprovalId, Question>,
     /// A call of a model that has ended, and whose reply may be the next entry.
     replying: Option<(u64, Effect, Span)>,
-    /// The fork whose copies of entries are being read, and since when.
+    /// The fork whose copies of entries are being read, with its time and its entry.
     copied: Option<(SessionId, Timestamp, u64)>,
-    /// The last entry of each session in which something may be open, its sub-agents' among them.
+    /// The last entry of each session in which a span may be open; the entries of its sub-agents count, too.
     last: BTreeMap<SessionId, At>,
     /// The last entry.
     seq: u64,
 }
 
-/// Where something hangs: beneath this span.
+/// The place of a span: beneath this one.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     trace: TraceId,
     span: Option<SpanId>,
-    /// The entry from which on all of it can be read again.
+    /// The entry from which on the whole trace can be read again.
     base: u64,
 }
 
-/// What is open: its own name, and where it hangs.
+/// An open span: its own id, and its place.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     above: Place,
@@ -69,9 +70,10 @@ struct Turn {
     open: Open,
     /// Whether its session was taken up again since, and nothing was done in it yet.
     is_resumed: bool,
-    /// Of a sub-agent's: the conversation of whoever gave the task.
+    /// For a sub-agent: the conversation that gave the task.
     parent: Option<SessionId>,
-    /// Its last reply, or the entry that it began with: what comes of it names that one among its sources.
+    /// Its last reply, or the entry that it began with. Entries that follow from the turn name this entry
+    /// among their sources.
     last: u64,
     model: Option<(Word, Word)>,
     usage: Usage,
@@ -79,13 +81,13 @@ struct Turn {
 
 struct Call {
     open: Open,
-    /// Its reply, and its place among that one's calls.
+    /// Its reply, and its place among the calls of that reply.
     place: (u64, usize),
     tool: Option<Word>,
     error: Option<&'static str>,
     /// Whether the model was told that its result comes later.
     waits: bool,
-    /// The conversation of the sub-agent that does it.
+    /// The conversation of the sub-agent that does the task.
     delegate: Option<SessionId>,
 }
 
@@ -103,7 +105,7 @@ struct Question {
     call: Option<(SessionId, CallId)>,
 }
 
-/// What is read of a reply: its counts, and which tools it calls.
+/// The parts of a reply that are read: its counts, and the tools that it calls.
 #[derive(Default, Deserialize)]
 struct Counted {
     #[serde(default)]
@@ -128,7 +130,7 @@ struct At {
 }
 
 impl Open {
-    /// What hangs beneath it.
+    /// The place for spans beneath this one.
     fn beneath(&self) -> Place {
         Place { span: Some(self.id), ..self.above }
     }
@@ -142,7 +144,7 @@ impl Open {
     ) -> Span {
         let Self { above, id, session, begun } = self;
         let (trace, parent) = (above.trace, above.span);
-        // A clock that was put back makes nothing end before it began.
+        // A clock that was put back must not make a span end before it began.
         let ended = ended.max(begun);
         Span { trace, id, parent, session, name, about, is_client: false, begun, ended, attributes }
     }
@@ -155,7 +157,7 @@ impl Turn {
 }
 
 impl Trace {
-    /// Of tools nothing but these names is told: a model may write what it likes.
+    /// Spans name only these tools: a model may write any name.
     pub(crate) fn new(tools: Toolbox) -> Self {
         Self {
             tools,
@@ -170,7 +172,7 @@ impl Trace {
         }
     }
 
-    /// Reads the next entry; what has ended by it is added to `ended`, each with its entry.
+    /// Reads the next entry. Adds the spans that it ended to `ended`, each with the number of its entry.
     pub(crate) fn take(&mut self, recorded: &Recorded, ended: &mut Vec<(u64, Span)>) {
         let entry = &recorded.entry;
         let Some(session) = entry.session else { return self.pass(entry.seq.0, ended) };
@@ -233,18 +235,18 @@ impl Trace {
         self.last.insert(self.root(session), at);
     }
 
-    /// Nothing more is there: a reply that was waited for does not come.
+    /// The journal has no more entries: a reply that was waited for does not come.
     pub(crate) fn rest(&mut self, ended: &mut Vec<(u64, Span)>) {
         ended.extend(self.replying.take().map(|(seq, _, span)| (seq, span)));
     }
 
-    /// The sessions in which something may be open.
+    /// The sessions in which a span may be open.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> {
         self.last.keys().copied()
     }
 
-    /// Ends what is open in sessions in which nobody works, with the last that was done there. What waits for
-    /// a human waits on, with the call that it is about: it is nobody's work until then.
+    /// Ends the open spans of sessions in which no process works, with the last entry of each session. A
+    /// question to a human stays open, together with its call: no process works on it until the answer.
     pub(crate) fn cut_off(&mut self, is_held: impl Fn(SessionId) -> bool, ended: &mut Vec<(u64, Span)>) {
         for (session, at) in std::mem::take(&mut self.last) {
             if !is_held(session) {
@@ -261,7 +263,7 @@ impl Trace {
         let mut effects: Vec<Effect> = effects.map(|(_, effect)| effect).collect();
         let calls = self.calls.extract_if(|_, call| is_of_it(&call.open) && !call.waits);
         let mut calls: Vec<Call> = calls.map(|(_, call)| call).collect();
-        // What hangs deepest began last.
+        // The deepest spans began last.
         effects.sort_by_key(|effect| effect.open.id.0);
         calls.sort_by_key(|call| std::cmp::Reverse(call.place));
         for effect in effects {
@@ -274,14 +276,15 @@ impl Trace {
         ended.extend(turns.into_iter().map(|turn| (at.seq, turn.close(at, CUT_OFF))));
     }
 
-    /// The session that a conversation's work is done in: its own, or that of whoever gave the task.
+    /// The session in which a conversation's work is done: its own, or that of the conversation that gave the
+    /// task.
     fn root(&self, conversation: SessionId) -> SessionId {
         let above = |of: &SessionId| self.turns.get(of).and_then(|turn| turn.parent);
         let row = std::iter::successors(Some(conversation), above);
         row.take(DEPTH_MAX).last().unwrap_or(conversation)
     }
 
-    /// The first entry that whoever reads on another time has to read again.
+    /// The first entry that a later reader must read again.
     pub(crate) fn oldest(&mut self) -> u64 {
         let least = self.seq.saturating_sub(OPEN_ENTRIES_MAX);
         let is_kept = |open: &Open| open.above.base > least;
@@ -297,7 +300,7 @@ impl Trace {
         bases.chain(replying).chain(copied).min().unwrap_or(self.seq + 1)
     }
 
-    /// All that has begun.
+    /// All open spans.
     fn opens(&self) -> impl Iterator<Item = &Open> {
         let opens = self.turns.values().map(|it| &it.open);
         let opens = opens.chain(self.calls.values().map(|it| &it.open));
@@ -305,14 +308,14 @@ impl Trace {
         opens.chain(self.questions.values().map(|it| &it.open))
     }
 
-    /// Goes on to an entry. What waited for its reply has it, or there is none.
+    /// Moves on to an entry. A call that waited for its reply has it now, or the reply does not exist.
     fn pass(&mut self, seq: u64, ended: &mut Vec<(u64, Span)>) {
         self.rest(ended);
         self.seq = seq;
     }
 
-    /// Whether an entry is a fork's copy of another session's: all of them were written at once, after the
-    /// one that says so.
+    /// Whether an entry is a fork's copy of another session's entry. All copies are written at once, after
+    /// the entry that announces the fork.
     fn is_copy(&mut self, at: At, fact: &Fact) -> bool {
         if let Fact::SessionForked { .. } = fact {
             self.copied = Some((at.session, at.time, at.seq));
@@ -325,7 +328,7 @@ impl Trace {
         is_copy
     }
 
-    /// Something begins here: beneath a call, an effect or a turn, or as a trace of its own.
+    /// Begins a span: beneath a call, an effect or a turn, or as a trace of its own.
     fn open(&self, at: At, conversation: SessionId, beneath: Option<Place>, part: usize) -> Open {
         let root = || Place { trace: TraceId::of(at.session, at.seq), span: None, base: at.seq };
         let of_turn = || self.turns.get(&conversation).map(|turn| turn.open.beneath());
@@ -335,7 +338,7 @@ impl Trace {
     }
 
     fn accepted(&mut self, at: At, ended: &mut Vec<(u64, Span)>) {
-        // What is said while a turn runs joins it, under a name of its own.
+        // A message that comes while a turn runs joins it, under a turn name of its own.
         if self.turns.get(&at.session).is_some_and(|open| !open.is_resumed) {
             return;
         }
@@ -344,9 +347,9 @@ impl Trace {
         self.turns.insert(at.session, Turn::begin(open, None, at.seq));
     }
 
-    /// A sub-agent begins, by a call of its parent that gives a task and has nobody yet: one of the reply
-    /// that led to it, and of several the first. Which of these it was its result says
-    /// ([`Trace::came_back`]).
+    /// A sub-agent begins. Its parent is a call that gives a task and has no sub-agent yet: if possible a
+    /// call of the reply that led to it, and the first of several. The result later says which of these calls
+    /// it was ([`Trace::came_back`]).
     fn delegated(&mut self, at: At, parent: SessionId, labels: &Labels) {
         let gives = |tool: &Option<Word>| tool.as_ref().is_some_and(|tool| tool.as_str() == "agent.run");
         let of_parent = self.calls.iter_mut().filter(|((session, _), call)| {
@@ -362,8 +365,8 @@ impl Trace {
         self.turns.insert(at.session, Turn::begin(open, Some(parent), at.seq));
     }
 
-    /// A sub-agent's result, which is made of its last words: it hangs beneath the call that this is the
-    /// result of. Where another one was taken for that, that one has whom this one had.
+    /// Hangs a sub-agent beneath the call of its result: the result is made of the sub-agent's last words. If
+    /// another call was taken for that call before, the two calls exchange their sub-agents.
     fn came_back(&mut self, parent: SessionId, call: &mut Call, labels: &Labels) {
         let is_it = |turn: &Turn| turn.parent == Some(parent) && is_from(labels, turn.last);
         let Some(delegate) = self.turns.iter().find(|(_, turn)| is_it(turn)).map(|(of, _)| *of) else {
@@ -379,7 +382,7 @@ impl Trace {
         });
         for (of, above) in [(call.delegate, place), (Some(delegate), Some(call.open.beneath()))] {
             let turn = of.and_then(|of| self.turns.get_mut(&of));
-            // What hangs beneath it was told as part of its trace.
+            // The spans beneath it were told as part of its trace, so it must stay in that trace.
             if let (Some(turn), Some(above)) = (turn, above)
                 && turn.open.above.trace == above.trace
             {
@@ -389,8 +392,8 @@ impl Trace {
         call.delegate = Some(delegate);
     }
 
-    /// Whose action was refused. Of a sub-agent's, its session's entry says it; what led to it is a reply of
-    /// its own.
+    /// The conversation whose action was refused. For a sub-agent, the entry names the session that it works
+    /// in, but a reply of its own led to the action.
     fn asker(&self, session: SessionId, call: Option<&CallId>, labels: &Labels) -> SessionId {
         let calls = self.calls.iter().filter(|((_, id), of)| Some(id) == call && is_from(labels, of.place.0));
         let of_call = calls.max_by_key(|(_, call)| call.place).map(|((conversation, _), _)| *conversation);
@@ -402,13 +405,13 @@ impl Trace {
     fn intent(&mut self, at: At, effect: Option<EffectId>, fact: &Fact) {
         let Fact::Intent { kind, target, admitted, call, parent, payer, .. } = fact else { return };
         let Some(effect) = effect else { return };
-        // A channel's way to its platform stays open for days, and is no work.
+        // A channel's connection to its platform stays open for days, and is not work.
         if *kind == Kind::Http && call.is_none() && parent.is_none() {
             return;
         }
         let conversation = payer.unwrap_or(at.session);
         if *kind == Kind::Model || call.is_some() {
-            // Somebody goes on with it; what is said from now on joins it.
+            // A process goes on with the turn: messages from now on join it.
             self.turns.get_mut(&conversation).into_iter().for_each(|turn| turn.is_resumed = false);
         }
         let beneath = match (call, parent) {
@@ -428,7 +431,7 @@ impl Trace {
         self.effects.insert(effect, begun);
     }
 
-    /// The call of this name; one that its reply did not tell of begins here.
+    /// The call of this name. A call that its reply did not list begins here.
     fn call(&mut self, at: At, conversation: SessionId, id: &CallId) -> &mut Call {
         let open = self.open(at, conversation, None, 1);
         let place = (at.seq, 0);
@@ -467,7 +470,7 @@ impl Trace {
         ended.push((at.seq, span));
     }
 
-    /// A model's reply, which was written together with the end of its call.
+    /// Reads a model's reply, which was written together with the end of its call.
     fn reply(&mut self, at: At, model: &str, recorded: &Recorded, ended: &mut Vec<(u64, Span)>) {
         let counted = recorded.payload.as_deref().map(serde_json::from_slice::<Counted>);
         let Counted { usage, calls, stop } = counted.and_then(Result::ok).unwrap_or_default();
@@ -482,8 +485,8 @@ impl Trace {
         }
     }
 
-    /// What a model wrote, as a reply or as a summary, together with the end of its call: what that one took.
-    /// Why it stopped stands with a reply alone.
+    /// Adds the usage of a model's reply or summary, which was written together with the end of its call.
+    /// Only a reply has a reason why the model stopped.
     fn counted(
         &mut self,
         at: At,
@@ -505,7 +508,7 @@ impl Trace {
         span.attributes
             .extend(why.map(|why| ("gen_ai.response.finish_reasons", Value::Words(vec![why.into()]))));
         if let Some(turn) = self.turns.get_mut(&at.session) {
-            // A summary may be another model's than the one that the turn is with.
+            // A summary may come from another model than the turn's.
             turn.model = if why.is_some() { effect.model } else { turn.model.take().or(effect.model) };
             let Usage { input_tokens, output_tokens, .. } = &mut turn.usage;
             *input_tokens = input_tokens.saturating_add(usage.input_tokens);
@@ -514,12 +517,12 @@ impl Trace {
         ended.push((at.seq, span));
     }
 
-    /// A tool by its own name. What a model writes may be anything.
+    /// A tool's own name: a model may write any text.
     fn tool(&self, name: &str) -> Word {
         Word::of(&self.tools.find(name).map(|tool| tool.spec().name).unwrap_or_default())
     }
 
-    /// A decision after which nothing was done.
+    /// Adds a decision after which nothing was done.
     fn decided(
         &mut self,
         at: At,
@@ -605,7 +608,7 @@ impl Trace {
         ended.push((at.seq, call.open.close("execute_tool", Some(tool), at.time, attributes)));
     }
 
-    /// Ends what runs in a conversation. Calls that somebody was asked about are answered in a later turn.
+    /// Ends a conversation's turn. Calls that a human was asked about are answered in a later turn.
     fn end_turn(&mut self, at: At, reason: &str, ended: &mut Vec<(u64, Span)>) {
         let Some(turn) = self.turns.remove(&at.session) else { return };
         let is_over =
@@ -685,17 +688,17 @@ impl Turn {
     }
 }
 
-/// Whether an entry is among what brought something in.
+/// Whether an entry is among the sources of these labels.
 fn is_from(labels: &Labels, entry: u64) -> bool {
     labels.sources.contains(&Seq(entry))
 }
 
-/// A provider by the conventions' name, where they have another one than Bailey.
+/// A provider's name in the conventions, if it differs from Bailey's.
 fn provider_of(name: &str) -> Word {
     Word::of(if name == "gemini" { "gcp.gemini" } else { name })
 }
 
-/// Why a model stopped, in the conventions' words.
+/// The reason why a model stopped, in the conventions' words.
 fn finish(stop: Option<Stop>) -> &'static str {
     match stop {
         Some(Stop::Answered) => "stop",

@@ -1,8 +1,7 @@
 //! Figures as OTLP/JSON: `ExportMetricsServiceRequest`.
 //!
-//! The 64-bit numbers of points are written as numbers: the JSON of protobuf reads them so as well as from
-//! text, and collectors in Rust that use its official messages lose, without a word, a histogram whose counts
-//! are text.
+//! The 64-bit numbers of points are written as numbers. The JSON of protobuf accepts both numbers and text,
+//! but collectors in Rust that use its official messages silently lose a histogram whose counts are text.
 
 use super::{Resource, SCHEMA, Scope, attributes, nanoseconds};
 use crate::telemetry::{
@@ -16,7 +15,7 @@ use serde::Serialize;
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`.
 const CUMULATIVE: u8 = 2;
 
-/// What a collector is sent.
+/// The message to a collector.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Metrics<'a> {
@@ -81,13 +80,13 @@ struct Counted {
     sum: f64,
     bucket_counts: Vec<u64>,
     explicit_bounds: Vec<f64>,
-    /// There are none of these; the same collectors lose what does not say that.
+    /// Always empty. The same collectors lose a histogram without this field.
     exemplars: [(); 0],
     flags: u32,
 }
 
 impl<'a> Metrics<'a> {
-    /// All that there is to say now.
+    /// All present values.
     pub(crate) fn new(resource: &'a Resource, totals: &Totals, figures: &'a Figures) -> Self {
         let scope = Scope { name: "bailey", version: env!("CARGO_PKG_VERSION") };
         let since = totals.since.unwrap_or(figures.time).min(figures.time);

@@ -49,7 +49,7 @@ fn reply(calls: &[&str]) -> Value {
 }
 
 /// Two sessions at once: a server that outlives its turn, a call that waits for a human, a fork, and a turn
-/// that nobody ends.
+/// that never ends.
 fn journal() -> Vec<Recorded> {
     let accepted = |turn| json!({ "type": "accepted", "turn": turn });
     let ended = |turn| json!({ "type": "turn_ended", "turn": turn, "reason": "answered" });
@@ -124,7 +124,7 @@ fn each_thing_is_a_span_and_hangs_where_it_began() {
     let expected = expected.map(|(seq, name, ms, is_root)| (seq, name.to_owned(), ms, is_root));
     assert_eq!(told, expected);
     let by_name = |seq: u64| &spans.iter().find(|(at, _)| *at == seq).unwrap().1;
-    // The server ends in nobody's turn, and belongs to the one that began it.
+    // The server ends outside any turn, and belongs to the turn that began it.
     assert_eq!((by_name(12).trace, by_name(12).parent), (by_name(9).trace, Some(by_name(8).id)));
     assert_eq!((by_name(20).trace, by_name(18).parent), (by_name(9).trace, Some(by_name(20).id)));
     assert_ne!(by_name(23).trace, by_name(9).trace);
@@ -147,10 +147,10 @@ fn what_is_said_while_a_turn_runs_joins_it() {
             .collect()
     };
     assert_eq!(told(&said), [(3, false)]);
-    // The control: one that nobody went on with was cut off.
+    // The control: a turn that no process went on with was cut off.
     let resumed = entry(2, ONE, None, json!({ "type": "session_resumed", "model": "test/model" }));
     assert_eq!(told(&[said[0].clone(), resumed.clone(), entry(3, ONE, None, accepted(SECOND))]), [(3, true)]);
-    // One that somebody went on with runs.
+    // A turn that a process went on with runs.
     let ended = json!({ "type": "turn_ended", "turn": FIRST, "reason": "answered" });
     let goes_on = [
         said[0].clone(),
@@ -164,7 +164,7 @@ fn what_is_said_while_a_turn_runs_joins_it() {
     assert_eq!(told(&goes_on), [(6, false), (7, false)]);
 }
 
-/// Labels that these entries brought in.
+/// Labels with these entries as their sources.
 fn of(sources: &[u64]) -> Value {
     let sources: Vec<String> = sources.iter().map(u64::to_string).collect();
     json!({ "integrity": "owner", "secrecy": "private", "sources": sources })
@@ -189,7 +189,7 @@ fn seen(call: &str, ok: bool, sources: &[u64]) -> Value {
     json!({ "type": "observation", "call": call, "tool": "command_run", "ok": ok, "labels": of(sources) })
 }
 
-/// What a span says of why it is no success.
+/// The reason why a span failed.
 fn error(span: &Span) -> Option<&str> {
     span.word("error.type").map(Word::as_str)
 }
@@ -197,7 +197,8 @@ fn error(span: &Span) -> Option<&str> {
 #[test]
 fn a_sub_agent_hangs_beneath_its_own_call_of_several() {
     let accepted = json!({ "type": "accepted", "turn": FIRST });
-    // Whose last words each result is made of; none where nobody says it.
+    // The sources of each result name the last words that it is made of. They are empty if the result does
+    // not say.
     let beneath = |first: &[u64], second: &[u64]| {
         let entries = [
             entry(1, ONE, None, accepted.clone()),
@@ -227,7 +228,7 @@ fn a_sub_agent_hangs_beneath_its_own_call_of_several() {
     };
     assert_eq!(beneath(&[2, 5], &[2, 6]), ["a", "b"]);
     assert_eq!(beneath(&[2, 6], &[2, 5]), ["b", "a"]);
-    // The control: where nothing says it, the first that began is the first call's.
+    // The control: if nothing says it, the sub-agent that began first belongs to the first call.
     assert_eq!(beneath(&[], &[]), ["a", "b"]);
 }
 
@@ -238,7 +239,7 @@ fn what_a_sub_agent_was_refused_is_its_own() {
     let told = |of_denial: &[u64]| {
         let entries = [
             entry(1, ONE, None, json!({ "type": "accepted", "turn": FIRST })),
-            // Both call their calls the same.
+            // Both conversations use the same call id.
             entry(2, ONE, None, gives(&["a"])),
             entry(3, TWO, None, delegated(&[2])),
             entry(4, TWO, None, reply(&["a"])),
@@ -255,7 +256,7 @@ fn what_a_sub_agent_was_refused_is_its_own() {
     };
     let [denied, failed] = ["denied", "failed"].map(str::to_owned);
     assert_eq!(told(&[4]), (vec![(6, denied.clone()), (7, failed.clone())], TWO.to_owned()));
-    // The control: what its parent was refused is that one's.
+    // The control: a refused action of the parent belongs to the parent.
     assert_eq!(told(&[2]), (vec![(6, failed), (7, denied)], ONE.to_owned()));
 }
 
@@ -280,7 +281,7 @@ fn what_a_summary_took_is_told_and_counted() {
         (counts("chat"), counts("invoke_agent"))
     };
     assert_eq!(told(json!({ "input_tokens": "70", "output_tokens": "5" })), (Some(70), Some(70)));
-    // The control: an older one says nothing of it.
+    // The control: an older entry does not record it.
     assert_eq!(told(Value::Null), (None, Some(0)));
 }
 
@@ -318,7 +319,7 @@ fn what_nobody_works_at_any_more_ends_as_cut_off_and_what_waits_waits() {
         told
     };
     let cut = |seq, title: &str| (seq, title.to_owned(), "cut_off".to_owned());
-    // With the last that was done in its session, its sub-agent's work, too.
+    // The spans end at the last entry of their session. The sub-agent's work ends there, too.
     let of_one = [
         cut(7, "exec"),
         cut(7, "execute_tool agent.run"),
@@ -328,12 +329,12 @@ fn what_nobody_works_at_any_more_ends_as_cut_off_and_what_waits_waits() {
     ];
     assert_eq!(left(|session| session != ONE), of_one);
     assert_eq!(left(|session| session != FORK), [cut(8, "invoke_agent")]);
-    // The control: what somebody works at goes on.
+    // The control: the work of a running process goes on.
     assert!(left(|_| true).is_empty());
 }
 
-/// Whoever is killed after any entry, and goes on where the oldest of what was open hangs from, tells the
-/// rest: nothing twice, and nothing less.
+/// A reader that is killed after any entry, and goes on from the oldest open span, tells the rest: no span
+/// twice, and no span missing.
 #[test]
 fn what_was_told_is_not_told_again() {
     let entries = journal();
