@@ -1,18 +1,18 @@
-//! What is asked, in whose name, and what comes of it.
+//! The questions of clients, their bearers, and the answers.
 
 use bailey_protocol::{ApprovalId, SessionId};
 use serde::{Deserialize, Serialize};
 
-/// A question of a browser's.
+/// A question of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// What the browser shows for being somebody's; empty where it shows nothing.
+    /// The bearer that the browser sends; empty if it sends no bearer.
     pub bearer: String,
-    /// What it wants.
+    /// The request itself.
     pub wish: Wish,
 }
 
-/// A one-time code, and how the browser calls itself.
+/// A one-time code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Code {
@@ -20,7 +20,7 @@ pub struct Code {
     pub code: String,
 }
 
-/// What a server says to a channel, as it came: nobody has looked at the signature yet.
+/// A server's message to a channel, as it came: the signature is not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     /// The channel's name in the configuration.
@@ -29,45 +29,45 @@ pub struct Delivery {
     pub id: String,
     /// In seconds since 1970.
     pub timestamp: u64,
-    /// All of them, with spaces between.
+    /// All signatures, with spaces between.
     pub signature: String,
     /// The body.
     pub body: String,
 }
 
-/// What a browser wants, or a server.
+/// A request of a browser or of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wish {
     /// A bearer for a code: [`Answer::Done`] holds it. The name is for the owner's list.
     Login(Code, String),
-    /// That its bearer is one no more.
+    /// To make its bearer invalid.
     Logout,
-    /// To see something: [`Answer::Opened`], and the descriptor is a pipe with lines of JSON.
+    /// To see a view: [`Answer::Opened`], and the descriptor is a pipe with lines of JSON.
     See(View),
-    /// To have something done: answered in the same way.
+    /// To perform an act: answered in the same way.
     Do(Act),
     /// A new session over a directory: [`Answer::Done`] holds its name.
     Begin {
         /// The project's, absolute.
         directory: String,
-        /// `PROVIDER/NAME`; none: the configured one.
+        /// `PROVIDER/NAME`; the configured model if absent.
         #[serde(default)]
         model: Option<String>,
     },
-    /// To look on at a session, and to speak there: [`Answer::Opened`], and the descriptor is a socket with
-    /// lines of events and ops.
+    /// To watch a session, and to speak there: [`Answer::Opened`], and the descriptor is a socket with lines
+    /// of events and ops.
     Join(SessionId),
-    /// That a channel takes this: [`Answer::Done`] when it will not be lost. The signature stands for a
-    /// bearer.
+    /// To deliver a message to a channel: [`Answer::Done`] when the message will not be lost. The signature
+    /// takes the place of a bearer.
     Deliver(Delivery),
-    /// Whether the daemon answers: [`Answer::Done`]. No bearer is needed for it.
+    /// Whether the daemon answers: [`Answer::Done`]. This needs no bearer.
     Health,
     /// Figures for a collector, in the text format of Prometheus: [`Answer::Done`].
     Metrics,
 }
 
-/// Something to see. Each is what a command prints with `--json`.
+/// A view of the home. Each is the output of a command with `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
@@ -75,43 +75,43 @@ pub enum View {
     Status,
     /// All sessions of the home.
     Sessions,
-    /// What was said and done in one.
+    /// The words and actions of one session.
     Session(SessionId),
     /// The questions that wait.
     Approvals,
-    /// One of them.
+    /// One open question.
     Approval(ApprovalId),
     /// The rules in force.
     Rules,
     /// The newest entries of the journal.
     Audit,
-    /// Whether the journal is as it was written.
+    /// Whether the journal is still as it was written.
     Verify,
-    /// Tasks by the clock.
+    /// The tasks that run by the clock.
     Schedules,
-    /// What was used up today.
+    /// Today's usage.
     Budget,
     /// All settings, and where each comes from.
     Settings,
-    /// What happened to the daemon.
+    /// The daemon's log.
     Logs,
     /// The models that are configured.
     Models,
-    /// What the agent has for tools.
+    /// The tools of the agent.
     Tools,
-    /// Which walls stand here.
+    /// The walls of this machine.
     Walls,
-    /// Who may speak over chat channels.
+    /// The people who may speak over chat channels.
     People,
     /// The browsers that are let in.
     Browsers,
 }
 
-/// Something to be done.
+/// An action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "act", deny_unknown_fields)]
 pub enum Act {
-    /// A yes to a question, this once.
+    /// Answers a question with yes, this once.
     Approve {
         /// The question.
         id: ApprovalId,
@@ -119,7 +119,7 @@ pub enum Act {
         #[serde(default)]
         reason: String,
     },
-    /// A no.
+    /// Answers a question with no.
     Reject {
         /// The question.
         id: ApprovalId,
@@ -127,7 +127,7 @@ pub enum Act {
         #[serde(default)]
         reason: String,
     },
-    /// What a rule file would change, and the phrase that it needs.
+    /// Shows the changes that a rule file would make, and the phrase that they need.
     TryRules {
         /// Its name in the home.
         name: String,
@@ -140,38 +140,38 @@ pub enum Act {
         name: String,
         /// Its whole text.
         text: String,
-        /// The phrase; empty where none is needed.
+        /// The phrase; empty if the change needs no phrase.
         #[serde(default)]
         confirm: String,
     },
-    /// Writes a task down.
+    /// Adds a scheduled task.
     AddSchedule {
         /// Its name.
         name: String,
         /// When, in the five fields of cron.
         when: String,
-        /// What is said then.
+        /// The message for the agent at that time.
         task: String,
-        /// Where, absolute.
+        /// The directory, absolute.
         directory: String,
-        /// How many tokens each time may use up.
+        /// How many tokens each run may use.
         #[serde(default)]
         tokens: Option<u64>,
-        /// What each time may do, a line each; empty: what the rules allow.
+        /// The permissions of each run, a line each; if empty, the rules decide.
         #[serde(default)]
         may: Vec<String>,
     },
-    /// Does a task now.
+    /// Runs a task now.
     RunSchedule {
         /// Its name.
         name: String,
     },
-    /// Does a task no more.
+    /// Removes a task.
     RemoveSchedule {
         /// Its name.
         name: String,
     },
-    /// Makes a copy of the home, in it.
+    /// Makes a copy of the home, inside the home.
     Backup,
     /// Stops everything, until a human at the machine releases it.
     Estop {
@@ -181,18 +181,18 @@ pub enum Act {
     },
 }
 
-/// What comes of it.
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It was done; the text is what was asked for.
+    /// It was done; the text is the result.
     Done(String),
     /// A descriptor comes with this.
     Opened,
-    /// The bearer, or the code, is nobody's.
+    /// The bearer or the code is not known.
     Unknown,
-    /// Too much was guessed wrong: so many seconds nothing is looked at.
+    /// Too many wrong guesses: for so many seconds no question is looked at.
     Later(u64),
-    /// It cannot be done: what, why, and how to fix.
+    /// It cannot be done; the text says why, and how to fix it.
     Refused(String),
 }

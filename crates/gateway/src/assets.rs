@@ -1,6 +1,6 @@
-//! The page itself: files that need no build and name no other server.
+//! The page's own files. They need no build and name no other server.
 
-/// A file: its path, its type, and what it holds.
+/// A file: its path, its type, and its content.
 pub(crate) struct Asset {
     path: &'static str,
     pub(crate) kind: &'static str,
@@ -27,7 +27,7 @@ const ASSETS: &[Asset] = &[
     script!("views.js"),
 ];
 
-/// The file of a path.
+/// The file at a path.
 pub(crate) fn find(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.path == path)
 }

@@ -1,10 +1,11 @@
-//! How a browser is called in a list that a person reads. All of them begin to call themselves alike, with
-//! what they are not.
+//! The name of a browser in a list that a person reads. All user agents begin alike, with names of other
+//! programs.
 
-/// How much is told of one that is none of the known.
+/// How many characters are kept of an unknown user agent.
 const CHARS_MAX: usize = 80;
 
-/// What each known browser says of itself, before those whose words it says, too.
+/// The sign of each known browser in its user agent. A browser comes before the browsers whose signs it
+/// contains, too.
 const BROWSERS: &[(&str, &str)] = &[
     ("Edg/", "Edge"),
     ("EdgA/", "Edge"),
@@ -19,7 +20,7 @@ const BROWSERS: &[(&str, &str)] = &[
     ("Chrome/", "Chrome"),
     ("Version/", "Safari"),
 ];
-/// The same of systems.
+/// The signs of systems, in the same way.
 const SYSTEMS: &[(&str, &str)] = &[
     ("Android", "Android"),
     ("iPhone", "iPhone"),
@@ -30,7 +31,7 @@ const SYSTEMS: &[(&str, &str)] = &[
     ("Linux", "Linux"),
 ];
 
-/// The browser and its system; of any other program the beginning of what it says.
+/// The browser and its system. For any other program, the beginning of its user agent.
 pub(crate) fn called(agent: &str) -> String {
     let browser = BROWSERS.iter().find_map(|(sign, name)| {
         let (_, version) = agent.split_once(sign)?;

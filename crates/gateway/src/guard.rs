@@ -1,4 +1,4 @@
-//! Who may ask at all: requests for this page's own address, from this page.
+//! Decides which requests are accepted at all: those for this page's own address, from this page.
 
 use hyper::{
     Method, StatusCode,
@@ -10,19 +10,19 @@ use std::net::{IpAddr, SocketAddr};
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The addresses that the page is known by. A browser that was led here under another name (DNS rebinding),
-/// or by another page, is refused.
+/// The addresses that the page is known by. A request is refused if a browser was led here under another name
+/// (DNS rebinding), or by another page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origins {
-    /// As `Host` gives them, in small letters.
+    /// In the form of `Host`, in small letters.
     hosts: Vec<String>,
-    /// As `Origin` gives them (RFC 6454), in small letters.
+    /// In the form of `Origin` (RFC 6454), in small letters.
     origins: Vec<String>,
 }
 
 impl Origins {
-    /// Of a listener on this machine's loopback, and of the URL under which a proxy of the owner's shows it,
-    /// where there is one.
+    /// The origins of a listener on this machine's loopback, and of the URL under which a proxy of the owner
+    /// shows it, if there is one.
     #[must_use]
     pub fn new(at: SocketAddr, shown_as: Option<&str>) -> Self {
         let own = match at.ip() {
@@ -33,7 +33,7 @@ impl Origins {
             ["127.0.0.1", "[::1]", "localhost", &own].map(|host| format!("http://{host}:{}", at.port()));
         let shown_as = shown_as.map(|url| url.trim_end_matches('/').to_ascii_lowercase());
         let mut origins: Vec<String> = here.into_iter().chain(shown_as).collect();
-        // Browsers leave the usual port out (RFC 9110, 4.2.1 and 4.2.2), whoever wrote it.
+        // Browsers leave the usual port out (RFC 9110, 4.2.1 and 4.2.2), even if the configuration names it.
         let usual = |url: &String| match url.split_once("://") {
             Some(("http", host)) => host.strip_suffix(":80").map(|host| format!("http://{host}")),
             Some(("https", host)) => host.strip_suffix(":443").map(|host| format!("https://{host}")),
@@ -45,17 +45,17 @@ impl Origins {
         Self { hosts: origins.iter().filter_map(host).collect(), origins }
     }
 
-    /// Whatever a request says.
+    /// Accepts every request, whatever its headers say.
     #[cfg(feature = "controls")]
     #[must_use]
     pub fn all() -> Self {
         Self { hosts: Vec::new(), origins: Vec::new() }
     }
 
-    /// Looks at a request's head, before anything else is done with it.
+    /// Checks a request's head, before anything else is done with it.
     ///
     /// # Errors
-    /// The status that it is refused with, and why.
+    /// The status of the refusal, and its reason.
     pub(crate) fn check(&self, head: &Parts) -> Result<(), Refusal> {
         #[cfg(feature = "controls")]
         if self.hosts.is_empty() {
@@ -65,8 +65,8 @@ impl Origins {
         let [host] = values(headers, &HOST)[..] else {
             return Err((StatusCode::BAD_REQUEST, "a request names one host"));
         };
-        // Where the target is a whole address, that is whom it is for, whatever `Host` says (RFC 9112,
-        // 3.2.2).
+        // If the target is a whole address, it decides for whom the request is, whatever `Host` says (RFC
+        // 9112, 3.2.2). So both must be right.
         let named = [Some(host), uri.authority().map(|it| it.as_str())];
         if !named.into_iter().flatten().all(|host| self.hosts.contains(&host.to_ascii_lowercase())) {
             return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the page of that host"));
@@ -75,8 +75,9 @@ impl Origins {
         {
             return Err((StatusCode::FORBIDDEN, "another page may ask for nothing here"));
         }
-        // `none` is an address that the person typed, or a link outside of any page. One that another page
-        // leads to is refused like all else: that page would choose what is seen here under the next click.
+        // `none` is an address that the person typed, or a link outside of any page. A request that another
+        // page leads to is refused, also a navigation: that page would choose the view under the person's
+        // next click.
         let is_read = matches!(*method, Method::GET | Method::HEAD);
         let mut sites = values(headers, &SEC_FETCH_SITE).into_iter();
         if !sites.all(|site| site == "same-origin" || site == "none" && is_read) {
@@ -98,17 +99,17 @@ impl Origins {
     }
 }
 
-/// Whether that is JSON's type (RFC 9110, 8.3.1), whatever parameters it has. No form says so, nor what a
-/// page may send unasked.
+/// Whether this is JSON's type (RFC 9110, 8.3.1), with any parameters. A form cannot send this type, and a
+/// page cannot send it to another origin without asking first.
 fn is_json(kind: &str) -> bool {
     let (kind, _) = kind.split_once(';').unwrap_or((kind, ""));
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// A status, and why.
+/// A status and its reason.
 pub(crate) type Refusal = (StatusCode, &'static str);
 
-/// All values of a header; one that is no text is none of any.
+/// All values of a header. A value that is not text becomes `?`, which matches nothing.
 fn values<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Vec<&'h str> {
     headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?")).collect()
 }
@@ -215,7 +216,7 @@ mod tests {
         ] {
             assert_eq!(refused_at(&here, &Method::GET, target, &host), status, "{target}");
         }
-        // The control: a wrong host is none of this page's, however right its target is.
+        // The control: a wrong `Host` is refused, even if the target is right.
         let heads = [("host", "evil.example")];
         assert_eq!(refused_at(&here, &Method::GET, "http://127.0.0.1:7411/", &heads), Some(421));
     }

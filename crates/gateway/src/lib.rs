@@ -1,16 +1,16 @@
-//! The page: what a browser may ask of a home, over HTTP/1.1.
+//! The page: the requests that a browser may make to a home, over HTTP/1.1.
 //!
-//! Here requests are understood and nothing is decided: each that is well formed becomes an [`Ask`] with the
-//! *bearer* that came with it, and whoever runs this looks at the bearer first. So the process that parses
-//! what any browser, page or program on the machine sends has no power of its own.
+//! This crate parses requests and decides nothing. Each well-formed request becomes an [`Ask`] with the
+//! *bearer* that came with it, and the process that runs this crate checks the bearer first. So the process
+//! that parses the input of any browser, page or program on the machine has no power of its own.
 //!
 //! A bearer comes in the header `authorization` (RFC 6750) and never in a cookie: a browser sends cookies by
 //! itself, also for other pages, and to every port of a host. Requests for another host, or from another
-//! page, are refused besides ([`Origins`]).
+//! page, are refused as well ([`Origins`]).
 //!
-//! What comes is bounded: connections, headers, bodies and the time that each may take; and where all places
-//! are taken, whoever has asked for nothing for the longest time gives way. What goes out waits for its
-//! reader, and who takes nothing of it for long is cut off; a page that comes back says after which line.
+//! Input is bounded: connections, headers, bodies and the time that each may take. If all places are taken,
+//! the connection that has asked for nothing for the longest time gives way. Output waits for its reader, and
+//! a client that takes no output for long is cut off. A page that comes back names the last line that it has.
 
 mod answer;
 mod ask;
@@ -54,19 +54,19 @@ use tokio::{
 
 /// How many connections are open at once.
 const CONNECTIONS_MAX: usize = 128;
-/// How long the head of a request may take, which is also how long a connection is kept for the next.
+/// How long the head of a request may take, which is also how long a connection is kept for the next request.
 const HEAD_MAX: Duration = Duration::from_secs(20);
-/// How long a client may take nothing of what is sent to it.
+/// How long a client may take no output before it is cut off.
 const TAKING_MAX: Duration = Duration::from_secs(30);
 /// How much of a head is read, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// How long nothing is accepted where there is no descriptor for it.
+/// How long the listener pauses when no descriptor is left for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A question, and where its answer goes. A descriptor comes with [`Answer::Opened`].
 pub type Asked = (Ask, oneshot::Sender<(Answer, Option<OwnedFd>)>);
 
-/// What the requests of a connection have.
+/// The state that the requests of a connection share.
 #[derive(Clone)]
 struct Gateway {
     origins: Arc<Origins>,
@@ -75,10 +75,10 @@ struct Gateway {
     place: Arc<Place>,
 }
 
-/// Serves what connects to `listener`, for ever. Questions go to `asks`.
+/// Serves the connections to `listener`. Questions go to `asks`. Returns when the receiver of `asks` is gone.
 ///
 /// # Errors
-/// None that a client can bring about: when nobody takes questions any more.
+/// A client cannot cause an error.
 pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<Asked>) -> io::Result<()> {
     let (origins, streams) = (Arc::new(origins), Streams::default());
     let places = Places::new(CONNECTIONS_MAX);
@@ -98,7 +98,7 @@ pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<A
             () = asks.closed() => return Ok(()),
         };
         let Some(place) = place.map(Arc::new) else { return Ok(()) };
-        // Pieces of a model's text are small, and are to be seen at once.
+        // Pieces of a model's text are small, and must appear at once.
         stream.set_nodelay(true).ok();
         let (asks, origins, streams) = (asks.clone(), origins.clone(), streams.clone());
         let gateway = Gateway { origins, asks, streams, place: place.clone() };
@@ -111,7 +111,7 @@ pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<A
             connection.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX).max_buf_size(HEAD_BYTES_MAX);
             let stream = TokioIo::new(Patient::new(stream, TAKING_MAX));
             tokio::select! {
-                // What is wrong with a connection is its client's to see.
+                // A connection's error concerns only its client.
                 _ = connection.serve_connection(stream, served) => {}
                 () = place.is_over() => {}
             }

@@ -1,4 +1,5 @@
-//! A connection whose other side has to take what is sent: where nothing goes out for too long, it has ended.
+//! A connection whose client must take the output: if nothing goes out for too long, the connection has
+//! ended.
 
 use std::{
     io::{self, IoSlice},
@@ -14,13 +15,13 @@ use tokio::{
 pub(crate) struct Patient<S> {
     stream: S,
     most: Duration,
-    /// When it is over, while something waits.
+    /// The time limit, while output waits.
     until: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
 
 impl<S> Patient<S> {
-    /// A stream that takes `most` at most for anything that is sent.
+    /// A stream that waits at most `most` for a write to proceed.
     pub(crate) fn new(stream: S, most: Duration) -> Self {
         Self { stream, most, until: Box::pin(sleep(most)), is_waiting: false }
     }
