@@ -1,5 +1,5 @@
-//! Places for connections. Where all are taken, whoever has kept theirs longest without asking for anything
-//! gives way: a request that comes a letter at a time holds nobody up.
+//! Places for connections. If all are taken, the connection that has asked for nothing for the longest time
+//! gives way: a request that comes one letter at a time cannot block other clients.
 
 use std::{
     sync::{
@@ -14,15 +14,15 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 pub(crate) struct Places {
     free: Arc<Semaphore>,
     taken: Mutex<Vec<Arc<Seat>>>,
-    /// Somebody asks for nothing any more.
+    /// A connection has become silent.
     freed: Notify,
 }
 
-/// One that is taken.
+/// A place that is taken.
 struct Seat {
-    /// Since when nothing was asked for there; none while something is answered.
+    /// Since when the connection has asked for nothing; `None` while an answer is on its way.
     silent: Mutex<Option<Instant>>,
-    /// Whether it is to be given up.
+    /// Whether the place must be given up.
     is_going: AtomicBool,
     gone: Notify,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Something is answered; until then its connection keeps its place.
+/// An answer is on its way; its connection keeps the place until this is dropped.
 pub(crate) struct Busy {
     places: Arc<Places>,
     seat: Arc<Seat>,
@@ -46,14 +46,15 @@ impl Places {
         Arc::new(Self { free, taken: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Takes a place, for which another one may have to give way. None when nothing is served any more.
+    /// Takes a place, for which another connection may have to give way. `None` when no connections are
+    /// served any more.
     pub(crate) async fn take(self: &Arc<Self>) -> Option<Place> {
         let permit = loop {
             if let Ok(permit) = self.free.clone().try_acquire_owned() {
                 break permit;
             }
             self.give_way();
-            // Where all are busy, whoever has done first.
+            // If all connections are busy, wait for the first that finishes.
             tokio::select! {
                 permit = self.free.clone().acquire_owned() => break permit.ok()?,
                 () = self.freed.notified() => {}
@@ -65,7 +66,7 @@ impl Places {
         Some(Place { places: self.clone(), seat, _permit: permit })
     }
 
-    /// Ends whoever has been silent longest, where nobody is about to go anyway.
+    /// Ends the connection that has been silent longest, unless one is already about to go.
     fn give_way(&self) {
         let taken = lock(&self.taken);
         if taken.iter().any(|seat| seat.is_going.load(Ordering::Relaxed)) {
@@ -80,12 +81,12 @@ impl Places {
 }
 
 impl Place {
-    /// Comes when it is to be given up.
+    /// Waits until the place must be given up.
     pub(crate) async fn is_over(&self) {
         self.seat.gone.notified().await;
     }
 
-    /// From now on something is answered there.
+    /// From now on, an answer is on its way there.
     pub(crate) fn busy(&self) -> Busy {
         *lock(&self.seat.silent) = None;
         Busy { places: self.places.clone(), seat: self.seat.clone() }

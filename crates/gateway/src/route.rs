@@ -1,19 +1,19 @@
-//! What a request asks for: its method and path, and nothing that anybody may decide by.
+//! Reads a request's method and path. Nothing here may serve to decide about permissions.
 
 use crate::ask::{View, Wish};
 use bailey_protocol::{ApprovalId, SessionId};
 use hyper::Method;
 
-/// What a request is.
+/// The kinds of requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Whether somebody is there. It tells nothing else, and asks for no bearer.
+    /// Whether the server answers. It tells nothing else, and needs no bearer.
     Health,
-    /// A code for a bearer.
+    /// A request for a bearer; the code is in the body.
     Login,
-    /// A wish that is all in the path.
+    /// A wish that the path holds in full.
     Wish(Wish),
-    /// The events of a session, after a line of a run of its process.
+    /// The events of a session, after this line of a run of its process.
     Events(SessionId, Option<After>),
     /// An op for the session of a stream; in the body.
     Op(String),
@@ -21,7 +21,7 @@ pub(crate) enum Route {
     Act,
     /// A new session; in the body.
     Begin,
-    /// Something for the channel of this name; in the body.
+    /// A message for the channel of this name; in the body.
     Hook(String),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct After {
     pub(crate) line: u64,
 }
 
-/// Reads a request's line. `None`: there is nothing there; or nothing that is asked for in this way.
+/// Reads a request's line. `None` if nothing is there, or if the method does not fit.
 pub(crate) fn read(method: &Method, path: &str, query: Option<&str>) -> Option<Route> {
     let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
     Some(match (method, &parts[..]) {

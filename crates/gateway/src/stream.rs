@@ -1,4 +1,4 @@
-//! What goes out piece by piece: what a command prints, and what happens in a session.
+//! Output in pieces: the output of a command, and the events of a session.
 
 use crate::{places::Busy, route::After};
 use bailey_protocol::Op;
@@ -25,7 +25,7 @@ use tokio::{
     time::{Interval, interval},
 };
 
-/// How many pieces wait for a browser before whoever makes them waits, too.
+/// How many pieces wait for a browser before their producer waits, too.
 const WAITING_MAX: usize = 16;
 /// How many ops wait for a session.
 const OPS_WAITING_MAX: usize = 16;
@@ -35,7 +35,7 @@ const STREAMS_MAX: usize = 64;
 const PIECE_BYTES: usize = 32 << 10;
 /// The longest line of an event, which may hold a whole diff, in bytes.
 const LINE_BYTES_MAX: u64 = 64 << 20;
-/// How often a browser that hears nothing else hears that somebody is there.
+/// How often a browser that gets no other output gets a sign of life.
 const BEAT: Duration = Duration::from_secs(15);
 
 /// A body that comes piece by piece, and keeps its connection's place.
@@ -56,7 +56,7 @@ impl Body for Relay {
     }
 }
 
-/// The streams of sessions that are open, by name: who opened each, and where its ops go.
+/// The open streams of sessions, by name: the bearer that opened each stream, and the channel for its ops.
 #[derive(Clone, Default)]
 pub(crate) struct Streams(Arc<Mutex<HashMap<String, Open>>>);
 
@@ -66,7 +66,7 @@ struct Open {
 }
 
 impl Streams {
-    /// Says something to a stream's session, for who opened it.
+    /// Sends an op to a stream's session, if the same bearer opened the stream.
     pub(crate) fn say(&self, name: &str, bearer: &str, op: &Op) -> Result<(), &'static str> {
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = open.get(name).filter(|stream| stream.bearer == bearer);
@@ -94,7 +94,7 @@ impl Streams {
     }
 }
 
-/// What comes out of a pipe.
+/// The output of a pipe.
 pub(crate) fn read(pipe: OwnedFd, busy: Busy) -> io::Result<Relay> {
     let mut pipe = pipe::Receiver::from_owned_fd(pipe)?;
     let (pieces, relay) = mpsc::channel(WAITING_MAX);
@@ -113,7 +113,7 @@ pub(crate) fn read(pipe: OwnedFd, busy: Busy) -> io::Result<Relay> {
     Ok(Relay { pieces: relay, _busy: busy })
 }
 
-/// What happens in a session, and what its browser says there.
+/// The events of a session, and the way for the ops of its browser.
 pub(crate) fn join(
     streams: &Streams,
     socket: OwnedFd,
@@ -138,7 +138,7 @@ pub(crate) fn join(
     Ok(Relay { pieces: relay, _busy: busy })
 }
 
-/// Tells a browser what it does not have yet.
+/// Sends a browser the lines that it does not have yet.
 async fn tell(read: OwnedReadHalf, first: String, lines: mpsc::Sender<Bytes>, after: Option<After>) {
     let mut read = BufReader::new(read);
     let mut beat = interval(BEAT);
@@ -153,8 +153,8 @@ async fn tell(read: OwnedReadHalf, first: String, lines: mpsc::Sender<Bytes>, af
     }
 }
 
-/// The next line, with its end; meanwhile the browser hears that it is waited for. None when there is no
-/// more, or nobody listens.
+/// The next line, with its end. Meanwhile the browser gets signs of life. `None` when there are no more
+/// lines, or the browser is gone.
 async fn next(
     read: &mut BufReader<OwnedReadHalf>,
     beat: &mut Interval,
@@ -164,7 +164,7 @@ async fn next(
     let mut limited = read.take(LINE_BYTES_MAX);
     loop {
         tokio::select! {
-            // What was read before it is cut short stays in `line`.
+            // If the read is cut short, its bytes stay in `line`.
             read = limited.read_until(b'\n', &mut line) => {
                 read.ok()?;
                 return (line.last() == Some(&b'\n')).then_some(line);
@@ -174,7 +174,7 @@ async fn next(
     }
 }
 
-/// Whether the browser has this line: one of the same run, and not after its last.
+/// Whether the browser has this line: it is of the same run, and not after the browser's last line.
 fn is_known(line: &[u8], after: Option<&After>) -> bool {
     #[derive(Deserialize)]
     struct Place {
