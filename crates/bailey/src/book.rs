@@ -1,7 +1,7 @@
-//! Notes of a bound process: what it must not forget.
+//! The notes of a bound process: the state that it must not forget.
 //!
-//! Such a process makes no files, so there are two, which take turns: what is in the one stays whole while
-//! the other is written.
+//! A bound process cannot make files, so the notes lie in two files that it writes in turns: one file stays
+//! whole while the process writes the other.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::Digest;
@@ -15,12 +15,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The names of the two.
+/// The names of the two files.
 const NAMES: [&str; 2] = ["notes.0", "notes.1"];
-/// The largest of one, in bytes: what is larger is neither read nor written.
+/// The largest size of one file, in bytes. A larger file is neither read nor written.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Notes, and which of those that were written they are.
+/// The notes, and their number in the order of writing.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Numbered<T> {
     number: u64,
@@ -37,16 +37,16 @@ pub(crate) struct Book<T> {
 }
 
 impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
-    /// Their paths.
+    /// The paths of the two files.
     pub(crate) fn paths(folder: &Path) -> [PathBuf; 2] {
         NAMES.map(|name| folder.join(name))
     }
 
-    /// Goes on with what was noted.
+    /// Opens the notes and continues with the newest whole ones.
     ///
     /// # Errors
-    /// When they cannot be opened, are too large, or are whole and say what this program does not know. What
-    /// was torn is passed over for what was written before it.
+    /// When a file cannot be opened, is too large, or is whole and has content that this program does not
+    /// understand. A torn file is no error: the notes that were written before it count.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let open = |path: PathBuf| {
             let file = OpenOptions::new()
@@ -60,10 +60,11 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
         };
         let [one, other] = Self::paths(folder);
         let files = [open(one)?, open(other)?];
-        // The process before this one may be about to end, and the notes are one's at a time.
+        // The process before this one may be about to end. The lock makes sure that one process at a time
+        // has the notes.
         rustix::fs::flock(&files[0], FlockOperation::LockExclusive).context("the notes cannot be locked")?;
         for (file, path) in files.iter().zip(Self::paths(folder)) {
-            // Those of before it are no substitute: what was done since then would be done again.
+            // Older notes are no substitute: the work since then would be done again.
             if file.metadata()?.len() > BYTES_MAX {
                 bail!(
                     "`{}` has more than {} MiB, which is not read: move both notes away to begin anew",
@@ -83,10 +84,10 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
         get(&self.notes.borrow().notes)
     }
 
-    /// Changes them. When this returns, they are on disk.
+    /// Changes the notes. When this returns, they are on disk.
     ///
     /// # Errors
-    /// When they cannot be written, or would be too large: then nothing has changed.
+    /// When the notes cannot be written, or would be too large. Then nothing has changed.
     pub(crate) fn change(&self, change: impl FnOnce(&mut T)) -> Result<()> {
         let mut notes = self.notes.borrow().clone();
         change(&mut notes.notes);
@@ -110,7 +111,7 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
     }
 }
 
-/// None of what is torn, or empty still.
+/// Reads one file; `None` when it is torn or still empty.
 fn read<T: DeserializeOwned>(file: &File, path: &Path) -> Result<Option<Numbered<T>>> {
     let mut bytes = Vec::new();
     file.take(BYTES_MAX)
@@ -124,7 +125,7 @@ fn read<T: DeserializeOwned>(file: &File, path: &Path) -> Result<Option<Numbered
     if Digest::of(body).to_string().as_bytes() != digest {
         return Ok(None);
     }
-    // Those of before it are no substitute here either.
+    // Here, too, older notes are no substitute.
     let notes = serde_json::from_slice(body).with_context(|| {
         format!(
             "`{}` is whole, and this Bailey does not understand it: a newer one wrote it; run that one, or move both notes away to begin anew",
@@ -150,7 +151,7 @@ mod tests {
         words: String,
     }
 
-    /// Older ones are no substitute: what was done since then would be done again.
+    /// Older notes are no substitute: the work since then would be done again.
     #[test]
     fn what_is_whole_and_not_understood_is_told_and_kept() {
         #[derive(Default, Clone, Serialize, Deserialize)]
@@ -169,7 +170,7 @@ mod tests {
         fs::write(&newest, format!("{}\n{body}", bailey_protocol::Digest::of(body.as_bytes()))).unwrap();
         let error = Book::<Words>::open(folder.path()).unwrap_err();
         assert!(error.to_string().contains("notes.1` is whole"), "{error:#}");
-        // The control: what is torn is passed over.
+        // The control: a torn file is passed over.
         fs::write(&newest, format!("x{body}")).unwrap();
         let book = Book::<Words>::open(folder.path()).unwrap();
         assert_eq!(book.get(|notes| notes.words.clone()), "older");

@@ -1,5 +1,5 @@
-//! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own (`keeper.rs`),
-//! which binds itself as that of `bailey run` does.
+//! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own
+//! (`keeper.rs`), which binds itself like the process of `bailey run`.
 
 pub(super) mod desk;
 pub(super) mod keeper;
@@ -36,12 +36,14 @@ use tokio::sync::mpsc;
 
 /// Ops that may wait for the host.
 const OPS_WAITING_MAX: usize = 64;
-/// What is said where a new session begins of which nobody said what `--reveal` and `--pin` say.
+/// The note that a new session does not use the values of `--reveal` and `--pin`: they were for the session
+/// before.
 const ANEW: &str = "what --reveal and --pin said was for the session before; this one is a new one";
 
 /// Serves one session of a conversation.
 pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Printer) -> Result<ExitCode> {
-    // Whatever becomes of the keeper, nobody is left behind who talks to a terminal that is another's.
+    // When the keeper ends for any reason, this process gets SIGTERM. It must not stay behind and use a
+    // terminal that belongs to another program by then.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let seat = Seat::take(seat)?;
     let is_somebody_there = io::stdin().is_terminal() && io::stdout().is_terminal() && !printer.is_json();
@@ -49,7 +51,7 @@ pub(super) async fn run(home: &Home, chat: cli::Chat, seat: &str, printer: &Prin
         welcome::welcome(home, printer)?;
     }
     let daemon = match seat.lost {
-        // Of what was piped in, nobody knows what was read already.
+        // When input is a pipe, it is not known how much of it the lost process has read.
         Some(session) if !io::stdin().is_terminal() => {
             return Err(remote::lost(home, session).await);
         }
@@ -130,26 +132,26 @@ fn end(front: &mut Front<'_>, last: Result<Option<TurnEnd>, HostError>, seat: Se
     Ok(ExitCode::from(exit::DONE))
 }
 
-/// What a person may name after `/model`: the configured one, and each provider for its models.
+/// The names that a person can give after `/model`: the configured model, and each provider for its models.
 fn models(config: &Config) -> Vec<String> {
     let providers = config.providers.keys().map(|name| format!("{name}/"));
     config.model.iter().cloned().chain(providers).collect()
 }
 
-/// Where a conversation's next session is, and whose.
+/// Where a conversation's next session is, and whose it is.
 struct Place {
-    /// As its agent has it.
+    /// The home as the session's agent has it.
     home: Home,
     root: PathBuf,
     workspace: WsPath,
     /// See [`Session::standpoint`].
     standpoint: Option<Standpoint>,
     opening: Opening,
-    /// What the agent may in a new session that is a schedule's.
+    /// The rights of the agent in a new session that belongs to a schedule.
     confined: Option<Confined>,
 }
 
-/// The project, and a new session or the one that goes on.
+/// Finds the project, and the session: a new one or the one that goes on.
 async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer) -> Result<Place> {
     if let Some(name) = &chat.resume {
         let journal = super::journal(home, printer).await?;
@@ -159,7 +161,7 @@ async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer)
         project::still_there(&info.workspace)?;
         let root = PathBuf::from(&info.workspace.0);
         let opening = if is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
-        // The next one stands where the one that was named stood.
+        // The next session has the standpoint of the named session.
         let standpoint = if is_first { None } else { Some(standpoint(&home, info.id)?) };
         return Ok(Place { home, root, workspace: info.workspace, standpoint, opening, confined: None });
     }
@@ -172,7 +174,8 @@ async fn place(home: &Home, chat: &cli::Chat, is_first: bool, printer: &Printer)
         false => Opening::New(compose::new_session()?),
     };
     let confined = match &chat.schedule {
-        // That very one: what another one of its name may is not what this task was given.
+        // Takes exactly this schedule: another one with the same name may give other rights than this task
+        // was given.
         Some(of) => {
             let (name, id) = of.split_once('@').unwrap_or((of, ""));
             Schedules::of(home)?.still(name, id)?.confined(name)

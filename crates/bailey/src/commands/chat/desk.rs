@@ -1,5 +1,6 @@
-//! A session's process beneath the daemon: `bailey chat` without a terminal. It serves whoever connects to
-//! the socket of its name, any number at once and one after the other, and works on while nobody looks.
+//! A session's process beneath the daemon: `bailey chat` without a terminal. It serves the clients that
+//! connect to the socket with the session's name, any number at once and one after the other. It works on
+//! while no client is connected.
 
 mod clients;
 #[cfg(feature = "fuzz")]
@@ -38,10 +39,10 @@ use tokio::{
 
 /// Ops that may wait for the host.
 const OPS_WAITING_MAX: usize = 64;
-/// How long a session at rest is kept open that nobody looks at.
+/// How long a session at rest stays open while no client is connected.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Serves a session until it rests and nobody wants it, or the daemon says so.
+/// Serves a session until it rests and is not needed, or until the daemon ends it.
 pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Printer) -> Result<ExitCode> {
     let life = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
     let Place { home, root, workspace, standpoint, opening, confined } =
@@ -82,14 +83,14 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
     let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, is_cut_off);
     let work = async {
         if is_cut_off {
-            // What went wrong was told; the session goes on.
+            // The clients were told the error; the session goes on.
             if let Err(error @ HostError::Journal(_)) = host.go_on(&mut inbox).await {
                 return Err(error);
             }
         }
         match host.serve(&mut inbox).await {
             Err(error @ (HostError::Journal(_) | HostError::Refused(Refused::Journal(_)))) => Err(error),
-            // What the last turn failed at was told, and that one has ended: nobody is to begin it again.
+            // The clients were told why the last turn failed. That turn has ended, and must not begin again.
             Ok(_) | Err(_) => Ok(()),
         }
     };
@@ -101,28 +102,28 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
     Ok(ExitCode::from(exit::DONE))
 }
 
-/// Says something to the daemon.
+/// Sends a report to the daemon.
 fn report(report: &Report) -> Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
     Ok(io::stdout().lock().write_all(&line).and_then(|()| io::stdout().flush())?)
 }
 
-/// What stands between a session and its front ends.
+/// The part between a session and its front ends.
 struct Desk<'a> {
     printer: &'a Printer,
     listener: UnixListener,
-    /// None once the session is to end.
+    /// `None` once the session is to end.
     ops: Option<mpsc::Sender<Op>>,
     clients: Clients,
     is_working: bool,
-    /// Whether something was said that is to begin a turn.
+    /// Whether a message came that is to begin a turn.
     is_asked: bool,
     is_draining: bool,
     questions: BTreeSet<ApprovalId>,
-    /// What the daemon was told last.
+    /// The state that the daemon was told last.
     reported: State,
-    /// Since when nothing was done and nobody was there, and for how long that may be.
+    /// Since when the session has done nothing and had no client, and how long that may last.
     idle: Instant,
     idle_max: Duration,
 }
@@ -147,7 +148,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Drives `work` to its end, and serves everybody meanwhile.
+    /// Drives `work` to its end, and serves all clients meanwhile.
     async fn serve(
         &mut self,
         work: impl Future<Output = Result<(), HostError>>,
@@ -162,8 +163,8 @@ impl<'a> Desk<'a> {
             while let Ok(Some(line)) = wire::line(&mut life, wire::LINE_BYTES_MAX).await {
                 tell.send(line).await.ok();
             }
-            // There is no daemon any more. The warden takes everything inside the walls along, the journal
-            // knows how far it came.
+            // The daemon has ended. The warden ends everything inside the walls, and the journal records how
+            // far the session came.
             crate::front::quit(exit::FAILED);
         });
         loop {
@@ -181,13 +182,13 @@ impl<'a> Desk<'a> {
                             self.printer.warn(&format!("the rules stay as they were: {error}"));
                         }
                     } else if let Some(named) = line.strip_prefix(KEYS) {
-                        // What cannot be read names none.
+                        // A message that cannot be read counts as one that names no keys.
                         keep_keys(&serde_json::from_slice(named).unwrap_or_default());
                     }
                 }
                 came = self.clients.next() => self.came(came),
                 accepted = self.listener.accept() => {
-                    // One that is not accepted connects again.
+                    // A client that is not accepted connects again.
                     if let Ok((stream, _)) = accepted && wire::is_owner(&stream) {
                         self.idle = Instant::now();
                         self.clients.add(stream);
@@ -202,8 +203,8 @@ impl<'a> Desk<'a> {
                 }
                 () = sleep_until(self.idle + self.idle_max) => {
                     self.idle = Instant::now();
-                    // Nothing takes this back: whoever comes while a turn runs must find a session that goes
-                    // on.
+                    // Draining cannot be taken back: a client that connects while a turn runs must find a
+                    // session that goes on.
                     let is_unneeded = !self.is_working && !self.is_asked && kernel.process_count(session) == 0;
                     self.is_draining |= is_unneeded && self.clients.is_empty();
                 }
@@ -211,7 +212,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// What happened goes to everybody who looks on.
+    /// Sends an event to all clients.
     fn take(&mut self, event: &Event) {
         match &event.happening {
             Happening::Accepted { .. } => (self.is_working, self.is_asked) = (true, false),
@@ -220,7 +221,7 @@ impl<'a> Desk<'a> {
             Happening::Failed { op, .. } if op == "say" => self.is_asked = false,
             Happening::End { error, .. } => {
                 (self.is_working, self.idle) = (false, Instant::now());
-                // What was said may be what failed, and nothing more comes of it.
+                // The message that waits may be the one that failed; then it begins no turn any more.
                 self.is_asked &= error.is_none();
             }
             Happening::Ask { id, .. } => drop(self.questions.insert(*id)),
@@ -246,7 +247,7 @@ impl<'a> Desk<'a> {
             let error = "the daemon is ending: say it again when it is back".to_owned();
             return self.clients.fail(self.printer, client, name, error);
         }
-        // Never waits: the session may wait for this loop.
+        // This never waits, because the session may be waiting for this loop.
         if self.ops.as_ref().is_none_or(|ops| ops.try_send(op).is_err()) {
             let error = "the session is too busy to hear that; try again".to_owned();
             return self.clients.fail(self.printer, client, name, error);

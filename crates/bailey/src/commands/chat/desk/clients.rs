@@ -1,5 +1,5 @@
-//! The front ends of one session: each hears all that happens, and what one of them says reaches the session.
-//! One that does not keep up is cut off; it may connect again, and hears what happened since the turn began.
+//! The front ends of one session. Each gets all events, and the ops of each reach the session. A front end
+//! that is too slow is cut off; it may connect again, and then gets the events since the turn began.
 
 use super::{kept::Kept, rights};
 use crate::{
@@ -20,19 +20,19 @@ use tokio::{
     time::timeout,
 };
 
-/// How many front ends look on at once.
+/// How many front ends can be connected at once.
 const CLIENTS_MAX: usize = 32;
-/// How many events may wait for one.
+/// How many events may wait for one front end.
 const EVENTS_WAITING_MAX: usize = 4096;
-/// What may wait to be taken from all of them together.
+/// How many requests of all front ends together may wait.
 const CAME_MAX: usize = 64;
-/// How long a front end may take for what is left at the end.
+/// How long a front end may take for the last events at the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What came from a front end.
+/// An input from a front end.
 pub(super) enum Came {
     Op(Op),
-    /// What was not understood or is not theirs to ask for, its name, and why.
+    /// A request that was not understood, or that the sender may not make: its name, and the reason.
     Refused(&'static str, String),
     Gone,
 }
@@ -41,12 +41,12 @@ pub(super) enum Came {
 pub(super) struct Clients {
     connected: BTreeMap<u64, Client>,
     next: u64,
-    /// What told of the session itself, and what happened since the turn began.
+    /// The event that describes the session itself; `kept` holds the events since the turn began.
     opened: Option<Arc<str>>,
     kept: Kept,
     newest: Seq,
-    /// Which run of a session's process this is, and the number of its last line: a front end that was cut
-    /// off says how far it came.
+    /// The name of this run of the session's process, and the number of its last line. A front end that was
+    /// cut off uses them to say how far it came.
     run: String,
     lines: u64,
     came: mpsc::Receiver<(u64, Came)>,
@@ -83,7 +83,7 @@ impl Clients {
         self.connected.is_empty()
     }
 
-    /// Serves one more; one too many is told so.
+    /// Serves one more front end; one too many gets an error.
     pub(super) fn add(&mut self, stream: UnixStream) {
         if self.connected.len() >= CLIENTS_MAX {
             let error = format!("{CLIENTS_MAX} are looking at this session already: close one of them");
@@ -99,7 +99,7 @@ impl Clients {
         self.next += 1;
         let (lines, waiting) = mpsc::channel(EVENTS_WAITING_MAX);
         for line in self.opened.iter().chain(self.kept.lines()) {
-            // There is room for all that is kept.
+            // The channel has room for all kept lines.
             lines.try_send(line.clone()).ok();
         }
         let client = Client {
@@ -110,11 +110,11 @@ impl Clients {
         self.connected.insert(number, client);
     }
 
-    /// What comes next from any of them.
+    /// The next input from any front end.
     pub(super) async fn next(&mut self) -> (u64, Came) {
         match self.came.recv().await {
             Some(came) => came,
-            // There is a sender here.
+            // This never happens: `self` holds a sender.
             None => std::future::pending().await,
         }
     }
@@ -126,12 +126,12 @@ impl Clients {
         }
     }
 
-    /// A new turn begins: who comes later needs nothing of the one before.
+    /// A new turn begins: front ends that connect later need nothing of the turn before.
     pub(super) fn begin_turn(&mut self) {
         self.kept.clear();
     }
 
-    /// Tells everybody.
+    /// Sends an event to all front ends.
     pub(super) fn tell(&mut self, printer: &Printer, event: &Event) {
         self.newest = event.seq;
         let Some(line) = self.numbered(printer, event) else { return };
@@ -143,7 +143,7 @@ impl Clients {
         self.send(&line, None);
     }
 
-    /// Tells everybody else, and who comes later, what was said at one of them.
+    /// Tells a message from one front end to all others, and to those that connect later.
     pub(super) fn said(&mut self, printer: &Printer, at: u64, text: String, by: Option<&Speaker>) {
         let happening = Happening::Said { text, by: by.map(Speaker::line) };
         let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
@@ -164,7 +164,7 @@ impl Clients {
         slow.into_iter().for_each(|number| self.remove(number));
     }
 
-    /// Tells one that what it asked for was not done.
+    /// Tells one front end that its request was not done.
     pub(super) fn fail(&mut self, printer: &Printer, number: u64, op: &str, error: String) {
         let happening = Happening::Failed { op: op.into(), error };
         let event = Event { v: EVENT_VERSION, seq: self.newest, happening };
@@ -173,7 +173,7 @@ impl Clients {
         }
     }
 
-    /// Lets everybody hear the last of it.
+    /// Lets all front ends receive the last events.
     pub(super) async fn finish(&mut self) {
         for client in std::mem::take(&mut self.connected).into_values() {
             client.reader.abort();
@@ -192,13 +192,13 @@ struct Numbered<'a> {
     line: u64,
 }
 
-/// Something as a line, without secrets.
+/// Serialises an event as a line, without secrets.
 fn line(printer: &Printer, event: &impl Serialize) -> Option<Arc<str>> {
     Some((printer.json_line(event).ok()? + "\n").into())
 }
 
-/// A name that no other run has. Without random numbers it is this process's, and a front end may hear
-/// something twice.
+/// A name that no other run has. Without random numbers it comes from the process id alone, and a front end
+/// may get an event twice.
 fn run() -> String {
     let mut random = [0; 8];
     getrandom::fill(&mut random).ok();

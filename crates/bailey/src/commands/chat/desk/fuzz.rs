@@ -1,10 +1,11 @@
-//! An entry for the fuzz target of what comes at a session's socket.
+//! An entry for the fuzz target of input at a session's socket.
 
 use super::clients::{Came, asked};
 use bailey_protocol::{Op, Role, Speaker};
 
-/// A line, of the owner's terminal or of somebody whom the daemon introduced; which, the first byte chooses.
-/// What reaches the session is in the name of that one and no other, and nothing that their role may not.
+/// Parses a line from the owner's terminal or from a person whom the daemon introduced; the first byte
+/// chooses which. An op that reaches the session is in the name of that person and no other, and is never
+/// one that their role does not allow.
 pub(crate) fn line(bytes: &[u8]) {
     let Some((first, line)) = bytes.split_first() else { return };
     let role = Role::ALL.get(usize::from(*first) % (Role::ALL.len() + 1)).copied();

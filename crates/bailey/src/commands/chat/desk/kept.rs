@@ -1,6 +1,7 @@
-//! What happened since a turn began, for whoever comes later: as it came; where that is too much, what the
-//! model or a command said piece by piece in longer pieces; and where that is still too much, without the
-//! oldest of it. That something works, and what a human is asked and has not answered, is told in any case.
+//! The events since a turn began, for front ends that connect later. They are kept as they came. When they
+//! become too many, consecutive pieces of the model's text or of a command's output are joined into longer
+//! pieces. When that is still too much, the oldest events go. Two kinds of events always stay: that the
+//! session works, and the open questions to a human.
 
 use bailey_protocol::{ApprovalId, CallId, Happening};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use std::{collections::VecDeque, sync::Arc};
 /// How many lines, and bytes of them, are kept.
 const LINES_MAX: usize = 2048;
 const BYTES_MAX: usize = 4 << 20;
-/// How long pieces become at most, in bytes of their lines.
+/// The largest size of a joined piece, in bytes of its lines.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
 /// The lines of a turn, in order.
@@ -24,10 +25,10 @@ struct Line {
     what: What,
 }
 
-/// What a line is, as far as that matters here.
+/// The kind of a line, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    /// Something works.
+    /// The session works.
     Begin,
     /// A question that is open.
     Open(ApprovalId),
@@ -65,7 +66,8 @@ impl Kept {
 
     pub(super) fn push(&mut self, text: Arc<str>, happening: &Happening) {
         if let Happening::Answered { id, .. } = happening {
-            // Nobody is asked it any more. That it was answered is kept for those who were asked and cut off.
+            // The question is not asked any more. The answer stays for front ends that were asked and then
+            // cut off.
             let mut gone = 0;
             self.lines.retain(|line| {
                 let is_asked = line.what == What::Open(*id);
@@ -80,8 +82,8 @@ impl Kept {
             self.join();
         }
         while self.is_full() {
-            // People do not say so much in one turn, nor are they asked it; what they did not see they see in
-            // the journal.
+            // In one turn, people do not write so many messages and are not asked so many questions. Events
+            // that a front end misses are in the journal.
             let oldest = self.lines.iter().position(|line| line.what.may_go()).unwrap_or(0);
             let Some(gone) = self.lines.remove(oldest) else { return };
             self.bytes -= gone.text.len();
@@ -92,7 +94,7 @@ impl Kept {
         self.lines.len() > LINES_MAX || self.bytes > BYTES_MAX
     }
 
-    /// Makes fewer lines of pieces that follow each other.
+    /// Joins pieces that follow each other into fewer lines.
     fn join(&mut self) {
         let mut runs: Vec<Vec<Line>> = Vec::new();
         let mut bytes = 0;
@@ -118,8 +120,8 @@ impl Kept {
     }
 }
 
-/// Pieces as one, in the place of the last of them. It says from which line on it is theirs: whoever has some
-/// of them already cannot go on with it.
+/// Joins pieces into one, in the place of the last piece. The result names the line of its first piece: a
+/// front end that has only some of the pieces cannot continue with it.
 fn one(mut run: Vec<Line>) -> Vec<Line> {
     let read = |line: &Line| serde_json::from_str::<Value>(&line.text).ok();
     let all: Option<Vec<Value>> = (run.len() > 1).then(|| run.iter().map(read).collect()).flatten();
@@ -163,7 +165,8 @@ mod tests {
             put(&mut kept, &Happening::Ask { id, call: None, card: card.clone() });
         }
         put(&mut kept, &Happening::Answered { id: over, answer: Answer::No, why: String::new() });
-        // Whoever comes now is not asked again; whoever was asked is told that it is over.
+        // A front end that connects now is not asked again; one that was asked is told that the question is
+        // answered.
         assert!(matches!(
             &events(&kept)[..],
             [Happening::Accepted { .. }, Happening::Ask { id, .. }, Happening::Answered { id: told, .. }]
@@ -181,7 +184,7 @@ mod tests {
         assert_eq!(words, pieces.concat());
         assert!(told.len() <= LINES_MAX, "{}", told.len());
 
-        // What cannot be joined goes, the oldest first.
+        // Lines that cannot be joined go, the oldest first.
         for number in 0..LINES_MAX {
             put(&mut kept, &Happening::Notice { text: number.to_string() });
         }
@@ -203,7 +206,7 @@ mod tests {
             kept.push(format!("{event}\n").into(), happening);
         };
         put(&mut kept, 1, &Happening::Accepted { key: None });
-        // More than once all of them are put together, and among them such as were before.
+        // Joining happens more than once, also with pieces that were joined before.
         let last = 3 * LINES_MAX;
         for line in 2..=last {
             put(&mut kept, line, &Happening::Text { text: format!("{line} ") });
@@ -226,7 +229,7 @@ mod tests {
             next = line + 1;
         }
         assert_eq!(next, last as u64 + 1);
-        // The control: what is one piece begins where it is.
+        // The control: a line of one piece begins at its own number.
         assert!(lines[0].get("from").is_none() && lines.last().unwrap().get("from").is_none());
         assert!(lines[1].get("from").is_some());
     }

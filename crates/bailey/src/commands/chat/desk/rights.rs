@@ -1,8 +1,9 @@
-//! What somebody at a channel may ask a session for, by their role. A terminal of the owner's may all.
+//! The requests that a person at a channel may make to a session, by their role. A terminal of the owner may
+//! make all.
 
 use bailey_protocol::{Op, Role, Speaker};
 
-/// What somebody asks for, in their name; or why they may not.
+/// The request of a person, in their name; or the reason why they may not make it.
 pub(super) fn of(speaker: &Speaker, op: Op) -> Result<Op, String> {
     if !may(speaker.role, &op) {
         return Err(format!("{} may not do that here: ask the owner", speaker.line()));
@@ -19,7 +20,7 @@ fn may(role: Role, op: &Op) -> bool {
     let needed = match op {
         Op::Say(_) => Role::Guest,
         Op::Cancel | Op::Changes | Op::Pin { .. } | Op::Unpin { .. } => Role::User,
-        // A yes lets something happen, and the names of sessions tell what else goes on here.
+        // A yes allows an action, and the names of sessions show other work in this home.
         Op::Answer { .. }
         | Op::AskAgain { .. }
         | Op::Apply { .. }
@@ -30,7 +31,7 @@ fn may(role: Role, op: &Op) -> bool {
     rank(role) >= rank(needed)
 }
 
-/// People from the least to the owner; what is no person may nothing.
+/// Ranks people from the guest to the owner. Agents and plugins are not people, and may do nothing.
 fn rank(role: Role) -> u8 {
     match role {
         Role::Agent | Role::Plugin => 0,
