@@ -50,7 +50,7 @@ pub(super) async fn run(home: &Home, run: Run, printer: &Printer) -> Result<Exit
     turn(session, &run.options, Some(task), printer).await
 }
 
-/// Opens the session, runs one turn, shows what changed, and applies it where that is wanted.
+/// Opens the session, runs one turn, shows the changes, and applies them when that is wanted.
 pub(super) async fn turn(
     mut session: Session<'_>,
     options: &TurnOptions,
@@ -82,7 +82,7 @@ pub(super) async fn turn(
             Ok(TurnEnd::Answered)
         }
     };
-    // Before the changes are compared: it may change files as long as it lives.
+    // Done before the changes are compared: a process may change files as long as it lives.
     for (number, line) in kernel.processes(host.session()) {
         tell_ending(printer, number, &line);
     }
@@ -92,12 +92,12 @@ pub(super) async fn turn(
     code
 }
 
-/// Says what ends because nothing outlives its run.
+/// Tells the user that a background process ends, because no process outlives its run.
 fn tell_ending(printer: &Printer, number: u32, line: &str) {
     printer.note(&format!("process {number} in the background ends with this run: {}", one_line(line)));
 }
 
-/// Says, before anything happens, that there are no walls.
+/// Warns, before anything happens, that there are no walls.
 pub(super) fn tell_unwalled(printer: &Printer, is_direct: bool) {
     if is_direct {
         printer.alarm(
@@ -108,7 +108,7 @@ pub(super) fn tell_unwalled(printer: &Printer, is_direct: bool) {
     }
 }
 
-/// What this process could not bind itself to.
+/// Tells the user which limits this process could not set for itself.
 pub(super) fn tell_unenforced(printer: &Printer, unenforced: &[&str]) {
     if !unenforced.is_empty() {
         printer.note(&format!("this kernel is too old to keep Bailey itself from {}", unenforced.join("; ")));
@@ -158,7 +158,7 @@ async fn finish(
     }))
 }
 
-/// Applies what changed where that is wanted.
+/// Applies the changes when that is wanted.
 async fn merge(
     front: &mut Front<'_>,
     host: &Host,
@@ -184,7 +184,7 @@ async fn merge(
             Err(why) => printer.note(&format!("not applied unasked: {}", one_line(&why))),
         }
     }
-    // What is Red is asked on a card of its own: one question is enough.
+    // Red changes have a card of their own: one question is enough.
     let asks = front.asker.is_here() && !printer.is_json();
     let question = if is_half_applied {
         "An apply was cut in the middle. End it, and apply these changes? [y/N] "
@@ -240,7 +240,7 @@ pub(super) fn show(printer: &Printer, changes: &Changes) {
     }
 }
 
-/// Says which changes stay in the session, and why.
+/// Tells which changes stay in the session, and why.
 pub(super) fn tell_held(printer: &Printer, changes: &Changes) {
     if !printer.is_json() {
         let held = changes
@@ -252,7 +252,7 @@ pub(super) fn tell_held(printer: &Printer, changes: &Changes) {
     }
 }
 
-/// Says what git ignores of a session's changes, and how it is applied all the same.
+/// Tells which of a session's changes git ignores, and how to apply them anyway.
 pub(super) fn tell_ignored(printer: &Printer, changes: &Changes, session: &str) {
     if let Some(first) = changes.ignored.first().filter(|_| !printer.is_json()) {
         let paths = some_of(&changes.ignored);
@@ -267,7 +267,8 @@ fn stays(change: &Change) -> Option<String> {
     change.refused.as_ref().map(|why| format!("{} stays in the session: {why}", change.path))
 }
 
-/// A line of foreign text behind so many blanks, broken between words where it is wider than the terminal.
+/// Prints a line of foreign text, indented by `indent` blanks and broken between words when it is wider than
+/// the terminal.
 pub(super) fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
     let text = format!("{:indent$}{}", "", one_line(&printer.redact(text)));
     let cells = printer.cells();
@@ -275,7 +276,8 @@ pub(super) fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
     lines.iter().for_each(|line| printer.line(line));
 }
 
-/// Says what a merge did; `again` is the command of `bailey sessions` that does what it kept back.
+/// Tells the result of a merge. `again` is the command of `bailey sessions` that does the part that was kept
+/// back.
 pub(super) fn tell_merged(printer: &Printer, what: &str, merged: &Merged, again: &str) {
     if printer.is_json() {
         return;
@@ -302,7 +304,7 @@ fn task(task: &str) -> Result<String> {
         text.clear();
         std::io::stdin().take(TASK_BYTES_MAX).read_to_string(&mut text).context("cannot read the task")?;
     }
-    // The end of the last line is no part of what was said.
+    // The end of the last line is not part of the task.
     text.truncate(text.trim_end().len());
     if text.is_empty() {
         bail!("the task is empty: say what to do, such as: bailey run \"make the tests pass\"");
@@ -310,7 +312,7 @@ fn task(task: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Pins what the human pins by a flag, before the turn.
+/// Pins the texts that the human gives by a flag, before the turn.
 pub(super) async fn pin(host: &mut Host, options: &TurnOptions) -> Result<()> {
     for text in &options.pin {
         if text.trim().is_empty() {
@@ -321,7 +323,7 @@ pub(super) async fn pin(host: &mut Host, options: &TurnOptions) -> Result<()> {
     Ok(())
 }
 
-/// Notes what the human reveals by a flag, before the turn.
+/// Records the files that the human reveals by a flag, before the turn.
 pub(super) async fn reveal(kernel: &bailey_kernel::Kernel, host: &Host, reveals: Vec<WsPath>) -> Result<()> {
     for path in reveals {
         let stat = host.act(Action::Stat { path: path.clone() }).await?;

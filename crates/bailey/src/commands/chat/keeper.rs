@@ -1,9 +1,9 @@
 //! The keeper of a conversation: it starts a process for each session, one after the other, and waits for it.
 //!
-//! The process of a session binds itself before it hears of the world, and so can open no other session. The
-//! keeper is not bound, and hears of nobody: it reads no file and no key, and knows of a session how it
-//! ended. Its exit code [`exit::NEXT`] asks for another one, and [`exit::AGAIN`] for a process that comes
-//! back to the same.
+//! The process of a session binds itself before it receives anything from outside, and so cannot open
+//! another session. The keeper is not bound, and takes no input: it reads no file and no key, and learns
+//! only how a session ended. The session's exit code [`exit::NEXT`] asks for a new session, and
+//! [`exit::AGAIN`] for a process that comes back to the same session.
 
 use crate::{compose::SEAT, exit, front, program};
 use anyhow::{Context as _, Result};
@@ -18,7 +18,7 @@ use std::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Keeps a conversation to its end; its exit code is that of the last session.
+/// Keeps a conversation to its end. Its exit code is that of the last session.
 pub(in crate::commands) async fn keep() -> Result<ExitCode> {
     let mut ear = Ear::listen()?;
     let note = memory()?;
@@ -38,19 +38,19 @@ pub(in crate::commands) async fn keep() -> Result<ExitCode> {
     }
 }
 
-/// A file in memory, which is not closed at an execution, and which the kernel throws away with the last
+/// Makes a file in memory. It stays open across an execution, and the kernel removes it with the last
 /// process that has it.
 fn memory() -> Result<OwnedFd> {
     rustix::fs::memfd_create("bailey-seat", MemfdFlags::ALLOW_SEALING).context("no file in memory")
 }
 
-/// What a keeper hears.
+/// The signals that a keeper receives.
 pub(in crate::commands) struct Ear {
     child: Signal,
     terminate: Signal,
-    /// None where it was started with `nohup`.
+    /// `None` when the process was started with `nohup`.
     hang_up: Option<Signal>,
-    /// The terminal sends these to the session as well, which is who answers them.
+    /// The terminal sends these to the session as well, and the session answers them.
     _ignored: [Signal; 3],
 }
 
@@ -70,7 +70,7 @@ impl Ear {
         })
     }
 
-    /// Waits for the end of a session, passing on what it must hear; gives its exit code.
+    /// Waits for the end of a session and passes signals on to it. Returns its exit code.
     pub(in crate::commands) async fn wait(&mut self, child: &Child) -> Result<u8> {
         let session = Pid::from_child(child);
         loop {
@@ -80,14 +80,14 @@ impl Ear {
                 _ = hung_up(&mut self.hang_up) => Some(Number::HUP),
             };
             if let Some(signal) = passed {
-                // It may have ended just now, which is what was asked for.
+                // The session may have ended just now; the signal asks for that anyway.
                 kill_process(session, signal).ok();
             }
             while let Some((_, status)) = waitpid(Some(session), WaitOptions::NOHANG | WaitOptions::UNTRACED)?
             {
                 match code(status) {
                     Some(code) => return Ok(code),
-                    // Ctrl-Z, once the session has put the terminal in order: now the shell may have it.
+                    // Ctrl-Z: the session has put the terminal in order, so the shell can have it now.
                     None => {
                         kill_process(getpid(), Number::STOP).ok();
                         kill_process(session, Number::CONT).ok();
@@ -98,13 +98,13 @@ impl Ear {
     }
 }
 
-/// The exit code of a session's process; none when it was stopped.
+/// The exit code of a session's process; `None` when the process was stopped.
 fn code(status: WaitStatus) -> Option<u8> {
     if status.stopped() {
         return None;
     }
     if let Some(signal) = status.terminating_signal() {
-        // It had no time to do that itself.
+        // The process had no time to restore the terminal itself.
         front::restore();
         return Some(u8::try_from(128 + signal).unwrap_or(exit::FAILED));
     }

@@ -1,5 +1,5 @@
-//! A conversation whose session runs beneath the daemon: this process is its terminal, and nothing else.
-//! Leaving it ends no turn.
+//! A conversation whose session runs beneath the daemon. This process is only its terminal; when the user
+//! leaves, the turn goes on.
 
 use super::{models, seat::Seat};
 use crate::{
@@ -42,26 +42,27 @@ use tokio::{
 /// Events and ops that may wait here.
 const EVENTS_WAITING_MAX: usize = 1024;
 const OPS_WAITING_MAX: usize = 64;
-/// How long a conversation waits for its session after it was cut off: for a daemon, and for a daemon that is
-/// there to begin it again.
+/// How long a conversation that was cut off waits for its session: `BACK` for a daemon, and `ABSENT` for a
+/// running daemon to begin the session again.
 const BACK: Duration = Duration::from_secs(30);
 const ABSENT: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The daemon that this conversation's sessions run beneath; none where none runs, and for one that works on
-/// this machine itself.
+/// The daemon that runs this conversation's sessions; `None` when no daemon runs, and for a conversation
+/// that works on this machine itself.
 ///
 /// # Errors
-/// When one may run and cannot be reached.
+/// When a daemon may run and cannot be reached.
 pub(super) fn daemon(home: &Home, chat: &cli::Chat) -> Result<Option<Client>> {
     if chat.no_sandbox || chat.alone { Ok(None) } else { Client::connect(home) }
 }
 
-/// A daemon that runs the session which this conversation was cut off from: the same, or the next one, which
-/// begins again what the last one ran. One that ended in order took its socket along.
+/// Waits for a daemon that runs the session from which this conversation was cut off. It is the same daemon
+/// or the next one, which begins the last one's sessions again. A daemon that ended in order has removed its
+/// socket.
 ///
 /// # Errors
-/// When there is none.
+/// When there is no such daemon.
 pub(in crate::commands) async fn back(home: &Home, session: SessionId, printer: &Printer) -> Result<Client> {
     printer.note("cut off from the session; waiting until it is there again (Ctrl-C leaves)");
     let begun = Instant::now();
@@ -91,8 +92,8 @@ async fn status(home: &Home) -> Option<(Client, Status)> {
     }
 }
 
-/// Why nobody comes back to a session that a conversation was cut off from. A stop may be written a moment
-/// after what it ends has ended.
+/// The reason why a conversation cannot come back to its session. The journal may record an emergency stop a
+/// moment after the stopped processes have ended.
 pub(super) async fn lost(home: &Home, session: SessionId) -> anyhow::Error {
     let begun = Instant::now();
     while begun.elapsed() < ABSENT && !matches!(standing(home), Ok(Some(_))) {
@@ -125,16 +126,16 @@ pub(super) async fn run(
     printer: &Printer,
 ) -> Result<ExitCode> {
     let config = Config::load(home)?;
-    // It knows them only to keep them out of what it prints and remembers.
+    // This process loads the keys only to keep them out of its output and its history.
     Keys::load(home, &config, printer)?;
     let asker = match Asker::compliant(chat.options.approve, compose::is_compliance(&config)?)? {
-        // Others can answer: the session is not this terminal's.
+        // Other terminals can answer: the session does not belong to this one.
         Asker::Nobody => Asker::Later,
         asker => asker,
     };
     let mut chat = chat;
-    // Whoever comes back to a session was heard by it, and what was said of the first one is not said of
-    // another.
+    // A session that this process comes back to knows its options already. The options of the first session
+    // do not hold for another one.
     let is_told = seat.is_first && seat.lost.is_none();
     if !is_told && chat.options.is_of_one_session() {
         chat.options.forget_session();
@@ -151,7 +152,7 @@ pub(super) async fn run(
     seat.serves(session)?;
     stream.set_nonblocking(true)?;
     let history = if io::stdin().is_terminal() { History::open(&home.history()) } else { History::default() };
-    // INVARIANT: from here on this process hears what a model said.
+    // INVARIANT: from here on this process reads the model's output.
     let unenforced = bounds::bind_front()?;
     if seat.is_first {
         crate::commands::run::tell_unenforced(printer, &unenforced);
@@ -172,7 +173,7 @@ pub(super) async fn run(
     end(&mut front, session, seat, talked)
 }
 
-/// Opens the session and comes to it. One that was at its end is opened once more.
+/// Opens the session and connects to it. When the session was just ending, this opens it once more.
 async fn opened(
     home: &Home,
     daemon: &mut Client,
@@ -186,7 +187,7 @@ async fn opened(
         };
         remarks.iter().for_each(|remark| printer.note(remark));
         let came = wire::connect(&home.daemon(), &session.to_string()).and_then(|stream| {
-            // Only whether anything comes, and not what.
+            // Checks only whether data comes, and leaves it unread.
             let (length, _) = rustix::net::recv(&stream, &mut [0; 1], RecvFlags::PEEK)?;
             if length > 0 { Ok(stream) } else { Err(io::ErrorKind::ConnectionReset.into()) }
         });
@@ -199,7 +200,7 @@ async fn opened(
     }
 }
 
-/// What the session says; until it says no more.
+/// Passes on the session's events until the session ends.
 async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>) -> Result<()> {
     let mut read = BufReader::new(read);
     while let Some(line) = wire::line(&mut read, EVENT_BYTES_MAX).await? {
@@ -209,7 +210,7 @@ async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>) -> Result<()> {
     Ok(())
 }
 
-/// What the session is asked for; until the person leaves.
+/// Passes requests to the session until the person leaves.
 pub(in crate::commands) async fn say(mut write: OwnedWriteHalf, mut asked: mpsc::Receiver<Op>) -> Result<()> {
     while let Some(op) = asked.recv().await {
         wire::say(&mut write, &op).await.context("the session has ended")?;
@@ -244,8 +245,8 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
     Ok(ExitCode::from(exit::DONE))
 }
 
-/// The session that is wanted, in the daemon's words: a new one after the first, and of a name that only it
-/// has.
+/// Describes the wanted session in the daemon's words. After the first, each session is a new one. The words
+/// give the full name of a session, which no other session has.
 async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -> Result<Wanted> {
     let directory = env::current_dir().context("the directory that you are in is not there")?;
     let options = &chat.options;
@@ -279,10 +280,10 @@ async fn wanted(home: &Home, chat: &cli::Chat, seat: &Seat, printer: &Printer) -
     Ok(Wanted { directory, words, again, session, comes_back: seat.lost.is_some() })
 }
 
-/// What a new session is wanted for a task, in the daemon's words.
+/// Describes the new session for a task, in the daemon's words.
 ///
 /// # Errors
-/// When there is no directory to be in, or a path is no text.
+/// When the current directory does not exist, or a path is not UTF-8.
 pub(in crate::commands) fn for_task(home: &Home, run: &cli::Run) -> Result<Wanted> {
     let directory = env::current_dir().context("the directory that you are in is not there")?;
     let again = lasting(home, run.options.model.as_ref(), &run.options);
@@ -293,21 +294,21 @@ pub(in crate::commands) fn for_task(home: &Home, run: &cli::Run) -> Result<Wante
     Ok(Wanted { directory, words, again, session: None, comes_back: false })
 }
 
-/// Where a person stands, as they write it, when that is in a project.
+/// The directory where a person stands, as they write it. It must be in a project.
 fn place(home: &Home, directory: Option<&Path>) -> Result<String> {
     project::find(directory, home)?;
     let spelled = project::spelled(directory)?;
     Ok(spelled.to_str().with_context(|| format!("`{}` is not UTF-8", spelled.display()))?.to_owned())
 }
 
-/// Whether anything is said of a session that its process must hear when it begins.
+/// Whether there are options that the session's process must get when it begins.
 fn says_something(options: &TurnOptions) -> bool {
     let TurnOptions { model, tokens, record, approve, .. } = options;
     let is_heard = model.is_some() || tokens.is_some() || record.is_some() || *approve == Answering::Later;
     is_heard || options.is_of_one_session()
 }
 
-/// Has the process of a session that rests end, so that the next one hears what is said of it.
+/// Ends the process of a session at rest, so that the next process gets the new options.
 async fn begun_anew(daemon: &mut Client, session: SessionId) -> Result<()> {
     let Told::Status(status) = daemon.ask(Ask::Status).await? else {
         bail!("the daemon answered something else than was asked");
@@ -323,7 +324,7 @@ async fn begun_anew(daemon: &mut Client, session: SessionId) -> Result<()> {
     daemon.ask(Ask::Close { session }).await.map(drop)
 }
 
-/// What holds for a session whenever it is begun again.
+/// The options that hold each time the session begins.
 fn lasting(home: &Home, model: Option<&String>, options: &TurnOptions) -> Vec<String> {
     let model = model.map(|model| format!("--model={model}"));
     let agent = home.agent.as_ref().map(|agent| format!("--agent={agent}"));
@@ -331,7 +332,7 @@ fn lasting(home: &Home, model: Option<&String>, options: &TurnOptions) -> Vec<St
     [model, agent, tokens].into_iter().flatten().collect()
 }
 
-/// What is said of it once.
+/// The options that hold only once.
 fn once(options: &TurnOptions) -> Result<Vec<String>> {
     let reveal = options.reveal.iter().map(|path| ("--reveal", path.as_path()));
     let record = options.record.iter().map(|path| ("--record", path.as_path()));

@@ -1,7 +1,10 @@
-//! What one process of a conversation leaves to the next, through two files in memory that the keeper hands
-//! on unread: the model that the person turned to, which is looked at here like anything that may come from a
-//! process that was taken over; and the session that it served, which it wrote and sealed before it heard of
-//! anybody, so that the next one comes back to that one and no other.
+//! The state that one process of a conversation leaves to the next, in two files in memory. The keeper hands
+//! the files on unread.
+//!
+//! One file holds the model that the person turned to. It is checked here, because it may come from a
+//! process that was taken over. The other file holds the session that the process served. The process wrote
+//! and sealed it before it received anything from outside, so the next process comes back to that session
+//! and no other.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::SessionId;
@@ -13,7 +16,7 @@ use std::{
 
 /// The longest name of a model, in bytes.
 const NAME_BYTES_MAX: u64 = 512;
-/// Nobody writes to it any more, whoever has it open (memfd_create(2)).
+/// After these seals no process can write to the file, whoever has it open (memfd_create(2)).
 const SEALED: SealFlags =
     SealFlags::SEAL.union(SealFlags::WRITE).union(SealFlags::GROW).union(SealFlags::SHRINK);
 
@@ -22,7 +25,7 @@ const SEALED: SealFlags =
 pub(super) struct Seat {
     note: File,
     place: File,
-    /// The session that the process before was cut off from.
+    /// The session from which the process before was cut off.
     pub(super) lost: Option<SessionId>,
     /// Whether no session came before.
     pub(super) is_first: bool,
@@ -31,11 +34,11 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Reads what the process before left, over the two descriptors that this one was started with,
-    /// `NOTE,PLACE`.
+    /// Reads the state that the process before left, from the two descriptors that this process was started
+    /// with, `NOTE,PLACE`.
     ///
     /// # Errors
-    /// When there are none, or they hold no name of a model and no session.
+    /// When there are no descriptors, or they hold neither a model's name nor a session.
     pub(super) fn take(descriptors: &str) -> Result<Self> {
         let private = || "`--seat` is private; to talk with the agent: bailey chat";
         let (note, place) = descriptors.split_once(',').with_context(private)?;
@@ -64,10 +67,10 @@ impl Seat {
         Ok(Self { note, place, lost, is_first: text.is_empty() && lost.is_none(), model })
     }
 
-    /// Writes down which session this process serves, for good.
+    /// Records which session this process serves. The record cannot be changed later.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the record cannot be written.
     pub(super) fn serves(&mut self, session: SessionId) -> Result<()> {
         if self.lost.is_none() {
             write!(self.place, "{session}")?;
@@ -79,7 +82,7 @@ impl Seat {
     /// Leaves the model to the next process.
     ///
     /// # Errors
-    /// When the name is none, or cannot be written.
+    /// When the name is not valid, or cannot be written.
     pub(super) fn leave(mut self, model: Option<&str>) -> Result<()> {
         model.map(checked).transpose()?;
         Ok(writeln!(self.note, "{}", model.unwrap_or_default())?)
@@ -92,7 +95,8 @@ fn read(file: &File) -> Result<String> {
     Ok(text)
 }
 
-/// A recording is a file of the host's: only the human names one, on the command line.
+/// Checks a model's name. A recording is a file of the host, so only the human names one, on the command
+/// line.
 fn checked(model: &str) -> Result<()> {
     let is_name = !model.contains(char::is_control) && !model.starts_with("replay:");
     if !is_name || model.len() as u64 > NAME_BYTES_MAX {

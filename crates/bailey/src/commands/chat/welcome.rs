@@ -1,6 +1,6 @@
-//! The first conversation of a home: a few questions of Bailey's own, for which no model is needed. What is
-//! answered becomes `USER.md` and `SOUL.md`, which the person sees first. It happens once: whoever wants none
-//! of it has an empty `USER.md`.
+//! The first conversation of a home: a few questions of Bailey's own, which need no model. The answers
+//! become `USER.md` and `SOUL.md`, which the person sees first. This happens once: a person who wants
+//! neither file gets an empty `USER.md`.
 
 use crate::{
     home::{Home, write_private},
@@ -11,7 +11,7 @@ use crate::{
 use anyhow::Result;
 use bailey_kernel::Paper;
 
-/// The most characters of one answer that are kept.
+/// The most characters that are kept of one answer.
 const ANSWER_CHARS_MAX: usize = 300;
 
 const QUESTIONS: [&str; 4] = [
@@ -21,7 +21,7 @@ const QUESTIONS: [&str; 4] = [
     "What should it know of you and your work? ",
 ];
 
-/// Asks, where nobody was asked yet in this home, and writes what the person wants written.
+/// Asks when this home has no answers yet, and writes the text that the person accepts.
 ///
 /// # Errors
 /// When there is no terminal, or a file cannot be read or written.
@@ -50,7 +50,7 @@ pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
     let is_empty = about.is_empty() && personality.is_empty();
     let wanted = !is_empty && is_yes(prompt::answer("Write this, for every conversation to come? [Y/n] ")?);
     let about = if wanted { about } else { String::new() };
-    // Before anything is written: whoever said too much is asked again.
+    // Checked before anything is written: a person whose answers are too long is asked again.
     identity::check_user(&user.display().to_string(), &about)?;
     if wanted && !personality.is_empty() {
         let text = format!("{personality}{}", identity::DEFAULT);
@@ -69,7 +69,7 @@ fn lines(said: &[(&str, &String)]) -> String {
         .collect()
 }
 
-/// Enter is a yes; a terminal that was closed is none.
+/// Enter is a yes; a closed terminal is not.
 fn is_yes(answer: Option<String>) -> bool {
     answer.is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "" | "y" | "yes"))
 }

@@ -1,6 +1,7 @@
-//! A task beneath the daemon. What hears of its turn is bound and can open no session, so there are two
-//! processes: [`run`] opens the session, waits, and afterwards compares and applies what changed, as `bailey
-//! sessions apply` does; [`listen`] is the turn's terminal. Leaving it ends no turn.
+//! A task beneath the daemon. The process that reads the turn's output is bound and can open no session, so
+//! there are two processes. [`run`] opens the session, waits, and afterwards compares and applies the
+//! changes, as `bailey sessions apply` does. [`listen`] is the turn's terminal; when the user leaves, the
+//! turn goes on.
 
 use super::{finish, task, tell_ending, tell_unenforced};
 use crate::{
@@ -61,7 +62,7 @@ pub(super) async fn run(
     remarks.iter().for_each(|remark| printer.note(remark));
     drop(daemon);
 
-    // Of a message that is said again under its name no second turn begins.
+    // The message's key: when the same message is sent again under it, no second turn begins.
     let key = compose::new_session()?;
     let mut ear = Ear::listen()?;
     let is_read = run.task == "-";
@@ -108,7 +109,7 @@ pub(super) async fn run(
     code
 }
 
-/// Starts the turn's terminal, with the same words. A task that was read from standard input it reads once
+/// Starts the turn's terminal with the same arguments. That process reads a task from standard input once
 /// more.
 fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Child> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
@@ -129,13 +130,13 @@ fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Ch
 /// How a turn ended.
 enum Ended {
     So(String, Option<(String, Fault)>),
-    /// Somebody left before that.
+    /// The user left before that.
     Left,
     /// The session's process ended before that.
     CutOff,
 }
 
-/// Says the task to its session, and shows what happens until its turn is over.
+/// Sends the task to its session, and shows the events until its turn is over.
 pub(in crate::commands) async fn listen(
     home: &Home,
     run: &cli::Run,
@@ -148,14 +149,14 @@ pub(in crate::commands) async fn listen(
     let session = SessionId::parse(session).context(private)?;
     let text = task(&run.task)?;
     let config = Config::load(home)?;
-    // It knows them only to keep them out of what it prints.
+    // This process loads the keys only to keep them out of its output.
     Keys::load(home, &config, printer)?;
     let asker = Asker::compliant(run.options.approve, compose::is_compliance(&config)?)?;
     let Ok(stream) = wire::connect(&home.daemon(), &session.to_string()) else {
         return Ok(ExitCode::from(exit::AGAIN));
     };
     stream.set_nonblocking(true)?;
-    // INVARIANT: from here on this process hears what a model said.
+    // INVARIANT: from here on this process reads the model's output.
     tell_unenforced(printer, &bounds::bind_front()?);
     let (read, write) = UnixStream::from_std(stream)?.into_split();
     let (events, happened) = mpsc::channel(EVENTS_WAITING_MAX);
@@ -167,7 +168,7 @@ pub(in crate::commands) async fn listen(
     let turn = async {
         tokio::select! {
             ended = hear(read, events, key) => ended,
-            // What cannot be said any more was said to a process that has ended.
+            // When a request cannot be sent any more, the session's process has ended.
             said = say(write, asked) => Ok(if said.is_ok() { Ended::Left } else { Ended::CutOff }),
         }
     };
@@ -195,13 +196,13 @@ pub(in crate::commands) async fn listen(
     }
 }
 
-/// What the session says, until the turn of this message is over.
+/// Passes on the session's events until the turn of this message is over.
 async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Result<Ended> {
     let mut read = BufReader::new(read);
     loop {
         let line = match wire::line(&mut read, EVENT_BYTES_MAX).await {
             Ok(Some(line)) => line,
-            // Who was killed left something unread.
+            // A killed process leaves data unread, which resets the connection.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Ended::CutOff),
             Ok(None) => return Ok(Ended::CutOff),
             Err(error) => return Err(error.into()),
