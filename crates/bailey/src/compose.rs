@@ -1,4 +1,4 @@
-//! The composition root: chooses the concrete parts and puts the circle together.
+//! The composition root: chooses the concrete parts and puts them together.
 
 mod gate;
 mod keys;
@@ -59,12 +59,12 @@ const EVENTS_WAITING_MAX: usize = 1024;
 /// The most of this process's own command line that others are told, in words and characters.
 const COMMAND_WORDS_MAX: usize = 32;
 const COMMAND_CHARS_MAX: usize = 160;
-/// The file in a session's folder that says how many tokens its owner lets it use up.
+/// The file in a session's folder that holds the most tokens that the session may use up.
 const BOUND: &str = "tokens";
-/// How the private option of a conversation's processes begins.
+/// The beginning of the private option of a conversation's processes.
 pub(crate) const SEAT: &str = "--seat=";
 
-/// The standing instruction, with what is said of the walls.
+/// The standing instruction, with a text about the walls.
 macro_rules! standing {
     ($walls:literal) => {
         concat!(
@@ -91,20 +91,20 @@ person says yes to each command and each change of a file: make few of them, say
 const OF_COPY: &str = "the workspace is a private copy of the project; there is no network and no socket at all, $TMPDIR stands for /tmp, \
                        and secret-looking files are left out";
 
-/// Opens the journal alone: what reading it needs.
+/// Opens only the journal, for commands that read it.
 pub(crate) async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey_journal::Mint)> {
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
-/// Ends a session's extensions, signs what it wrote, and tells the witness. That it cannot be done undoes
-/// nothing of it, and is said.
+/// Ends a session's extensions, signs the session's entries, and tells the witness. A failure is reported,
+/// and undoes nothing.
 pub(crate) async fn sign(
     journal: &Journal,
     witness: Option<&Post>,
     owner: Option<(&Kernel, &Scope)>,
     printer: &Printer,
 ) {
-    // To tell a witness is an effect, which an extension may have to judge.
+    // Telling a witness is an effect, which an extension may have to judge.
     if witness.is_none() {
         end_extensions(owner, printer).await;
     }
@@ -117,7 +117,8 @@ pub(crate) async fn sign(
         printer.warn(&format!("{error:#}; it is told with the next session"));
     }
     if witness.is_some() {
-        // That the witness was told, and their end, is signed with the next session.
+        // The entries about the witness and about the end of the extensions are signed with the next
+        // session.
         end_extensions(owner, printer).await;
     }
 }
@@ -130,35 +131,35 @@ async fn end_extensions(owner: Option<(&Kernel, &Scope)>, printer: &Printer) {
     }
 }
 
-/// What one session is opened with.
+/// The inputs for opening one session.
 pub(crate) struct Session<'a> {
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
     pub(crate) keys: Keys,
     pub(crate) workspace: WsPath,
     pub(crate) opening: Opening,
-    /// Where its person stands; `None` for where they stood when the session was opened before.
+    /// Where the session's person stands; `None` for the standpoint of the last opening.
     pub(crate) standpoint: Option<Standpoint>,
-    /// None where no turn will run.
+    /// `None` when no turn will run.
     pub(crate) options: Option<&'a TurnOptions>,
     pub(crate) unattended: bool,
-    /// Masked files that were revealed to it before.
+    /// Masked files that were revealed to the session before.
     pub(crate) revealed: Vec<WsPath>,
-    /// Whether nothing of it is kept.
+    /// Whether nothing of the session is kept.
     pub(crate) is_scratch: bool,
     /// Whether the person may turn to another model: the network door then leads to every provider whose key
     /// is there.
     pub(crate) any_model: bool,
-    /// Whether there are no walls: what runs, runs on this machine itself.
+    /// Whether there are no walls: commands run on this machine itself.
     pub(crate) is_direct: bool,
-    /// Whether this process binds itself; it can open no second session then.
+    /// Whether this process binds itself; a bound process cannot open a second session.
     pub(crate) is_bound: bool,
-    /// What the agent may in a new session, where it acts by a token.
+    /// The rights of the agent in a new session, when it acts by a token.
     pub(crate) confined: Option<Confined>,
 }
 
 impl<'a> Session<'a> {
-    /// A session in which no turn runs, nobody is asked, nothing is revealed, and whose process binds itself.
+    /// A session that runs no turn, asks no human and reveals nothing. Its process binds itself.
     pub(crate) fn new(
         home: &'a Home,
         config: &'a Config,
@@ -185,40 +186,40 @@ impl<'a> Session<'a> {
     }
 }
 
-/// An open session, and the parts of it that commands need besides.
+/// An open session, and its parts that commands need besides.
 pub(crate) struct Open {
     pub(crate) host: Host,
     pub(crate) kernel: Kernel,
     pub(crate) events: mpsc::Receiver<Event>,
-    /// What a person should know: of where its changes lie, and of this machine's clock.
+    /// Remarks for a person, about the place of the session's changes and about this machine's clock.
     pub(crate) remarks: Vec<String>,
-    /// What this process could not bind itself to, because the kernel is too old.
+    /// The limits that this process could not set for itself, because the kernel is too old.
     pub(crate) unenforced: Vec<&'static str>,
-    /// The witness, where there is one and a way to it.
+    /// The witness, when there is one and a way to it.
     pub(crate) witness: Option<Post>,
     /// The files that the human reveals by flags.
     pub(crate) reveals: Vec<WsPath>,
-    /// The door of its commands, where it runs any.
+    /// The door of the session's commands, when it runs commands.
     pub(crate) door: Option<Arc<ForwardProxy>>,
 }
 
-/// Puts the circle together and opens the session.
+/// Puts the parts together and opens the session.
 pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let programs = program::kept(session.config)?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
-    // Its start takes milliseconds, in which this process does other things.
+    // The warden's start takes milliseconds, in which this process does other things.
     let coming = Coming::execute(Path::new("/proc/self/exe"))?;
-    // Before anything else: a home where nothing can be written says so here.
+    // Before anything else: when nothing can be written in the home, this call says so.
     let file = JournalFile::open(&session.home.journal())?;
     let place = Place::of(&session, id)?;
     session.workspace = place.workspace.clone();
     if matches!(session.opening, Opening::Resume(_)) {
         session.home.spend(id)?;
     }
-    // Bound, this process writes nothing there.
+    // Must run before this process binds itself: a bound process writes nothing there.
     let (config, of_bound) = bounded(&session, &place.folder)?;
     let session = Session { config: &config, ..session };
-    // Before this process binds itself: it starts another one.
+    // Must run before this process binds itself: it starts another process.
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
     let mut settled = extensions.settle(session.home)?;
@@ -242,7 +243,8 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let record = session.options.and_then(|options| options.record.as_deref());
     let recording = record.map(recording).transpose()?;
     let witness = session.config.witness.as_ref().map(Post::to);
-    // Bound, this process reaches none of it; and unbound, it does not look into what an agent wrote.
+    // Reads the bytes now, because a bound process cannot reach them. It does not parse them before it is
+    // bound, because an agent wrote them.
     let unread = Unread::of(session.home);
     let (papers, of_papers) = papers(&session, id, place.shape, &file)?;
     let person = person();
@@ -251,8 +253,8 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     if runs {
         native.prepare(id)?;
     }
-    // INVARIANT: what comes after this is bound where that is wanted, and nothing of this session before it
-    // has heard of the world.
+    // INVARIANT: the code after this point is bound when that is wanted. Before this point, no part of this
+    // session has received anything from outside.
     let Place { folder, remark, shape, project, standpoint, .. } = place;
     let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
     let (own, left_out) = unread.own();
@@ -276,7 +278,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     if let Some(since) = journal.stopped().await? {
         return Err(BeginError::Stopped { since: since.to_string() }.into());
     }
-    // While the rest is put together; the first write waits for it.
+    // Checks the journal while the rest is put together; the first write waits for the check.
     let checked = journal.clone();
     tokio::spawn(async move { checked.sound().await });
     let cut_off = match &idle {
@@ -300,7 +302,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
         .chain(cut_off)
         .collect();
     let profile = config.calls.profile();
-    // By the same rules when they are read again.
+    // Rules that are read again get the same additions.
     let around = move |rules: Policy| {
         let rules = rules.with_profile(profile);
         if is_direct { rules.without_walls() } else { rules }
@@ -332,7 +334,7 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     let choose = options.filter(|_| any_model).map(|options| choice(home, config, &keys, options));
     let (models, network, retry) = match options {
         Some(options) => {
-            // A conversation with one provider does not go on with another unless somebody says so.
+            // A conversation with one provider does not go on with another unless the user asks for that.
             let before = match opening {
                 Opening::Resume(id) => Some(journal.session(&id.to_string()).await?.model),
                 Opening::New(_) | Opening::Visit(_) => None,
@@ -382,22 +384,22 @@ pub(crate) async fn open(mut session: Session<'_>) -> Result<Open> {
     .await?;
     if has_extensions && options.is_some() {
         let (kernel, owner) = (kernel.clone(), host.owner());
-        // What goes wrong is found again, and told, by the first question.
+        // The first question to an extension finds a failure again, and reports it.
         tokio::spawn(async move { kernel.start_extensions(&owner).await });
     }
     Ok(Open { host, kernel, events, remarks, unenforced, witness, reveals, door: of_commands })
 }
 
-/// The configuration as it holds for a session: what that may use up is no more than `--tokens` said when it
-/// began, or said since; and what a person should know of that. Each opening is bound by it, whoever opens
-/// it: the page, a chat, a daemon after a kill.
+/// The configuration as it holds for a session, and a remark for a person about its limit. The session may
+/// use up no more tokens than the `--tokens` at its beginning, or the latest `--tokens` since. The limit
+/// binds each opening, by the page, by a chat, or by a daemon after a kill.
 fn bounded(session: &Session<'_>, folder: &Path) -> Result<(Config, Option<String>)> {
     let mut config = session.config.clone();
     let Some(options) = session.options else { return Ok((config, None)) };
     let path = folder.join(BOUND);
     if let Some(tokens) = options.tokens {
         config.spend(Some(tokens));
-        // Of one that somebody else works in nothing is changed: it is not opened.
+        // The file of a session that another process works in is not changed: this opening fails.
         if let Ok(None) = InUse::of(folder, &FileLocks::now().unwrap_or_default()) {
             write_private(&path, tokens.to_string().as_bytes())?;
         }
@@ -417,8 +419,8 @@ fn bounded(session: &Session<'_>, folder: &Path) -> Result<(Config, Option<Strin
     Ok((config, is_lower.then_some(remark)))
 }
 
-/// The papers of the home, with what is true of this session, and what a person should know of them. None
-/// where no turn will run.
+/// The papers of the home, with the facts of this session, and a remark for a person about them. The papers
+/// are empty when no turn will run.
 fn papers(
     session: &Session<'_>,
     id: SessionId,
@@ -440,12 +442,12 @@ fn papers(
         is_attended: !session.unattended,
     });
     let text = session.keys.redactor.redact(&text).text.into_owned();
-    // A session needs what it says, and not that it is on disk.
+    // The session needs the text, but not the file on disk.
     let remark = identity::renew(session.home, &text).err().map(|error| format!("{error:#}"));
     Ok((Papers::of(session.home, text), remark))
 }
 
-/// How the person's word finds another model.
+/// Finds another model by the name that the person gives.
 fn choice(home: &Home, config: &Config, keys: &Keys, options: &TurnOptions) -> Choose {
     let is_played = options.model.as_ref().is_some_and(|model| model.starts_with("replay:"));
     let is_recorded = is_played || options.record.is_some();
@@ -460,8 +462,8 @@ fn choice(home: &Home, config: &Config, keys: &Keys, options: &TurnOptions) -> C
     })
 }
 
-/// The walls with the door of their commands, and what performs that one's requests; as they are where no
-/// command runs.
+/// Adds the commands' door to the walls, and returns the executor of the door's requests. Without an
+/// authority no command runs, and the walls stay as they are.
 fn with_door(
     walls: Walls,
     authority: Option<Authority>,
@@ -474,17 +476,17 @@ fn with_door(
     Ok((walls.with_gateway(door.clone()), Some(door)))
 }
 
-/// The door of a session without models: to the witness, where that is a server.
+/// The door of a session without models: it leads to the witness, when that is a server.
 fn to_witness(config: &Config, keys: &Keys, journal: &Journal) -> Result<Option<Arc<dyn Executor>>> {
     let is_server = matches!(config.witness, Some(Witness::Url(_)));
     let door = is_server.then(|| door(config, keys, journal, &[])).transpose()?;
     Ok(door.map(|door| Arc::new(door) as Arc<dyn Executor>))
 }
 
-/// What this process was started as, cut to what fits a message.
+/// The command line of this process, cut to fit a message.
 fn command_line() -> String {
     let mut words: Vec<String> = std::env::args().take(COMMAND_WORDS_MAX).collect();
-    // What a conversation's processes say to each other is nobody else's.
+    // The seat option is private to the processes of a conversation.
     words.retain(|word| !word.starts_with(SEAT));
     let line: String = words.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.chars().take(COMMAND_CHARS_MAX).collect()
@@ -495,7 +497,7 @@ fn recording(file: &Path) -> Result<Recording> {
         .with_context(|| format!("cannot write `{}`: choose another file to record to", file.display()))
 }
 
-/// The steps of a question that nobody answers, and the process that tells of them.
+/// The escalation steps of an unanswered question, and the process that reports them.
 fn escalation(steps: &[Step]) -> Result<Escalation> {
     let after = steps.iter().map(|step| Duration::from_secs(step.after_seconds)).collect();
     let herald = Herald::start(steps)?;
@@ -528,7 +530,7 @@ fn patience(config: &Config, options: Option<&TurnOptions>) -> Patience {
     }
 }
 
-/// What stood between a session's effects and the host when it was opened last.
+/// The isolation between a session's effects and the host at the last opening.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -546,7 +548,7 @@ pub(crate) async fn last_shape(journal: &Journal, session: SessionId) -> Result<
     ))
 }
 
-/// What stood between a session's effects and the host, by the entry that says so, if one does.
+/// The isolation between a session's effects and the host, by the entry that names it, if there is one.
 pub(crate) fn shape_of(backend: Option<&str>) -> Shape {
     let less = [Shape::Copied, Shape::Direct].into_iter().find(|shape| Some(shape.backend()) == backend);
     less.unwrap_or(Shape::Walled)
@@ -573,12 +575,13 @@ pub(crate) fn instruction(
     instruction.with_fact("Stand-ins for keys", &format!("{} ({told})", keys.join(", ")))
 }
 
-/// The codec of a configured model, `PROVIDER/MODEL`: what would be sent, without a way to send it.
+/// The codec of a configured model, `PROVIDER/MODEL`: it shows the request that would be sent, but cannot
+/// send it.
 pub(crate) fn codec(home: &Home, config: &Config, name: &str) -> Result<Arc<bailey_llm::Codec>> {
     Ok(bailey_llm::provider(endpoint(config, &catalogue(home)?, name)?))
 }
 
-/// A new session's name.
+/// Makes the name of a new session.
 pub(crate) fn new_session() -> Result<SessionId> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
     let mut random = [0; 10];

@@ -1,4 +1,4 @@
-//! The gate by itself: rules, journal and tokens, without walls, tools or a way out. What other runtimes ask.
+//! The gate by itself: rules, journal and tokens, without walls, tools or a way out. Other runtimes ask it.
 
 use super::{Keys, command_line, kernel_config, new_session, policy};
 use crate::{bounds, config::Config, extensions::Extensions, home::Home, program};
@@ -10,7 +10,7 @@ use bailey_protocol::{SessionId, WsPath};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// A gate, for one client that it trusts so far.
+/// A gate for one client, with the trust that it gives this client.
 pub(crate) struct Gate {
     pub(crate) kernel: Kernel,
     registrar: Registrar,
@@ -18,7 +18,7 @@ pub(crate) struct Gate {
     trust: Option<Trust>,
     /// The session whose lock this process holds, until a task takes it.
     first: Option<SessionId>,
-    /// An emergency stop finds this process by it.
+    /// An emergency stop finds this process by this lock.
     _lock: SessionLock,
 }
 

@@ -1,5 +1,5 @@
-//! What is secret here: keys from the environment and Bailey's own stores, and what keeps them out of
-//! whatever is written.
+//! The secrets: keys from the environment and from Bailey's own stores, and the redactor that keeps them out
+//! of all output.
 
 use crate::{config::Config, home::Home, print::Printer, stores::Stores};
 use anyhow::Result;
@@ -17,8 +17,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// From the environment and Bailey's own stores; a repository's is never read. What is loaded is never
-    /// printed.
+    /// Loads the keys from the environment and from Bailey's own stores. It never reads a repository's
+    /// store, and never prints a loaded key.
     ///
     /// # Errors
     /// When a store cannot be read, or others can read it.
@@ -26,10 +26,10 @@ impl Keys {
         Self::gather(home, config, printer, false)
     }
 
-    /// The same for a turn: where a provider's key is sealed with a passphrase, that is asked for.
+    /// The same for a turn: when a provider's key is sealed with a passphrase, this asks for the passphrase.
     ///
     /// # Errors
-    /// Those of [`Keys::load`]; or nobody is there to ask, or the passphrase is not the one.
+    /// The errors of [`Keys::load`]; or there is no human to ask, or the passphrase is wrong.
     pub(crate) fn unlocked(home: &Home, config: &Config, printer: &Printer) -> Result<Self> {
         Self::gather(home, config, printer, true)
     }
@@ -47,8 +47,8 @@ impl Keys {
     }
 }
 
-/// What names the keys that commands may use by now, as they are and as they are bound: whoever holds them
-/// knows whether they are still the owner's, and nobody else learns one from it.
+/// Names of the keys that commands may use now, made from each key and its binding. A process that holds a
+/// key can tell from them whether the key is still the owner's. No other reader learns a key from them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Named {
     pub(crate) salt: String,
@@ -56,10 +56,10 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The names of those that are there.
+    /// The names of the keys that exist now.
     ///
     /// # Errors
-    /// Those of [`Keys::load`]; or there are no random numbers.
+    /// The errors of [`Keys::load`]; or there are no random numbers.
     pub(crate) fn now(home: &Home, config: &Config) -> Result<Self> {
         let vault = vault(home, config, false)?;
         let salt = super::new_session()?.to_string();
@@ -69,10 +69,10 @@ impl Named {
     }
 }
 
-/// The secrets of the environment and of the stores; of several with one name the first is for use.
+/// The secrets of the environment and of the stores. When several have one name, the first one is used.
 ///
 /// # Errors
-/// Those of [`Keys::load`].
+/// The errors of [`Keys::load`].
 fn vault(home: &Home, config: &Config, asks: bool) -> Result<Vault> {
     let of_providers = config.providers.values().filter_map(|p| p.key_env.as_deref());
     let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());

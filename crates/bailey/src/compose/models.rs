@@ -15,15 +15,15 @@ use bailey_llm::{Cassette, Catalogue, Endpoint, Normaliser, Player, Recorder, Re
 use bailey_protocol::WsPath;
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
-/// The models of a session, by what they are asked for, and the way to them.
+/// The models of a session by their roles, and the way to them.
 pub(super) struct Models {
     pub(super) by_role: ByRole,
     pub(super) door: Arc<dyn Executor>,
     pub(super) retry: Retry,
 }
 
-/// Chooses the models: what the flags say, else the one that the session had, where that is still to be had,
-/// else the configuration, else the first key that is there.
+/// Chooses the models, in this order: the flags, the model that the session had (when it is still usable),
+/// the configuration, the first key that exists.
 #[expect(clippy::too_many_arguments, reason = "all that a choice depends on; it is made in one place")]
 pub(super) fn models(
     home: &Home,
@@ -72,7 +72,7 @@ pub(crate) fn by_role(home: &Home, config: &Config, keys: &Keys, name: &str) -> 
     Ok(routes(config, keys, &catalogue(home)?, name)?.0)
 }
 
-/// The models by what they are asked for, the main one of this name, and where all of them are served.
+/// The models by their roles, with the main model of this name, and the endpoints that serve them.
 fn routes(
     config: &Config,
     keys: &Keys,
@@ -102,7 +102,7 @@ fn routes(
     Ok((by_role, endpoints))
 }
 
-/// Where `PROVIDER/MODEL` is served.
+/// The endpoint that serves `PROVIDER/MODEL`.
 ///
 /// # Errors
 /// When there is no such provider.
@@ -110,7 +110,7 @@ pub(crate) fn endpoint(config: &Config, catalogue: &Catalogue, model: &str) -> R
     let (provider, found, model) = config.find(model)?;
     let url = found.base_url.as_str();
     let window_tokens = found.window_tokens.or_else(|| catalogue.window_tokens(url, model));
-    // In a small window the reply must leave room for what it replies to.
+    // In a small window, the reply must leave room for the messages before it.
     let quarter = window_tokens.and_then(|tokens| u32::try_from(tokens / 4).ok());
     Ok(Endpoint {
         provider: provider.into(),
@@ -129,7 +129,7 @@ pub(crate) fn endpoint(config: &Config, catalogue: &Catalogue, model: &str) -> R
 /// The network door to these endpoints, with the configured time limits and the environment's proxies.
 ///
 /// # Errors
-/// When a URL is none, or a proxy is of a kind that cannot be used.
+/// When a URL is not valid, or a proxy is of a kind that cannot be used.
 pub(crate) fn door(
     config: &Config,
     keys: &Keys,
@@ -147,7 +147,7 @@ pub(crate) fn door(
             first_byte_timeout: Some(Duration::from_secs(seconds)),
         }
     });
-    // Through a recording it is not reached: only the words of a model are played.
+    // A recording does not reach the witness: it plays only the words of a model.
     let witness = config.witness.as_ref().filter(|witness| matches!(witness, Witness::Url(_)));
     let witness = witness.map(|witness| bailey_egress::Endpoint {
         url: witness.to_string(),
@@ -165,10 +165,10 @@ pub(crate) fn door(
     Ok(Egress::new(door, keys.vault.clone(), journal.seal())?)
 }
 
-/// A line to one server, whose answers may be so long, and where requests are given to it.
+/// A line to one server, and its end that takes requests. An answer has at most `answer_bytes_max` bytes.
 ///
 /// # Errors
-/// When its URL is no URL.
+/// When the line's URL is not valid.
 pub(super) fn line(
     config: &Config,
     way: &bailey_protocol::Line,
@@ -189,7 +189,7 @@ pub(super) fn line(
 /// The door of commands.
 ///
 /// # Errors
-/// When a private place is no URL.
+/// When a private place is not a URL.
 pub(super) fn forward(
     config: &Config,
     authority: Authority,
@@ -211,7 +211,7 @@ pub(super) fn forward(
     Ok(Arc::new(ForwardProxy::new(door, authority, keys.vault.clone(), journal.seal())?))
 }
 
-/// What is known of models, the human's own `models.toml` first.
+/// The catalogue of models, with the human's own `models.toml` first.
 ///
 /// # Errors
 /// When that file cannot be read.
@@ -225,7 +225,7 @@ pub(crate) fn catalogue(home: &Home) -> Result<Catalogue> {
     Catalogue::with(own.as_deref()).with_context(|| format!("`{}`", path.display()))
 }
 
-/// An endpoint whose key is there.
+/// The endpoint of a model, when its key exists.
 fn usable(config: &Config, keys: &Keys, catalogue: &Catalogue, model: &str) -> Result<Endpoint> {
     let endpoint = endpoint(config, catalogue, model)?;
     if let Some(key) = endpoint.key.as_deref().filter(|key| !keys.has(key)) {
@@ -237,7 +237,7 @@ fn usable(config: &Config, keys: &Keys, catalogue: &Catalogue, model: &str) -> R
     Ok(endpoint)
 }
 
-/// A recording in place of a model: its words are played, everything else happens.
+/// A recording in place of a model. It plays the model's words; everything else really happens.
 fn replay(config: &Config, file: &Path, workspace: &WsPath, journal: &Journal) -> Result<Models> {
     let bytes = fs::read(file).with_context(|| format!("cannot read the recording `{}`", file.display()))?;
     let cassette = Cassette::parse(&bytes).with_context(|| format!("`{}`", file.display()))?;

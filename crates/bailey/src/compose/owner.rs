@@ -1,5 +1,5 @@
-//! What the owner does without an agent: asks a provider, keeps a line to a server, changes a rule. Each has
-//! its permit and its entry, as what an agent does.
+//! The owner's own actions, without an agent: asking a provider, keeping a line to a server, changing a
+//! rule. Each has its permit and its entry, like an agent's action.
 
 use super::{
     EVENTS_WAITING_MAX, Keys, command_line, door, journal, kernel_config, models, policy, rules::with_binding,
@@ -29,19 +29,19 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// The session that the owner's own questions to providers belong to: one for all of them.
+/// The session of the owner's own questions to providers: one for all of them.
 pub(crate) fn owner_session() -> SessionId {
     SessionId::new(0, [0; 10])
 }
 
-/// Whether a session is none of an agent's: the owner's own, the rules', or that of a channel's or the
-/// collector's line. They began at no time.
+/// Whether a session belongs to Bailey and not to an agent: the owner's session, the rules' session, or the
+/// session of a channel's or the collector's line. The time in their names is 0.
 pub(crate) fn is_of_bailey(session: SessionId) -> bool {
     session < SessionId::new(1, [0; 10])
 }
 
 /// The owner's own authority, with the door to these endpoints and nothing else: no walls, no tools. From
-/// here on this process is bound, and as long as the lock is held an emergency stop finds it.
+/// here on this process is bound. While the lock is held, an emergency stop finds this process.
 pub(crate) async fn owner(
     home: &Home,
     config: &Config,
@@ -66,28 +66,28 @@ pub(crate) async fn owner(
     Ok((kernel, registrar.owner(&connection), events, guest))
 }
 
-/// A way to one server, which is open as long as its action is performed.
+/// A way to one server, which is open as long as its action runs.
 pub(crate) struct Opened {
     kernel: Kernel,
     owner: Scope,
     way: Action,
     pub(crate) line: LineEnd,
-    /// What happens there is told to nobody.
+    /// Keeps the channel open; the events of the line are not shown.
     _events: mpsc::Receiver<Event>,
-    /// An emergency stop finds this process by it.
+    /// An emergency stop finds this process by this lock.
     _guest: GuestLock,
 }
 
 impl Opened {
-    /// The journal that the way is an entry of.
+    /// The journal that holds the entry of the way.
     pub(crate) fn journal(&self) -> &Journal {
         self.kernel.journal()
     }
 
-    /// Keeps it open while somebody serves it; `what` is what is opened, for people.
+    /// Keeps the way open while `serve` runs; `what` names the way for people.
     ///
     /// # Errors
-    /// When the rules do not let it be opened, or it ends; or those of `serve`.
+    /// When the rules do not allow the way, or it ends; or the errors of `serve`.
     pub(crate) async fn during<T>(self, what: &str, serve: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             acted = self.kernel.act(&self.owner, self.way, &[]) => match acted? {
@@ -105,9 +105,8 @@ impl Opened {
     }
 }
 
-/// The owner's own authority, with a line to one server and nothing else: no walls, no tools, no models. From
-/// here on this process is bound; besides the journal it writes `notes`, which lie in the folder of what the
-/// way is for.
+/// The owner's own authority, with a line to one server and nothing else: no walls, no tools, no models.
+/// From here on this process is bound. Besides the journal it writes `notes`, which lie in `folder`.
 ///
 /// # Errors
 /// When everything is stopped, or the rules or the journal cannot be read.
@@ -144,21 +143,21 @@ pub(crate) async fn line(
     Ok(Opened { kernel, owner, way: Action::Line(way), line, _events: events, _guest: guest })
 }
 
-/// What came of a change of the rules.
+/// The result of a change of the rules.
 #[derive(Debug, Default)]
 pub(crate) struct Amended {
     /// The entry of the policy that is in force now.
     pub(crate) entry: u64,
     /// Why the gate refused.
     pub(crate) refused: Option<Vec<String>>,
-    /// Why it was not done.
+    /// Why the change failed.
     pub(crate) failed: Option<String>,
-    /// What was found on the way.
+    /// Remarks about findings during the change.
     pub(crate) remarks: Vec<String>,
 }
 
-/// Changes a rule file, as the owner, who has seen what it means and confirmed it (`why`); then puts the
-/// rules that the home has into force.
+/// Changes a rule file as the owner, who has seen the meaning of the change and confirmed it (`why`). Then
+/// puts the rules of the home into force.
 pub(crate) async fn amend(
     home: &Home,
     config: &Config,
@@ -171,7 +170,7 @@ pub(crate) async fn amend(
     let lock = law::lock(home, &holder(&keys)).await?;
     let (journal, mint) = journal(home, &keys).await?;
     let mut amended = Amended { remarks: law::recover(home, &mint, &lock).await?, ..Amended::default() };
-    // Where the files that lie there are no rules, those that no file can lift decide.
+    // When the files in the home are not valid rules, only the rules that no file can lift decide.
     let rules = match policy(home, extensions) {
         Ok((rules, _)) => rules,
         Err(_) => with_binding(file::Parsed::default())?.0,
@@ -181,7 +180,7 @@ pub(crate) async fn amend(
     registrar.register(vec![Arc::new(law)]);
     let (session, workspace) = (law::session(), WsPath(home.policy().display().to_string()));
     open_owners(&journal, session, &workspace).await?;
-    // Nobody listens: what happens is told at the end.
+    // Events are dropped: the result is told at the end.
     let (sender, _) = mpsc::channel(1);
     let connection = registrar.connect(session, workspace, sender);
     let scope = registrar.owner(&connection);
@@ -200,13 +199,13 @@ pub(crate) async fn amend(
         Acted::Denied(reasons) => amended.refused = Some(reasons),
         Acted::Waiting(_) => amended.failed = Some("the rules ask for somebody else's yes".into()),
     }
-    // Also where nothing was done: the rules that lie there are the ones in force.
+    // Runs also when nothing was done: the rules in the files are the ones in force.
     registrar.adopt(policy(home, extensions)?.0).await?;
     amended.entry = journal.newest();
     Ok(amended)
 }
 
-/// Ends what a killed change of the rules left, and says how far it came.
+/// Ends a change of the rules that was killed, and tells how far it came.
 pub(crate) async fn recover_law(home: &Home, printer: &Printer) -> Result<()> {
     let Some(lock) = law::idle(home, SystemClock.now()) else { return Ok(()) };
     let keys = Keys::load(home, &Config::load(home)?, printer)?;
@@ -220,7 +219,7 @@ fn holder(keys: &Keys) -> Holder {
     Holder { pid: std::process::id(), since: SystemClock.now(), command }
 }
 
-/// A session of the owner's own, which is there or begins.
+/// Opens a session of the owner, which may exist already.
 async fn open_owners(journal: &Journal, session: SessionId, workspace: &WsPath) -> Result<()> {
     let new = NewSession {
         agent: None,

@@ -1,17 +1,18 @@
-//! The rules in force: the built-in ones, the organisation's and the human's.
+//! The rules in force: the built-in rules, the organisation's and the human's.
 
 use crate::{config::Config, extensions::Extensions, home::Home};
 use anyhow::Result;
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use std::path::PathBuf;
 
-/// Whose the organisation's rules are.
+/// The user who owns the organisation's rules.
 const ROOT: u32 = 0;
 
-/// The rules in force, whose examples hold, with the extensions that have a say, and what is odd about them.
+/// The rules in force, after a check of their examples, joined with the extensions that judge; and warnings
+/// about them.
 pub(crate) fn policy(home: &Home, extensions: &Extensions) -> Result<(Policy, Vec<String>)> {
     let (policy, parsed) = rules(home)?;
-    // The examples of the rules would notice, too.
+    // The examples of the rules would notice the fault, too.
     #[cfg(bailey_break)]
     if ["built_in_rules", "default_deny"].into_iter().any(bailey_protocol::broken::broken) {
         return Ok((policy, Vec::new()));
@@ -21,18 +22,18 @@ pub(crate) fn policy(home: &Home, extensions: &Extensions) -> Result<(Policy, Ve
     Ok((extensions.join(policy), parsed.warnings.iter().map(ToString::to_string).collect()))
 }
 
-/// Whether a human answers each question by itself, by the word of the human or of the organisation.
+/// Whether a human answers each question separately, because the human or the organisation requires it.
 pub(crate) fn is_compliance(config: &Config) -> Result<bool> {
     Ok(config.approvals.is_compliance() || file::load_organisation(&organisation(), ROOT)?.compliance)
 }
 
-/// The built-in rules, the organisation's and the human's: those of the home, or the default ones where it
-/// has none. Their examples are not tried yet.
+/// The built-in rules, the organisation's, and the human's from the home. When the home has no rules, the
+/// default ones take their place. Their examples are not tried yet.
 pub(crate) fn rules(home: &Home) -> Result<(Policy, file::Parsed)> {
     Ok(rules_of(&file::Texts::of_dir(&home.policy())?)?)
 }
 
-/// The same of a home whose rule files hold these texts.
+/// The same for a home whose rule files hold these texts.
 pub(crate) fn rules_of(texts: &file::Texts) -> Result<(Policy, file::Parsed), file::RuleFileError> {
     let mut own = texts.parse()?;
     if own.rules.is_empty() && own.warnings.is_empty() {
@@ -41,7 +42,7 @@ pub(crate) fn rules_of(texts: &file::Texts) -> Result<(Policy, file::Parsed), fi
     with_binding(own)
 }
 
-/// These, behind the rules that no home can lift.
+/// Puts these rules behind the rules that no home can lift.
 pub(super) fn with_binding(own: file::Parsed) -> Result<(Policy, file::Parsed), file::RuleFileError> {
     let parsed = file::load_organisation(&organisation(), ROOT)?.and(own);
     let policy = Policy::new(built_in_rules(), parsed.rules.clone());
@@ -51,7 +52,7 @@ pub(super) fn with_binding(own: file::Parsed) -> Result<(Policy, file::Parsed), 
     Ok((policy, parsed))
 }
 
-/// Where the organisation's rules lie.
+/// The directory of the organisation's rules.
 pub(crate) fn organisation() -> PathBuf {
     #[cfg(feature = "controls")]
     if let Some(elsewhere) = crate::controls::organisation() {
