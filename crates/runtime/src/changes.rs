@@ -1,4 +1,4 @@
-//! What a session changed, and its way to the project and back.
+//! The changes of a session, and their way to the project and back.
 
 mod path;
 mod together;
@@ -23,28 +23,29 @@ pub struct Change {
     pub diff: String,
     /// The same in numbers.
     pub count: PathCount,
-    /// Why it stays in the session's layer; none when it can be applied.
+    /// The reason why the change stays in the session's layer; `None` when it can be applied.
     pub refused: Option<String>,
-    /// What is to be known before it is applied.
+    /// Remarks for a person before the change is applied.
     pub remarks: Vec<String>,
-    /// Why an apply keeps the project's, such as that you changed it since; none where it does not.
+    /// The reason why an apply keeps the project's version, such as that you changed it since; `None` when
+    /// the apply does not keep it.
     pub conflict: Option<String>,
     pub(crate) file: MergeFile,
 }
 
 impl Change {
-    /// What is said before an apply that would keep the project's.
+    /// The remark before an apply that would keep the project's version.
     #[must_use]
     pub fn would_keep(&self) -> Option<String> {
         self.conflict.as_ref().map(|why| format!("{why}: it would be kept as it is"))
     }
 
-    /// Whether an apply of everything leaves the project with something else than the session has.
+    /// Whether, after an apply of everything, the project has other content here than the session.
     fn is_mixed(&self) -> bool {
         self.stays() || self.file.part.is_some()
     }
 
-    /// Whether an apply leaves the project's as it is.
+    /// Whether an apply leaves the project's version as it is.
     fn stays(&self) -> bool {
         self.refused.is_some() || self.conflict.is_some()
     }
@@ -57,28 +58,29 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// The paths that a human is asked about before they are applied, relative to the workspace.
     pub red: Vec<String>,
-    /// Why, one line for each rule that spoke.
+    /// The reasons for this, one line for each rule that spoke.
     pub reasons: Vec<String>,
-    /// Whether the gate denies all of it: nothing is asked, and all of it stays.
+    /// Whether the gate denies all changes: then no question is asked, and all changes stay.
     pub is_denied: bool,
-    /// Commits that the project lacks; none where a part was asked for, since an apply of a part moves none.
+    /// Commits that the project lacks. Empty when a part was asked for, because an apply of a part moves no
+    /// commits.
     pub branches: Vec<Branch>,
-    /// One line for each of them, and for what becomes of it.
+    /// One line for each branch, with the result of an apply for it, and one line for each commit.
     pub commits: Vec<String>,
     /// Commits that no apply takes along, each with the reason.
     pub stuck: Vec<String>,
-    /// What git ignores of what the session changed, relative to the workspace: it stays unless an apply
-    /// names it.
+    /// Paths that the session changed and git ignores, relative to the workspace. They stay unless an apply
+    /// names them.
     pub ignored: Vec<String>,
-    /// What was asked for: these paths and what lies below them; everything when there is none.
+    /// The requested paths, which include everything below them; empty means everything.
     pub(crate) only: Vec<String>,
-    /// Whether somebody picked them out of all.
+    /// Whether a person picked these hunks out of all changes.
     pub(crate) is_picked: bool,
     /// The comparison, for the card of an apply.
     pub(crate) compared: Option<Output>,
 }
 
-/// What is said of an apply that was killed.
+/// The message about an apply that was killed.
 pub const HALF_APPLIED: &str = "an apply of this session was cut in the middle, and the project holds a part of it and files on their way \
                                 (`.bailey-merge-…`)";
 
@@ -108,7 +110,8 @@ impl Changes {
         self.told(|change| change.refused.clone())
     }
 
-    /// What names them: the states that an apply of them starts from and ends with, of files and of branches.
+    /// The digest that names these changes. It covers the states of files and branches before and after an
+    /// apply.
     #[must_use]
     pub fn shown(&self) -> Digest {
         let state = |of: Option<Digest>| of.map_or_else(Vec::new, |digest| digest.0.to_vec());
@@ -138,14 +141,14 @@ impl Changes {
     }
 }
 
-/// What a merge did.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Merged {
     /// Paths that are now as the merge wants them, relative to the workspace.
     pub files: Vec<String>,
     /// Paths that were kept, each with the reason.
     pub conflicts: Vec<String>,
-    /// What became of commits, one line for each branch.
+    /// The result for commits, one line for each branch.
     pub commits: Vec<String>,
     /// Paths that stay in the session, each with the reason.
     pub stays: Vec<String>,
@@ -160,7 +163,8 @@ impl Host {
         self.changes_at(&[]).await
     }
 
-    /// The same for some paths, relative to the workspace, and what lies below them; none means all.
+    /// The same for some paths, relative to the workspace, and everything below them; an empty list means
+    /// all.
     ///
     /// # Errors
     /// As [`Host::changes`], and when nothing changed at one of the paths.
@@ -234,13 +238,14 @@ impl Host {
         Ok(changes)
     }
 
-    /// What is taken although git ignores it, for a person named it; the whole of the project is none.
+    /// The paths that are taken although git ignores them, because a person named them. The root of the
+    /// project does not count as a named path.
     fn named(&self, only: &[String]) -> Vec<WsPath> {
         let named = only.iter().filter(|at| !at.is_empty());
         named.map(|at| WsPath(format!("{}/{at}", self.workspace))).collect()
     }
 
-    /// Whether an apply of this session was killed in the middle; the next one ends it first.
+    /// Whether an apply of this session was killed in the middle. The next apply first ends it.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -248,8 +253,8 @@ impl Host {
         Ok(self.kernel.journal().unfinished_apply(self.session).await?.is_some())
     }
 
-    /// Whether the project holds something that the session applied and no undo has taken back. An apply
-    /// whose end was not seen counts.
+    /// Whether the project holds something that the session applied and that no undo has taken back. An
+    /// apply without a recorded end counts.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -257,8 +262,7 @@ impl Host {
         Ok(self.kernel.journal().last_apply(self.session).await?.is_some())
     }
 
-    /// Moves changes to the project; what the gate calls Red is asked on a card first. Answers come over
-    /// `ops`.
+    /// Moves changes to the project. A card asks about the Red changes first; answers come over `ops`.
     ///
     /// # Errors
     /// When the gate denies, the human rejects, or the merge cannot be made.
@@ -266,13 +270,13 @@ impl Host {
         let Some(mut merged) = self.finish_apply(changes, ops).await? else {
             return self.apply_all(changes, ops).await;
         };
-        // What was picked of a comparison is nothing in another one.
+        // Hunks that were picked from one comparison do not fit another one.
         if changes.is_picked {
             return Err(HostError::Merge(
                 "an apply had been cut in the middle and is whole now: look at the hunks again".into(),
             ));
         }
-        // The layer is the same, so what is left is a part of what was shown.
+        // The layer is the same, so the rest is a part of the changes that were shown.
         let rest = self.changes_at(&changes.only).await?;
         if !rest.is_empty() {
             let more = self.apply_all(&rest, ops).await?;
@@ -283,8 +287,8 @@ impl Host {
         Ok(merged)
     }
 
-    /// Ends an apply that was killed in the middle, so that what is compared afterwards stands still; none
-    /// where there is none.
+    /// Ends an apply that was killed in the middle, so that a later comparison sees a stable project.
+    /// Returns `None` when there is no such apply.
     ///
     /// # Errors
     /// As [`Host::apply`].
@@ -292,9 +296,9 @@ impl Host {
         self.finish_apply(&Changes::default(), ops).await
     }
 
-    /// Takes an apply back: every path that still is as the apply left it becomes what it was before. Where
-    /// that was tried already, and nothing of what was kept then can be taken back now either, the apply
-    /// before it is.
+    /// Takes the last apply back: every path that is still as the apply left it gets its earlier state. When
+    /// an undo of this apply was tried before, and the kept paths cannot be taken back now either, this
+    /// takes back the apply before it.
     ///
     /// # Errors
     /// As [`Host::apply`], and when the session has applied nothing.
@@ -317,8 +321,8 @@ impl Host {
     /// Throws the session's layer away; the project stays as it is.
     ///
     /// # Errors
-    /// As [`Host::apply`], and while an apply is half done: what of it lies in the project only that merge
-    /// can end or take back.
+    /// As [`Host::apply`], and while an apply is half done: only that merge can end or take back its part in
+    /// the project.
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         if self.is_half_applied().await? {
             return Err(HostError::Merge(format!(
@@ -337,8 +341,8 @@ impl Host {
         self.merge(Merge { tips, also, ..Merge::of_files(MergeKind::Apply, None, files) }, changes, ops).await
     }
 
-    /// Ends an apply that was killed in the middle: only the same merge knows what lies half-way in the
-    /// project.
+    /// Ends an apply that was killed in the middle: only the same merge knows which files lie half-way in
+    /// the project.
     async fn finish_apply(
         &self,
         changes: &Changes,
@@ -406,8 +410,8 @@ impl Host {
         Ok(merged)
     }
 
-    /// Waits for the answer to one card outside a turn, from here or from another terminal; none when the
-    /// front end is gone or cancels.
+    /// Waits for the answer to one card outside a turn, from here or from another terminal. Returns `None`
+    /// when the front end is gone or cancels.
     async fn answer_to(
         &self,
         asked: bailey_protocol::ApprovalId,
@@ -447,8 +451,8 @@ impl Host {
         }
     }
 
-    /// Keeps in the layer what has a secret in its name: the journal, which an undo is read from, cannot name
-    /// it.
+    /// Keeps paths with a secret in their name in the layer: an undo is read from the journal, and the
+    /// journal cannot name such a path.
     fn hold_secret_names(&self, changes: &mut [Change]) {
         let redactor = self.kernel.journal().redactor();
         for change in changes.iter_mut().filter(|change| redactor.redact(&change.path).hits > 0) {
@@ -456,8 +460,8 @@ impl Host {
         }
     }
 
-    /// Keeps in the layer what the gate denies, so that one name that no merge may carry does not hold up the
-    /// rest. Where it denies everything, that is for the apply to say.
+    /// Keeps the denied changes in the layer, so that one path that no merge may carry does not hold up the
+    /// rest. When the gate denies everything, this keeps nothing back, and the apply reports the denial.
     async fn hold_denied(&self, scope: &Scope, changes: &mut [Change]) -> Result<(), HostError> {
         let mut denied = Vec::new();
         let mut waiting = Vec::from_iter(std::iter::once(0..changes.len()));
@@ -480,7 +484,7 @@ impl Host {
         Ok(())
     }
 
-    /// How the gate would decide about applying these changes, but for those that stay in the layer anyway.
+    /// The gate's decision about applying these changes, without those that stay in the layer anyway.
     async fn judge<'a>(
         &self,
         scope: &Scope,
@@ -494,7 +498,7 @@ impl Host {
         self.preview_of(scope, Merge::of_files(MergeKind::Apply, None, files)).await
     }
 
-    /// How the gate would decide about a merge.
+    /// The gate's decision about a merge.
     pub(crate) async fn preview_of(&self, scope: &Scope, merge: Merge) -> Result<Preview, HostError> {
         Ok(self.kernel.preview(scope, Action::Merge(merge)).await?)
     }
@@ -509,7 +513,7 @@ impl Host {
         let Report::Merged { files, tips } = output.report() else { return Err(failure(output)) };
         let (commits, conflicts) = history::after(direction, asked, tips);
         let mut merged = Merged { commits, conflicts, ..Merged::default() };
-        // Whoever merges sees digests; who compared saw lines.
+        // The merge sees only digests. The comparison saw lines, so its reason is better.
         let known = changes
             .changes
             .iter()
@@ -530,7 +534,7 @@ impl Host {
     }
 }
 
-/// Leaves what lies at or below these paths.
+/// Drops the changes that do not lie at or below these paths.
 fn narrow(changes: &mut Vec<Change>, only: &[String]) -> Result<(), HostError> {
     let lies = |change: &Change, at: &str| {
         let below = change.path.strip_prefix(at);

@@ -1,4 +1,4 @@
-//! Commits of a session: which of them an apply takes along, and what a person is told of them.
+//! Commits of a session: which of them an apply takes along, and how they are shown to a person.
 
 use crate::{Changes, Host, HostError};
 use bailey_kernel::{Preview, Scope};
@@ -13,8 +13,8 @@ const SHOWN_MAX: usize = 50;
 const SESSION_DIGITS: usize = 8;
 
 impl Host {
-    /// Leaves a branch where it is when one of its commits touches what an apply asks about and the files of
-    /// the apply do not hold: nobody would have been asked.
+    /// Leaves a branch where it is when one of its commits touches a path that an apply asks about and that
+    /// the files of the apply do not hold: no human would have been asked about it.
     pub(crate) async fn look_at_history(
         &self,
         scope: &Scope,
@@ -48,7 +48,7 @@ impl Host {
         }
         let files = branch.commits.iter().flat_map(|commit| &commit.files).map(String::as_str);
         let unseen: HashSet<&str> = files.filter(|path| !shown.contains(path)).collect();
-        // As git writes a name with control characters, which no rule knows.
+        // Git writes a name with control characters like this; no rule knows such a name.
         if let Some(path) = unseen.iter().find(|path| path.starts_with('"')) {
             return Ok(Some(format!("a commit of it changes {path}, which cannot be looked at")));
         }
@@ -77,7 +77,8 @@ impl Host {
     }
 }
 
-/// Of what is asked about, the last state is shown; where several commits change it, there are others.
+/// The reason to leave a branch where it is when several of its commits change one Red path: only the last
+/// state of the path is shown.
 fn why_between(branch: &Branch, red: &[String]) -> Option<String> {
     let changing = |path: &str| {
         branch.commits.iter().filter(|commit| commit.files.iter().any(|file| file == path)).count()
@@ -109,7 +110,7 @@ fn aside(name: &str, session: SessionId) -> String {
     format!("refs/bailey/{digits}/{}", plain(name))
 }
 
-/// Which commits no apply takes along, each with the reason.
+/// The commits that no apply takes along, each with the reason.
 pub(crate) fn staying(branches: &[Branch], bound: Option<&String>) -> Vec<String> {
     let of_branch =
         |branch: &Branch| Some(format!("commits on `{}`: {}", plain(&branch.name), branch.refused.as_ref()?));
@@ -120,8 +121,8 @@ pub(crate) fn staying(branches: &[Branch], bound: Option<&String>) -> Vec<String
         .collect()
 }
 
-/// What is told of commits before an apply: a line for each branch, and one for each commit. `mixed` are the
-/// paths where the project will not hold what the session does, and so not what a branch's last commit does.
+/// The lines about commits before an apply: one for each branch, and one for each commit. At the paths in
+/// `mixed`, the project will differ from the session, and so from a branch's last commit.
 pub(crate) fn before(
     branches: &[Branch],
     mixed: &[&str],
@@ -162,7 +163,7 @@ pub(crate) fn before(
     lines
 }
 
-/// What became of the references of a merge: what is told, and what was kept back.
+/// The result for the references of a merge: the lines to show, and the references that were kept back.
 pub(crate) fn after(direction: MergeKind, tips: &[Tip], results: &[TipResult]) -> (Vec<String>, Vec<String>) {
     let (mut told, mut kept) = (Vec::new(), Vec::new());
     for (tip, result) in tips.iter().zip(results) {
@@ -186,7 +187,8 @@ fn moved(direction: MergeKind, tip: &Tip, result: &TipResult) -> String {
     match (at.starts_with("refs/bailey/"), &result.why) {
         (true, why) => {
             let why = why.as_ref().map(|why| format!(", for {why}")).unwrap_or_default();
-            // Their files are in the working tree by now, where a merge would find them in its way.
+            // The files of the commits are in the working tree by now, where a merge would find them in its
+            // way.
             format!(
                 "commits up to {new} are kept at {at}{why}; to look: git log -p {at}; to take them: git add -A && git commit, then \
                  git merge {at}"

@@ -17,13 +17,13 @@ use bailey_tools::Toolbox;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
-/// Sessions that are told at once.
+/// The most sessions in one list.
 const SESSIONS_MAX: usize = 20;
 
-/// The models of a name, `PROVIDER/MODEL`; the error is for people.
+/// Finds the models of a name, `PROVIDER/MODEL`; the error is for people.
 pub type Choose = Box<dyn Fn(&str) -> Result<Models, String> + Send + Sync>;
 
-/// What a host is made of.
+/// The parts of a host.
 pub struct Parts {
     /// The gate.
     pub kernel: Kernel,
@@ -31,17 +31,17 @@ pub struct Parts {
     pub registrar: Registrar,
     /// The tools.
     pub tools: Arc<Toolbox>,
-    /// The models; none where no turn will run.
+    /// The models; `None` when no turn will run.
     pub models: Option<Models>,
-    /// Finds those that a person turns to; none where it stays with these.
+    /// Finds the models that a person turns to; `None` when the session stays with the models above.
     pub choose: Option<Choose>,
-    /// Who decides what to do next.
+    /// Decides the next step.
     pub brain: Arc<dyn Brain>,
     /// How failed model calls are tried again.
     pub retry: Retry,
     /// The standing instruction.
     pub instruction: Instruction,
-    /// The agent's own file; none where no turn will run.
+    /// The agent's own file; `None` when no turn will run.
     pub own: Option<Own>,
     /// Where events go.
     pub events: mpsc::Sender<Event>,
@@ -51,21 +51,22 @@ pub struct Parts {
     pub standpoint: Standpoint,
     /// The session's own folder in Bailey's home; it exists.
     pub folder: PathBuf,
-    /// What its outcomes will call what stands between it and the host, where that is less than namespaces.
+    /// The name, for the session's outcomes, of its isolation from the host, when that is less than
+    /// namespaces.
     pub backend: Option<String>,
-    /// Which of the home's named agents works in it, where it is not the home's own.
+    /// The home's named agent that works in the session; `None` for the home's own agent.
     pub agent: Option<String>,
-    /// What that agent may in a new session, where it acts by a token; none: by the rules.
+    /// The rights of that agent in a new session, when it acts by a token; `None` when the rules decide.
     pub confined: Option<Confined>,
-    /// What this process was started as, for whoever finds the session in use.
+    /// The command line of this process, for another process that finds the session in use.
     pub command: String,
-    /// Whether nobody can answer a card: the front end then answers each with no, and the journal says who
-    /// did.
+    /// Whether there is no human to answer a card. The front end then answers each card with no, and the
+    /// journal says who answered.
     pub unattended: bool,
-    /// Who sits there otherwise, for the journal.
+    /// The person at the front end, when there is one, for the journal.
     pub person: Option<Person>,
-    /// How commits of the session differ from the person's own, told before they are
-    /// applied; `None` where they do not differ.
+    /// How commits of the session differ from the person's own, shown before they are applied; `None` when
+    /// they do not differ.
     pub commits_differ: Option<String>,
     /// How long a turn waits for a human.
     pub patience: Patience,
@@ -74,11 +75,11 @@ pub struct Parts {
 /// Which session to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// A new one.
+    /// A new session.
     New(SessionId),
-    /// One that the journal holds, to go on with it.
+    /// A session from the journal, to go on with it.
     Resume(SessionId),
-    /// One that the journal holds, to look at what it changed or to merge it: its context is not read.
+    /// A session from the journal, to look at its changes or to merge them. Its context is not read.
     Visit(SessionId),
 }
 
@@ -94,10 +95,10 @@ pub enum HostError {
     /// The session was opened without a model.
     #[error("this session was opened without a model")]
     NoModel,
-    /// It cannot go on with that model.
+    /// The session cannot go on with that model.
     #[error("{0}")]
     Model(String),
-    /// It is a session of another project: its layer is over that.
+    /// The session belongs to another project, and its layer lies over that project.
     #[error("this session works in `{0}`")]
     Elsewhere(String),
     /// The gate denied a merge, or the human did not approve it. Nothing was changed.
@@ -135,11 +136,11 @@ pub struct Host {
 }
 
 impl Host {
-    /// Opens a session: takes its lock, reads its context back where there is one, and ties up what was cut
-    /// off.
+    /// Opens a session: takes its lock, reads its context back when there is one, and settles work that was
+    /// cut off.
     ///
     /// # Errors
-    /// When another process holds it, or the journal cannot be read or written.
+    /// When another process holds the session, or the journal cannot be read or written.
     pub async fn open(parts: Parts, opening: Opening) -> Result<Self, HostError> {
         let Parts {
             kernel,
@@ -170,7 +171,7 @@ impl Host {
         let lock = SessionLock::take(session, &folder, &holder)?;
         if !matches!(opening, Opening::New(_)) {
             let known = kernel.journal().session(&session.to_string()).await?.workspace;
-            // The journal has it without secrets.
+            // The journal holds the path with its secrets redacted.
             if known.0 != kernel.journal().redactor().redact(&workspace.0).text {
                 return Err(HostError::Elsewhere(known.0));
             }
@@ -178,7 +179,8 @@ impl Host {
         let mut connection = registrar.connect(session, workspace.clone(), events).at(standpoint);
         let asks = providers(models.as_ref());
         if let Some(confined) = &confined {
-            // Before there is anything of a session that could do nothing.
+            // Checked before any part of the session exists: otherwise a session would begin that can do
+            // nothing.
             kernel.can_confine(&connection, confined, &asks).await?;
         }
         let model = models.as_ref().map(main_name).unwrap_or_default();
@@ -252,8 +254,8 @@ impl Host {
             && !host.is_interrupted()
             && let turn @ Some(_) = host.open_turn().await?
         {
-            // A turn whose last words are there, and that was killed before it could say so: nobody goes on
-            // with it.
+            // The turn's last reply is there, but its process was killed before it recorded the end. The
+            // turn does not go on, so it ends here.
             host.kernel.end_turn(host.session, turn, TurnEnd::Answered.name()).await?;
         }
         Ok(host)
@@ -279,7 +281,7 @@ impl Host {
         let models = choose(name).map_err(HostError::Model)?;
         let model = main_name(&models);
         self.kernel.journal().resume_session(self.session, model.clone()).await?;
-        // What was learnt of the window was learnt of another model's.
+        // The limits that were learnt so far are those of the other model's window.
         (self.models, self.ceiling) = (Some(models), Ceiling::default());
         let (session, workspace) = (self.session, self.workspace.0.clone());
         let scope = self.kernel.turn_of(&self.connection);
@@ -299,8 +301,8 @@ impl Host {
         Ok(self.kernel.act(&self.owner(), action, &[]).await?)
     }
 
-    /// The same, where what a command prints goes to `out` while it runs; see [`Kernel::act_printing`]. `by`
-    /// is the owner at this session, and cancels it.
+    /// The same, but sends the output of a command to `out` while it runs; see [`Kernel::act_printing`].
+    /// `by` is the owner at this session, and cancels the action.
     ///
     /// # Errors
     /// When the journal cannot be read or written.
@@ -313,13 +315,15 @@ impl Host {
         Ok(self.kernel.act_printing(by, action, out).await?)
     }
 
-    /// Ends what the session runs in the background, and waits until that is written. Whoever lets a session
-    /// go calls this: what lives then is killed with this process, and nobody sees how it ended.
+    /// Ends the session's background processes, and waits until their ends are recorded. Call this before
+    /// you let a session go: processes that still live are killed with this process, and their ends are not
+    /// recorded.
     pub async fn quiet(&self) {
         self.kernel.end_processes(self.session).await;
     }
 
-    /// The owner at this session, for what they do by the kernel themselves; cancelled apart from any turn.
+    /// The owner at this session, for actions that the owner performs by the kernel directly. It is
+    /// cancelled separately from any turn.
     #[must_use]
     pub fn owner(&self) -> Scope {
         self.registrar.owner(&self.connection)
@@ -331,7 +335,7 @@ impl Host {
         self.unanswered().is_some() || !self.waiting.calls().is_empty()
     }
 
-    /// Where the last stands that the model is still to see.
+    /// The position of the last entry that the model has not seen yet.
     fn unanswered(&self) -> Option<Seq> {
         let asks_nothing = |segment: &&Segment| match segment {
             Segment::User(message) => message.is_pinned(),
@@ -343,10 +347,12 @@ impl Host {
         (!matches!(last, Segment::Reply(_))).then(|| last.entry())
     }
 
-    /// The same, where nobody says that it shall go on: a turn that failed, or that a human stopped, has
-    /// ended, and stays so until they say more. One that a killed process left has not, nor has what came of
-    /// a yes after a turn's end; and what a human said yes to meanwhile is still to be done. One that a copy
-    /// of the home was made in the middle of went on there.
+    /// Whether the session has to go on without a request.
+    ///
+    /// A turn that failed, or that a human stopped, has ended until the human says more. A turn that a
+    /// killed process left has not ended, and neither has work that a yes began after a turn's end. A call
+    /// that a human has approved meanwhile is still to be done. A turn that was open when a copy of the home
+    /// was made went on in the home that was copied, so it does not count.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -368,8 +374,8 @@ impl Host {
         Ok(false)
     }
 
-    /// Runs the turn of one message. What comes over `ops` meanwhile is taken: answers, a cancellation,
-    /// further messages, which the model sees between its steps.
+    /// Runs the turn of one message. Meanwhile it takes ops over `ops`: answers, a cancellation, and further
+    /// messages, which the model sees between its steps.
     ///
     /// # Errors
     /// When the turn failed; the session can go on.
@@ -382,14 +388,14 @@ impl Host {
         self.turn(scope, Some(turn), ops).await
     }
 
-    /// Takes a message in; where it cannot be, no turn begins.
+    /// Takes a message in. On an error, no turn begins.
     async fn accept(&mut self, inbound: Inbound) -> Result<(Scope, TurnId), HostError> {
         self.confine().await?;
-        // First, so that what the project says stands before what the person says.
+        // Read first, so that the project's text stands before the person's message.
         self.read_guides().await?;
         let accepted = self.kernel.accept(&self.connection, inbound).await;
         let (scope, message, turn) = accepted.map_err(|error| match error {
-            // Nothing began, and there may be room again.
+            // Nothing began, and there may be room again later.
             Refused::Journal(error) if error.is_full() => Refused::Begin(error.into()),
             error => error,
         })?;
@@ -411,18 +417,18 @@ impl Host {
         self.turn(scope, turn, ops).await
     }
 
-    /// Sees that what the agent acts by, where that is a token, holds for the turn that begins.
+    /// When the agent acts by a token, makes sure that the token holds for the turn that begins.
     async fn confine(&mut self) -> Result<(), HostError> {
         self.connection = self.kernel.confine(&self.connection, &providers(self.models.as_ref())).await?;
         Ok(())
     }
 
-    /// The turn that was cut off; none where it failed or was cancelled, which ended it.
+    /// The turn that was cut off; `None` when it failed or was cancelled, because that ended it.
     async fn open_turn(&self) -> Result<Option<TurnId>, HostError> {
         Ok(self.kernel.journal().open_turn(self.session).await?)
     }
 
-    /// Keeps these words in the context whatever is summarised. They start no turn.
+    /// Keeps these words in the context, whatever is summarised. They start no turn.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -433,10 +439,10 @@ impl Host {
         Ok(())
     }
 
-    /// Lets a pinned message be summarised like any other. What is not pinned stays as it is.
+    /// Lets a pinned message be summarised like any other. A message that is not pinned stays as it is.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the change cannot be written.
     pub async fn unpin(&mut self, entry: Seq) -> Result<(), HostError> {
         let scope = self.kernel.turn_of(&self.connection);
         self.pins.remove(&self.kernel, &self.connection, &scope, entry).await?;
@@ -449,8 +455,9 @@ impl Host {
         Ok(self.guides.refresh(&self.kernel, &scope, &mut self.context).await?)
     }
 
-    /// Serves one front end until it hangs up: does what it asks for, one thing after the other. What fails
-    /// is told as an event, and the session goes on. Gives how the last turn ended; none when there was none.
+    /// Serves one front end until it disconnects: performs its ops one after the other. An op that fails is
+    /// told as an event, and the session goes on. Returns the end of the last turn; `None` when there was no
+    /// turn.
     ///
     /// # Errors
     /// The last turn's, when that failed; at once when the journal cannot be read or written any more.
@@ -463,14 +470,15 @@ impl Host {
                 Op::Say(inbound) => {
                     last = match self.accept(inbound).await {
                         Ok((scope, turn)) => self.turn(scope, Some(turn), ops).await.map(Some),
-                        // It is said no more, and whoever said it hears that. A turn's end tells itself.
+                        // The message does not count as said, and its sender is told. A turn that ends tells
+                        // its own end.
                         Err(error) => {
                             self.tell_failed(name, &error).await?;
                             Err(error)
                         }
                     };
                     match last {
-                        // Without a journal nothing goes on, and nothing can be told.
+                        // Without a journal, nothing goes on and no event can be told.
                         Err(HostError::Journal(_) | HostError::Refused(Refused::Journal(_))) => return last,
                         _ => continue,
                     }
@@ -494,7 +502,7 @@ impl Host {
                     let scope = self.kernel.turn_of(&self.connection);
                     self.kernel.ask_again(&scope, id).await.map_err(Into::into)
                 }
-                // Nothing runs.
+                // No turn runs.
                 Op::Cancel => continue,
             };
             if let Err(error) = done {
@@ -524,7 +532,7 @@ impl Host {
         self.apply(&changes, ops).await.map(drop)
     }
 
-    /// Who answers cards here, for the journal.
+    /// The answerer of cards here, for the journal.
     pub(crate) fn who(&self) -> Answerer {
         if self.unattended { Answerer::bailey() } else { Answerer::owner(self.person.clone()) }
     }
@@ -580,7 +588,7 @@ impl Host {
                 }
             }
         };
-        // What was said too late for this turn waits for the next one.
+        // A message that came too late for this turn waits for the next one.
         hands.hear(&mut self.context).await?;
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
         let failure = ended.as_ref().err();
@@ -591,13 +599,13 @@ impl Host {
     }
 }
 
-/// The model of a turn's own steps, as `PROVIDER/MODEL`; empty where there is none.
+/// The model of a turn's own steps, as `PROVIDER/MODEL`; empty when there is no model.
 fn main_name(models: &Models) -> String {
     let main = models.route(ModelRole::Main).current();
     main.map(|model| format!("{}/{}", model.name(), model.model())).unwrap_or_default()
 }
 
-/// All that may be asked in any role.
+/// All providers that any role may ask.
 fn providers(models: Option<&Models>) -> Vec<Arc<dyn Provider>> {
     let of = |models: &Models| -> Vec<Arc<dyn Provider>> {
         ModelRole::ALL.iter().flat_map(|role| models.route(*role).providers()).cloned().collect()
@@ -605,7 +613,7 @@ fn providers(models: Option<&Models>) -> Vec<Arc<dyn Provider>> {
     models.map(of).unwrap_or_default()
 }
 
-/// Tells whoever sent a picture that the model takes none.
+/// Tells the sender of a picture that the model takes no pictures.
 async fn tell_unseen(
     kernel: &Kernel,
     scope: &Scope,
@@ -625,12 +633,12 @@ async fn tell_unseen(
     kernel.tell(scope, Happening::Unseen { text }).await
 }
 
-/// Who answers: somebody at a channel, or whoever sits here.
+/// The answerer: a person at a channel, or the one here.
 pub(crate) fn who(by: Option<&Speaker>, here: impl FnOnce() -> Answerer) -> Answerer {
     by.map_or_else(here, Answerer::speaker)
 }
 
-/// Tells the newest sessions of this home.
+/// Sends the newest sessions of this home as an event.
 async fn tell_sessions(kernel: &Kernel, scope: &Scope) -> Result<(), Refused> {
     let sessions = kernel.journal().sessions().await?;
     let line = |info: SessionInfo| SessionLine {
@@ -643,7 +651,7 @@ async fn tell_sessions(kernel: &Kernel, scope: &Scope) -> Result<(), Refused> {
     kernel.tell(scope, Happening::Sessions { sessions }).await
 }
 
-/// A turn's ear to the front end.
+/// Takes ops from the front end during a turn.
 struct Front<'a> {
     pins: &'a mut Pins,
     kernel: &'a Kernel,
@@ -672,7 +680,7 @@ impl Front<'_> {
                 self.pins.remove(self.kernel, self.connection, self.scope, entry).await?;
                 self.news.unpin(entry);
             }
-            // The work is not at rest: a comparison now would show half of it.
+            // The work is not at rest: a comparison now would show a half-done state.
             Op::Changes | Op::Apply { .. } | Op::Undo | Op::Model { .. } => {
                 let error = "a turn is running: wait for its end, or cancel it".to_owned();
                 self.kernel.tell(self.scope, Happening::Failed { op: op.name().into(), error }).await?;

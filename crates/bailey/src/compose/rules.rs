@@ -28,7 +28,7 @@ pub(crate) fn is_compliance(config: &Config) -> Result<bool> {
 }
 
 /// The built-in rules, the organisation's, and the human's from the home. When the home has no rules, the
-/// default ones take their place. Their examples are not tried yet.
+/// default ones stand in for the human's. Their examples are not tried yet.
 pub(crate) fn rules(home: &Home) -> Result<(Policy, file::Parsed)> {
     Ok(rules_of(&file::Texts::of_dir(&home.policy())?)?)
 }

@@ -1,4 +1,4 @@
-//! One path that a session changed: how it is to be applied, and what is said of it.
+//! One path that a session changed: how to apply it, and the remarks about it.
 
 use super::Change;
 use crate::{
@@ -9,16 +9,17 @@ use bailey_kernel::Marks;
 use bailey_protocol::{Digest, FileDiff, FileState, Marked, MergeFile, Touched};
 use std::collections::HashMap;
 
-/// What is said of a file in which the session's changes and those of the user since were put together.
+/// The remark on a file that holds the session's changes merged with later changes of the user.
 const MERGED: &str = "is merged with what you changed since";
 
-/// Why a path stays whose base is one of two, and why one does of which nobody knows that the session met it.
+/// Why a path stays: its base is one of two states (`UNSURE`), or there is no record that the session met
+/// the project's version (`UNSEEN`).
 const UNSURE: &str =
     "the project's file changed while a command ran, or the clock was put back; apply by hand, or discard";
 const UNSEEN: &str = "what the project has there came since, or the session was cut off before it was looked at; apply by hand, or \
                       discard";
 
-/// How a path is to be applied; none where the project has all of the session's changes already.
+/// How to apply a path; `None` when the project has all of the session's changes already.
 pub(super) fn change(
     file: &FileDiff,
     touched: &HashMap<&str, &Touched>,
@@ -30,7 +31,8 @@ pub(super) fn change(
     let wanted = file.new.as_ref().map(|state| state.state);
     let (base, unsure) = match touched.get(file.path.0.as_str()) {
         Some(touched) => (touched.base, touched.unsure.then_some(UNSURE)),
-        // Nobody saw how it came into the layer: where the project holds something, that may not be its base.
+        // There is no record of how the path came into the layer. If the project holds something there, that
+        // may not be its base.
         None => (None, now.is_some().then_some(UNSEEN)),
     };
     let unknown = unsure.filter(|_| now != wanted).map(str::to_owned);
@@ -67,13 +69,14 @@ fn content(state: Option<&FileState>) -> &[u8] {
     state.and_then(|state| state.content.as_ref()).map(|content| content.0.as_slice()).unwrap_or_default()
 }
 
-/// The redaction marks that a text brings into a file, where it is put together of both sides here.
+/// The redaction marks that a text adds to a file, for a text that is merged from both sides here.
 pub(crate) fn marks(old: &[u8], new: &[u8]) -> Vec<Marked> {
     let beyond = Marks::of(new).beyond(&Marks::of(old));
     beyond.into_iter().map(|(mark, lines)| Marked { mark, lines }).collect()
 }
 
-/// Why an apply keeps what the project has; none where that is what the session began with.
+/// Why an apply keeps the project's version; `None` when that version is the one that the session began
+/// with.
 fn kept(base: Option<Digest>, now: Option<Digest>) -> Option<String> {
     let what = match (base, now) {
         (base, now) if base == now => return None,

@@ -1,16 +1,16 @@
-//! What goes together: a directory with what lies in it.
+//! Changes that belong together: a directory and its content.
 
 use super::Change;
 use crate::hunks::ancestors;
 use bailey_protocol::{FileDiff, FileKind, FileState};
 use std::collections::{HashMap, HashSet};
 
-/// What becomes of a path that is a directory on one side alone.
+/// The change of a path that is a directory on one side only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// The directory is removed.
     Gone,
-    /// Something else takes its place, or it the place of something else.
+    /// The directory replaces something else, or something else replaces it.
     Replaced,
 }
 
@@ -23,8 +23,9 @@ fn turn(file: &FileDiff) -> Option<Turn> {
     }
 }
 
-/// A directory in which something stays stays, and where what replaces it does, so does all that is removed
-/// for that; likewise what lies in a directory that would have to replace what stays.
+/// Holds back changes that cannot be applied without a change that stays. A directory stays when something
+/// in it stays. When the replacement of a directory stays, everything that would be removed for it stays.
+/// When a new directory would have to replace something that stays, its content stays.
 pub(super) fn hold(files: &[FileDiff], changes: &mut [Change]) {
     let turns: HashMap<&str, Turn> =
         files.iter().filter_map(|file| Some((file.path.0.as_str(), turn(file)?))).collect();

@@ -1,8 +1,8 @@
 use super::*;
 use bailey_protocol::{Digest, MergeFile, PathCount, WsPath};
 
-/// A path, its kinds before and after (`d`, `f`, `-`), and whether it stays: `r`efused, in `c`onflict, or
-/// not.
+/// For each path: its kinds before and after (`d`, `f`, `-`), and whether it stays: `r`efused, in
+/// `c`onflict, or not at all.
 fn held(paths: &[(&str, &str, char)]) -> Vec<(String, Option<String>, Option<String>)> {
     let state = |kind| {
         let kind = match kind {
