@@ -1,4 +1,4 @@
-//! What a session changed, in pieces that can be applied one by one.
+//! The changes of a session, in pieces that can be applied one by one.
 
 use crate::{
     HostError,
@@ -11,10 +11,10 @@ use bailey_protocol::{
 use similar::{DiffOp, DiffTag, TextDiff};
 use std::collections::{HashMap, HashSet};
 
-/// What the numbers of hunks mean: other ones than these are not understood.
+/// The scheme of the hunks' numbers; numbers of another scheme are not understood.
 const NUMBERING: &[u8] = b"hunks 2";
-/// Hexadecimal digits by which what was shown is named. Half of them are what it takes to find two states
-/// with one name.
+/// Hexadecimal digits of `FileHunks::shown`. Only half of them count against a search for two states with
+/// one name.
 const SHOWN_DIGITS: usize = 32;
 
 /// One path that changed, in pieces.
@@ -22,25 +22,25 @@ const SHOWN_DIGITS: usize = 32;
 pub struct FileHunks {
     /// Relative to the workspace.
     pub path: String,
-    /// Names the two states that the hunks are between.
+    /// The name of the two states that the hunks are between.
     pub shown: String,
-    /// At least one.
+    /// Holds at least one hunk.
     pub hunks: Vec<Hunk>,
-    /// What is to be known before it is picked.
+    /// Remarks for a person before a hunk is picked.
     pub remarks: Vec<String>,
 }
 
 /// A piece of a path's change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// Its text, as a unified diff has it; for what has no lines, what a diff says of it.
+    /// The text of the hunk in a unified diff. For content without lines, the diff's line about it.
     pub diff: String,
-    /// Smaller ones that come to the same; none where there is one change in it.
+    /// Smaller hunks that together do the same; empty when this hunk holds one change.
     pub smaller: Vec<Hunk>,
     piece: Piece,
 }
 
-/// What of a path's change a hunk is.
+/// The part of a path's change that a hunk stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Whole,
@@ -49,8 +49,9 @@ enum Piece {
 }
 
 impl Changes {
-    /// What can be applied, path by path in pieces. A directory that is made or removed with what lies in it
-    /// is none: it comes with the first that is picked there, and goes with the last.
+    /// The changes that can be applied, path by path in pieces. A directory that is made or removed together
+    /// with its content has no hunks: it is made with the first picked path in it, and removed with the
+    /// last.
     #[must_use]
     pub fn hunks(&self) -> Vec<FileHunks> {
         let compared = self.by_path();
@@ -63,10 +64,10 @@ impl Changes {
             .collect()
     }
 
-    /// What was picked of it, for an apply: of each path some of its [`Changes::hunks`].
+    /// The picked part of these changes, for an apply: for each path, some of its [`Changes::hunks`].
     ///
     /// # Errors
-    /// When nothing was picked, or what is no hunk of that path.
+    /// When nothing was picked, or a picked hunk does not belong to its path.
     pub fn pick(self, picked: &[(String, Vec<Hunk>)]) -> Result<Self, HostError> {
         let changes = self.chosen(picked)?;
         let mut red = self.red;
@@ -96,7 +97,7 @@ impl Changes {
         Ok(changes)
     }
 
-    /// The directories that are removed when all that lies in them is.
+    /// The directories that are removed because all of their content is removed.
     fn emptied(&self, compared: &HashMap<&str, &FileDiff>, picked: &[Change]) -> Vec<Change> {
         let gone: HashSet<&str> =
             picked.iter().filter(|change| change.file.new.is_none()).map(|c| c.path.as_str()).collect();
@@ -133,7 +134,7 @@ impl Changes {
         files.iter().map(|file| (file.path.0.as_str(), file)).collect()
     }
 
-    /// The directories that something changed in.
+    /// The directories with a change below them.
     fn above(&self) -> HashSet<&str> {
         self.changes.iter().flat_map(|change| ancestors(&change.path)).collect()
     }
@@ -145,7 +146,7 @@ pub(crate) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
         .map(|(parent, _)| parent)
 }
 
-/// Whether it is a directory that is made or removed.
+/// Whether the path is a directory that is made or removed.
 fn is_directory(file: &FileDiff) -> bool {
     let is = |state: &FileState| state.kind == FileKind::Directory;
     match (&file.old, &file.new) {
@@ -161,7 +162,7 @@ fn in_pieces(change: &Change, file: &FileDiff) -> FileHunks {
     let mut shown = Digest::of_parts(&[NUMBERING, old.as_bytes(), new.as_bytes()]).to_string();
     shown.truncate(SHOWN_DIGITS);
     let is_base = state(&file.old) == change.file.base;
-    // What both sides changed goes as a whole: the layer gets what it comes to.
+    // A path that both sides changed goes as a whole: the layer then gets the merged result.
     let is_merged = change.file.part.is_some();
     let hunks = if is_base && !is_merged { pieces_of_file(&change.path, file) } else { None };
     let mut remarks = change.remarks.clone();
@@ -170,7 +171,7 @@ fn in_pieces(change: &Change, file: &FileDiff) -> FileHunks {
     FileHunks { path: change.path.clone(), shown, hunks: hunks.unwrap_or_else(whole), remarks }
 }
 
-/// The hunks of a file of lines that is there before and after; none where it has to go as a whole.
+/// The hunks of a text file that exists before and after; `None` when it has to go as a whole.
 fn pieces_of_file(path: &str, file: &FileDiff) -> Option<Vec<Hunk>> {
     let (old, new) = (file.old.as_ref()?, file.new.as_ref()?);
     if old.kind != FileKind::File || new.kind != FileKind::File {
@@ -194,7 +195,7 @@ fn pieces_of_file(path: &str, file: &FileDiff) -> Option<Vec<Hunk>> {
 /// Two texts, compared by lines.
 struct Lines<'a> {
     diff: TextDiff<'a, 'a, str>,
-    /// Where each line begins in bytes, and where the last one ends.
+    /// The byte offset of each line's beginning, and of the last line's end.
     old: Vec<u32>,
     new: Vec<u32>,
 }
@@ -217,7 +218,7 @@ impl<'a> Lines<'a> {
         Self { diff, old, new }
     }
 
-    /// A hunk of neighbouring operations; none where nothing in it changes.
+    /// A hunk of neighbouring operations; `None` when nothing in it changes.
     fn hunk(&self, ops: &[DiffOp]) -> Option<Hunk> {
         let runs: Vec<&[DiffOp]> = ops.chunk_by(|one, other| is_equal(one) == is_equal(other)).collect();
         let changes =
@@ -248,7 +249,7 @@ fn is_equal(op: &DiffOp) -> bool {
     op.tag() == DiffTag::Equal
 }
 
-/// One run of changes with the lines around it.
+/// One run of changes, with the lines around it.
 fn around(runs: &[&[DiffOp]], n: usize) -> Vec<DiffOp> {
     let equal = |run: Option<&&[DiffOp]>| run.and_then(|run| run.first()).copied();
     let near = |op: DiffOp, is_before: bool| {
@@ -274,7 +275,7 @@ impl Piece {
     }
 }
 
-/// The path as an apply of these hunks leaves it; none when they are not its own.
+/// The path as an apply of these hunks leaves it; `None` when they do not belong to this path.
 fn picked_of(change: &Change, file: &FileDiff, hunks: &[Hunk]) -> Option<MergeFile> {
     if hunks.iter().any(|hunk| hunk.piece == Piece::Whole) {
         return Some(change.file.clone());

@@ -1,4 +1,4 @@
-//! What is pinned in a session, for whoever wants to see it: while a turn runs the context is the brain's.
+//! The pinned messages of a session, for display: while a turn runs, the brain has the context.
 
 use bailey_kernel::{Connection, Context, Kernel, Refused, Scope, Segment, UserMessage};
 use bailey_protocol::{Happening, PinnedLine, Seq};
@@ -8,7 +8,7 @@ use bailey_protocol::{Happening, PinnedLine, Seq};
 pub(crate) struct Pins(Vec<PinnedLine>);
 
 impl Pins {
-    /// Those that a context holds.
+    /// The pinned messages of a context.
     pub(crate) fn of(context: &Context) -> Self {
         let pinned = context.segments().iter().filter_map(|segment| match segment {
             Segment::User(message) if message.is_pinned() => Some(line(message)),
@@ -21,12 +21,12 @@ impl Pins {
         self.0.is_empty()
     }
 
-    /// Tells what is pinned now.
+    /// Sends the current pins as an event.
     pub(crate) async fn tell(&self, kernel: &Kernel, scope: &Scope) -> Result<(), Refused> {
         kernel.tell(scope, Happening::Pinned { messages: self.0.clone() }).await
     }
 
-    /// Pins these words, and gives the message for the context.
+    /// Pins these words, and returns the message for the context.
     pub(crate) async fn add(
         &mut self,
         kernel: &Kernel,
@@ -40,7 +40,8 @@ impl Pins {
         Ok(message)
     }
 
-    /// Takes the pin off a message; the context has to hear of it too. What is not pinned stays as it is.
+    /// Takes the pin off a message; the caller has to tell the context, too. A message that is not pinned
+    /// stays as it is.
     pub(crate) async fn remove(
         &mut self,
         kernel: &Kernel,

@@ -1,10 +1,10 @@
-//! What the session and the user both changed in a text, put together line by line on what the text was
-//! before.
+//! Merges the changes of the session and of the user in a text, line by line, on the text's earlier state
+//! (the base).
 //!
-//! A change is a run of lines of the base that one side has otherwise. Changes of both sides that share a
-//! line or touch each other are an overlap, unless both sides hold the same there; then nothing is put
-//! together. The result is the project's text with the session's changes spliced in, so it holds nothing that
-//! neither of them holds.
+//! A change is a run of lines in which one side differs from the base. Changes of both sides that share a
+//! line or touch each other overlap, unless both sides hold the same lines there. With an overlap, nothing
+//! is merged. The result is the project's text with the session's changes spliced in, so every part of it
+//! comes from one of the two texts.
 
 use bailey_protocol::{Digest, FileDiff, FileKind, FileState, Part, SPLICES_MAX, Splice, file_state};
 use similar::{Algorithm, DiffTag, capture_diff_slices};
@@ -14,24 +14,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the texts of one comparison may be put together; one more is begun at most. What is left then
-/// stays a conflict.
+/// The time to merge the texts of one comparison. A merge that has begun may run past it. Texts that are
+/// left then stay conflicts.
 const TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The most lines of a text that is put together: the search for changes takes a time that grows with the
-/// square of what differs.
+/// The most lines of a text that is merged: the time to find changes grows with the square of the
+/// differences.
 const LINES_MAX: usize = 100_000;
 
-/// What became of a path that both sides changed.
+/// The result for a path that both sides changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Both {
-    /// Nobody can tell: the base is not known, or it is no text on all three sides.
+    /// A merge is not possible: the base is not known, or one of the three sides is not text.
     Unknown,
     /// The project holds all that the session changed.
     Same,
-    /// What the project's file becomes, and how that is made.
+    /// The new state of the project's file, and how it is made.
     Merged(FileState, Part),
-    /// Both changed lines that touch, first at this line of the project's.
+    /// Both sides changed lines that touch. The number is the first such line of the project's file.
     Overlapping(usize),
 }
 
@@ -47,7 +47,7 @@ impl Default for Threeway {
 }
 
 impl Threeway {
-    /// Puts the two sides of a path together, where the kept base is the one that was recorded.
+    /// Merges the two sides of a path, when the kept base is the recorded one.
     pub(crate) fn merge(&mut self, file: &FileDiff, recorded: Option<Digest>) -> Both {
         let sides = [&file.base, &file.old, &file.new].map(|side| side.as_ref().and_then(text));
         let [Some((base, base_text)), Some((old, old_text)), Some((new, new_text))] = sides else {
@@ -79,7 +79,7 @@ impl Threeway {
     }
 }
 
-/// A file of text with the bytes that its state says: those of a key may have been taken out on the way here.
+/// A text file, only when its bytes match its state: a key may have been removed from them on the way here.
 fn text(side: &FileState) -> Option<(&FileState, &[u8])> {
     let bytes = side.content.as_ref().filter(|_| side.kind == FileKind::File)?.0.as_slice();
     let is_text = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
@@ -90,17 +90,17 @@ fn is_long(text: &[u8]) -> bool {
     text.iter().filter(|byte| **byte == b'\n').count() > LINES_MAX
 }
 
-/// What of `new` replaces what of `old`, both made from `base`.
+/// The parts of `new` that replace parts of `old`. Both texts were made from `base`.
 ///
 /// # Errors
-/// The first line of `old` at which both have another change.
+/// The first line of `old` at which the two have different changes.
 fn splices(base: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<Splice>, usize> {
     let mut numbers = HashMap::new();
     let [base, old, new] = [base, old, new].map(|text| Lines::of(text, &mut numbers));
     let of_old = changes(&base, &old);
     let of_new = changes(&base, &new);
     let mut spliced = Vec::new();
-    // How far each side's lines are ahead of the base's, behind the changes that are done.
+    // How many lines each side is ahead of the base, after the changes that are done.
     let (mut ahead_old, mut ahead_new) = (Ahead::default(), Ahead::default());
     let (mut of_old, mut of_new) = (of_old.as_slice(), of_new.as_slice());
     while let Some(first) =
@@ -108,7 +108,7 @@ fn splices(base: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<Splice>, usize> {
     {
         let mut span = first..first;
         let (mut mine, mut yours) = (0, 0);
-        // Grown as long as a change of either side touches it.
+        // The span grows as long as a change of either side touches it.
         loop {
             let is_near = |change: &&Change| change.base.start <= span.end;
             if let Some(change) = of_old.get(yours).filter(is_near) {
@@ -135,7 +135,7 @@ fn splices(base: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<Splice>, usize> {
     Ok(spliced)
 }
 
-/// A run of lines that one side has otherwise than the base.
+/// A run of lines in which one side differs from the base.
 struct Change {
     base: Range<usize>,
     side: Range<usize>,
@@ -156,7 +156,7 @@ fn changes(base: &Lines, side: &Lines) -> Vec<Change> {
     changes
 }
 
-/// By how many lines a side is ahead of the base, and by how many behind it.
+/// How many lines a side has added to the base, and how many it has removed.
 #[derive(Default)]
 struct Ahead {
     more: usize,
@@ -164,7 +164,8 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// The side's lines in place of the base's in `span`, which holds these changes whole; goes behind them.
+    /// The side's lines for the base's lines in `span`, which holds these changes whole. Moves on behind the
+    /// changes.
     fn take(&mut self, span: &Range<usize>, changes: &[Change]) -> Range<usize> {
         let start = (span.start + self.more).saturating_sub(self.fewer);
         for change in changes {
@@ -175,10 +176,10 @@ impl Ahead {
     }
 }
 
-/// A text as its lines, each of which has a number of its own.
+/// A text as its lines. Equal lines have the same number.
 struct Lines {
     numbers: Vec<u32>,
-    /// Where each line begins in bytes, and where the last one ends.
+    /// The byte offset of each line's beginning, and of the last line's end.
     starts: Vec<u32>,
 }
 
@@ -204,7 +205,7 @@ impl Lines {
         Some((from, to.checked_sub(from)?))
     }
 
-    /// These lines give way to those of the other text.
+    /// Replaces these lines with the lines of the other text.
     fn splice(&self, lines: &Range<usize>, other: &Self, its: &Range<usize>) -> Option<Splice> {
         let ((at, cut), (from, take)) = (self.bytes(lines)?, other.bytes(its)?);
         Some(Splice { at, cut, from, take })

@@ -1,4 +1,4 @@
-//! A path's change as people and `patch` read it.
+//! A path's change, in the form that people and `patch` read.
 
 use bailey_protocol::{FileKind, FileState, PathCount, quoted};
 use similar::{DiffOp, DiffTag, TextDiff, udiff::UnifiedHunkHeader};
@@ -6,12 +6,12 @@ use similar::{DiffOp, DiffTag, TextDiff, udiff::UnifiedHunkHeader};
 /// Lines around a change that belong to its hunk.
 pub(crate) const CONTEXT_LINES: usize = 3;
 
-/// A unified diff of one path, with a line for content that is not text; and the same in numbers. Nothing
-/// reads the numbers out of the diff again: a file's text can look like the head of another file.
+/// A unified diff of one path, with a line for content that is not text; and the same in numbers. The
+/// numbers are never read from the diff: a file's text can look like the head of another file.
 pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileState>) -> (String, PathCount) {
     let count = |more, less, now| PathCount { path: path.to_owned(), more, less, now };
-    // What stays in the layer without being compared is there all the same; a head would say that it was made
-    // or went.
+    // A path that stays in the layer without a comparison is shown, too. A head would say that it was made
+    // or removed.
     if old.is_none() && new.is_none() {
         return (format!("{}: not compared\n", quoted(path)), count(0, 0, Some("not compared".into())));
     }
@@ -40,19 +40,19 @@ pub(crate) fn unified(path: &str, old: Option<&FileState>, new: Option<&FileStat
     }
 }
 
-/// How many lines were added and taken away.
+/// How many lines were added and removed.
 fn lines(diff: &TextDiff<'_, '_, str>) -> (usize, usize) {
     let changes = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
     changes.fold((0, 0), |(more, less), op| (more + op.new_range().len(), less + op.old_range().len()))
 }
 
-/// Compares two texts by lines, which end where they do for git and `patch`: at a line feed alone.
+/// Compares two texts by lines. A line ends where it does for git and `patch`: only at a line feed.
 pub(crate) fn by_lines<'a>(before: &'a str, after: &'a str) -> TextDiff<'a, 'a, str> {
     let lines = |text: &'a str| text.split_inclusive('\n').collect::<Vec<_>>();
     TextDiff::configure().diff_slices(&lines(before), &lines(after))
 }
 
-/// A hunk's text; it has an operation at least.
+/// A hunk's text. `ops` holds at least one operation.
 pub(crate) fn hunk(diff: &TextDiff<'_, '_, str>, ops: &[DiffOp]) -> String {
     let mut shown = format!("{}\n", UnifiedHunkHeader::new(ops));
     for change in ops.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -64,9 +64,9 @@ pub(crate) fn hunk(diff: &TextDiff<'_, '_, str>, ops: &[DiffOp]) -> String {
     shown
 }
 
-/// The lines of a text that comes where there was another kind of thing, or goes for one. Without a hunk's
-/// head: programs that read patches pass over them, and would refuse all of it for a hunk of something that
-/// is no text.
+/// The lines of a text that replaces another kind of file, or that another kind replaces. They have no hunk
+/// head: programs that read patches skip such lines, but would refuse the whole patch for a hunk of
+/// something that is not text.
 fn of_kinds(
     old: Option<&FileState>,
     new: Option<&FileState>,
@@ -82,7 +82,7 @@ fn of_kinds(
     lines('-', before) + &lines('+', after)
 }
 
-/// The lines in which git says that a mode changes. They name the file first, because they stand before its
+/// The lines in which git writes a change of the mode. They name the file, because they stand before its
 /// head.
 pub(crate) fn mode_lines(from: &str, to: &str, old: Option<&FileState>, new: Option<&FileState>) -> String {
     match (old, new) {
@@ -112,7 +112,7 @@ fn describe(state: Option<&FileState>) -> String {
     }
 }
 
-/// The text of a file, or of nothing; none for what is no text or is not at hand.
+/// The text of a file, empty when there is no file; `None` when it is not text or not available.
 pub(crate) fn text(state: Option<&FileState>) -> Option<String> {
     match state {
         None => Some(String::new()),
@@ -134,7 +134,7 @@ mod tests {
         FileState { state: Digest::of(b""), kind, mode: 0o644, size: 3, content }
     }
 
-    /// Where a carriage return ended a line, `patch` refused what was shown.
+    /// Lines that ended at a carriage return made a diff that `patch` refused.
     #[test]
     fn lines_end_where_they_do_for_patch() {
         let text = |content: &str| state(FileKind::File, Some(content.as_bytes()));
@@ -148,13 +148,14 @@ mod tests {
         assert_eq!(body("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\r\n+b\r\n", "the control");
     }
 
-    /// It looked like a file that is made, be there one already.
+    /// With a head, it looked like a file that is made, even when the file existed.
     #[test]
     fn what_was_not_compared_has_no_head() {
         assert_eq!(unified("x", None, None).0, "x: not compared\n");
     }
 
-    /// It was called a binary file, so nobody saw what an apply would put there.
+    /// Such a text was called a binary file, so people did not see the content that an apply would put
+    /// there.
     #[test]
     fn a_text_that_takes_the_place_of_something_else_is_shown() {
         let text = state(FileKind::File, Some(b"a\nb\n"));
@@ -183,7 +184,7 @@ mod tests {
     }
 
     proptest! {
-        /// For every name and every text, the numbers of a path are its own.
+        /// For every name and every text, the numbers of a path are those of its own text.
         #[test]
         fn numbers_are_those_of_the_path(
             name in "(aaa|src/main.rs|a -> b|x\n\\+\\+\\+ b/src/main.rs|\\.git|\"q\\\\|\u{202e}z)",

@@ -48,7 +48,7 @@ fn hunks(changes: &Changes) -> Vec<Hunk> {
     changes.hunks().remove(0).hunks
 }
 
-/// What an apply of these hunks makes of the first file.
+/// The result of an apply of these hunks to the first file.
 fn applied(changes: &Changes, hunks: &[Hunk]) -> (String, u32) {
     let path = changes.changes[0].path.clone();
     let picked = changes.chosen(&[(path, hunks.to_vec())]).unwrap();
@@ -104,7 +104,7 @@ fn each_choice_of_hunks_comes_to_what_its_lines_say() {
     assert!(text.starts_with("1\n2\nthree\n4\n") && text.ends_with("12\n") && mode == 0o644, "{text}");
 }
 
-/// Split or not, all of it is the layer's file, which then needs no part.
+/// Split or not, all hunks together give the layer's file, which then needs no part.
 #[test]
 fn all_hunks_of_a_file_are_the_file() {
     let changes = twelve();
@@ -119,8 +119,8 @@ fn all_hunks_of_a_file_are_the_file() {
     }
 }
 
-/// The last line of the old file, of the new one, or of neither ends without a line feed; lines repeat, and
-/// lines stand alone.
+/// The last line of the old file, of the new file, or of neither lacks its line feed. Some lines repeat, and
+/// some stand alone.
 #[test]
 fn the_hunks_of_any_two_texts_come_to_the_new_one() {
     let texts =
@@ -165,7 +165,8 @@ fn what_has_no_lines_goes_as_a_whole() {
     }
 }
 
-/// What the user changed since is theirs: no hunk of it can be picked, and the apply of all names it.
+/// The user's later changes are the user's own: no hunk of such a file can be picked, and the apply of all
+/// names it.
 #[test]
 fn a_file_that_is_not_what_the_session_began_with_has_no_hunks() {
     let mut changes = twelve();

@@ -3,7 +3,7 @@ use bailey_protocol::{Blob, Digest, FileDiff, FileKind, FileState, Part, file_st
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
-/// What the project's text becomes; none where both changed the same lines.
+/// The new text of the project; `None` when both sides changed the same lines.
 fn merged(base: &str, old: &str, new: &str) -> Option<String> {
     let splices = splices(base.as_bytes(), old.as_bytes(), new.as_bytes()).ok()?;
     let part = Part { of: Digest::of(b""), mode: 0o644, splices, rebases: true };
@@ -16,13 +16,13 @@ fn changes_apart_from_each_other_are_put_together() {
         ("1\n2\n3\n", "one\n2\n3\n", "1\n2\nthree\n", "one\n2\nthree\n"),
         ("1\n2\n3\n", "2\n3\n", "1\n2\n3\n4\n", "2\n3\n4\n"),
         ("1\n2\n3\n4\n5\n", "0\n1\n2\n3\n4\n5\n", "1\n2\n3\n5\n", "0\n1\n2\n3\n5\n"),
-        // The same change of both sides comes once.
+        // The same change on both sides comes once.
         ("1\n2\n3\n", "one\n2\n3\n", "one\n2\nthree\n", "one\n2\nthree\n"),
         ("1\n", "1\nx\n", "1\nx\n", "1\nx\n"),
         // A last line without an end, on one side or on all of them.
         ("1\n2\n3", "one\n2\n3", "1\n2\nthree", "one\n2\nthree"),
         ("1\n2\n3", "one\n2\n3", "1\n2\n3\n", "one\n2\n3\n"),
-        // Ends of lines belong to lines.
+        // Line ends belong to lines.
         ("1\r\n2\r\n3\r\n", "one\r\n2\r\n3\r\n", "1\r\n2\r\nthree\r\n", "one\r\n2\r\nthree\r\n"),
         ("1\n2\n3\n", "1\r\n2\n3\n", "1\n2\n3\r\n", "1\r\n2\n3\r\n"),
         ("", "", "1\n", "1\n"),
@@ -40,12 +40,12 @@ fn changes_that_touch_are_an_overlap_at_the_line_where_they_begin() {
         ("1\n2\n3\n", "1\ntwo\n3\n", "1\nTWO\n3\n", 1),
         ("1\n2\n3\n", "1\ntwo\n3\n", "1\n2\nTHREE\n", 1),
         ("1\n2\n3\n", "0\n1\ntwo\n3\n", "1\n3\n", 2),
-        // Nobody can tell which of two lines at one place comes first.
+        // The order of two lines at one place cannot be told.
         ("1\n2\n", "1\na\n2\n", "1\nb\n2\n", 1),
         ("", "a\n", "b\n", 0),
         ("1", "1\n2", "1\n3", 0),
         ("1\n", "", "1\n2\n", 0),
-        // A change of all ends of lines is one of all lines.
+        // A change of all line ends is a change of all lines.
         ("1\n2\n", "1\r\n2\r\n", "1\ntwo\n", 0),
     ] {
         let merged = splices(base.as_bytes(), old.as_bytes(), new.as_bytes());
@@ -53,14 +53,14 @@ fn changes_that_touch_are_an_overlap_at_the_line_where_they_begin() {
     }
 }
 
-/// A text of short lines, of which many are equal; its last may have no end.
+/// A text of short lines, many of them equal. Its last line may have no end.
 fn text() -> impl Strategy<Value = String> {
     (prop::collection::vec(prop::sample::select(vec!["a", "b", "c", "", "d\r"]), 0..12), any::<bool>())
         .prop_map(|(lines, ends)| lines.join("\n") + if ends { "\n" } else { "" })
 }
 
-/// Lines of a base, each of its own, and what a side makes of each: nothing, another, or it with one more
-/// behind.
+/// For each line of a base, the change on each side: the line goes, is replaced, gets one more line after it,
+/// or stays. All lines of the base are different.
 fn edits() -> impl Strategy<Value = Vec<(u8, u8)>> {
     prop::collection::vec((0..8_u8, 0..8_u8), 0..12)
 }
@@ -130,7 +130,7 @@ fn compared(base: FileState, old: FileState, new: FileState) -> FileDiff {
     FileDiff { path: "/w/a".into(), old, new, base, refused: None, remarks: Vec::new(), marks: Vec::new() }
 }
 
-/// What is changed of base, project and layer.
+/// A change to the base, the project's side and the layer's side.
 type Spoil = fn(&mut [FileState; 3]);
 
 #[test]
@@ -167,14 +167,14 @@ fn only_text_on_a_base_that_was_recorded_is_put_together() {
 
 const TOO_MANY: &str = "1 MiB of short lines in no order";
 
-/// What a hostile file may cost. The bound is loose, because other tests run beside it.
+/// The time that a hostile file may cost. The bound is loose, because other tests run at the same time.
 #[test]
 fn a_hostile_text_costs_a_bounded_time() {
     let few = |seed: usize| {
         let line = |n: usize| if (n * (n + seed) / 7).is_multiple_of(3) { "a\n" } else { "b\n" };
         (0..100_000).map(line).collect::<String>()
     };
-    // As many lines as a text that is kept can have, of two kinds, in no order.
+    // As many lines as a kept text can have, of two kinds, in no order.
     let most = |mut seed: u32| {
         let mut text = String::with_capacity(1 << 20);
         while text.len() + 2 <= 1 << 20 {
