@@ -460,7 +460,8 @@ impl Host {
     /// turn.
     ///
     /// # Errors
-    /// The last turn's, when that failed; at once when the journal cannot be read or written any more.
+    /// The error of the last turn, when that turn failed. When the journal cannot be read or written any more,
+    /// this returns the error at once.
     pub async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<Option<TurnEnd>, HostError> {
         let mut last = Ok(None);
         while let Some(op) = ops.recv().await {

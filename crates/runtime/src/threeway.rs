@@ -35,7 +35,7 @@ pub(crate) enum Both {
     Overlapping(usize),
 }
 
-/// Puts together the texts of one comparison.
+/// Merges the texts of one comparison.
 pub(crate) struct Threeway {
     left: Duration,
 }

@@ -57,7 +57,7 @@ pub(in crate::commands) async fn run(home: &Home, chat: cli::Chat, printer: &Pri
         Opening::New(_) => Vec::new(),
         Opening::Resume(_) | Opening::Visit(_) => compose::journal(home, &keys).await?.0.revealed(id).await?,
     };
-    // Before this process binds itself.
+    // Done before this process binds itself.
     let listener = wire::listen(&home.daemon(), &id.to_string())?;
     listener.set_nonblocking(true)?;
     let session = Session {
