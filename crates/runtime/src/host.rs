@@ -460,8 +460,8 @@ impl Host {
     /// turn.
     ///
     /// # Errors
-    /// The error of the last turn, when that turn failed. When the journal cannot be read or written any more,
-    /// this returns the error at once.
+    /// The error of the last turn, when that turn failed. When the journal cannot be read or written any
+    /// more, this returns the error at once.
     pub async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<Option<TurnEnd>, HostError> {
         let mut last = Ok(None);
         while let Some(op) = ops.recv().await {
