@@ -1,4 +1,4 @@
-//! Cards: answered on the controlling terminal only, by what is typed there after they were shown.
+//! Cards. The user answers a card only on the controlling terminal, by typing after the card was shown.
 
 use super::{card::draw, prompt::Prompt, terminal::Terminal};
 use crate::print::Printer;
@@ -23,20 +23,20 @@ pub enum Answering {
 pub enum Asker {
     /// The person at the controlling terminal.
     Terminal,
-    /// Whoever answers from another terminal.
+    /// A user who answers from another terminal.
     Later,
-    /// Nobody, because the person said so: every answer is no.
+    /// No one, because the user chose this: every answer is no.
     Never,
-    /// Nobody, because there is no terminal.
+    /// No one, because there is no terminal.
     Nobody,
 }
 
 impl Asker {
-    /// The same where a human is always asked: nobody can say that nobody is, and where there is no terminal
-    /// somebody answers from another one.
+    /// Like `new`, but with `compliance` a human is always asked: `never` is an error, and without a terminal
+    /// the answer comes from another terminal.
     ///
     /// # Errors
-    /// When somebody said never.
+    /// With `compliance`, when `answering` says never.
     pub fn compliant(answering: Answering, compliance: bool) -> anyhow::Result<Self> {
         let asker = Self::new(answering);
         match asker {
@@ -51,7 +51,7 @@ impl Asker {
         }
     }
 
-    /// The terminal, where there is one and nobody said never.
+    /// The terminal, when there is one and `answering` says neither never nor later.
     pub fn new(answering: Answering) -> Self {
         match std::fs::File::open("/dev/tty") {
             _ if answering == Answering::Never => Self::Never,
@@ -61,12 +61,12 @@ impl Asker {
         }
     }
 
-    /// Whether somebody sits here and can be asked.
+    /// Whether a user is at this terminal and can be asked.
     pub fn is_here(self) -> bool {
         self == Self::Terminal
     }
 
-    /// Whether nobody can answer.
+    /// Whether no user can answer.
     pub fn is_nobody(self) -> bool {
         matches!(self, Self::Never | Self::Nobody)
     }
@@ -86,7 +86,7 @@ impl Asker {
     }
 }
 
-/// What can be answered to a card.
+/// The answers that a card allows.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     once: bool,
@@ -112,7 +112,7 @@ impl Choice {
         }
     }
 
-    /// The answer that a word is.
+    /// The answer that a word stands for.
     fn answer(self, word: &str) -> Option<Answer> {
         match word {
             "y" | "yes" => Some(Answer::Yes),
@@ -148,10 +148,10 @@ async fn ask_terminal(printer: &Printer, card: &Card) -> std::io::Result<(Answer
     }
 }
 
-/// What asks why.
+/// The question for a reason.
 const WHY: &str = "  Why? The journal keeps it: ";
 
-/// Asks why until something is said; none when the terminal is closed.
+/// Asks why until the user types a reason. `None` when the terminal is closed.
 async fn reason(prompt: &Prompt) -> std::io::Result<Option<String>> {
     loop {
         let Some(line) = prompt.line(WHY).await? else { return Ok(None) };
@@ -162,20 +162,21 @@ async fn reason(prompt: &Prompt) -> std::io::Result<Option<String>> {
     }
 }
 
-/// Whether a question that ran out is to be asked once more.
+/// Asks whether a question whose time ran out should be asked once more.
 pub(crate) async fn again(printer: &Printer) -> bool {
     let question = "  Nobody answered in time, which is a no. [a]sk once more, or Enter to leave it: ";
     let line = line(printer, question).await.unwrap_or_default();
     matches!(line.trim().to_lowercase().as_str(), "a" | "again")
 }
 
-/// What is typed to a question where a front end has the terminal; none where it cannot be read or is closed.
+/// The line that the user types to a question while a front end has the terminal. `None` when the terminal
+/// cannot be read or is closed.
 pub(super) async fn line(printer: &Printer, question: &str) -> Option<String> {
     Prompt::open(printer).ok()?.line(question).await.ok()?
 }
 
-/// Asks a plain yes-or-no question of a command that the person gave; no where there is no terminal. Ctrl-C
-/// ends the command.
+/// Asks a plain yes-or-no question for a command that the user gave. Without a terminal the answer is no.
+/// Ctrl-C ends the command.
 pub async fn confirm(question: &str) -> bool {
     let asked = async {
         let terminal = Terminal::open()?;
@@ -188,7 +189,7 @@ pub async fn confirm(question: &str) -> bool {
     matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// Has a phrase typed on the controlling terminal; whether it was.
+/// Asks the user to type a phrase on the controlling terminal. Returns whether the user typed it.
 pub async fn type_phrase(phrase: &str) -> bool {
     let asked = async {
         let terminal = Terminal::open()?;
@@ -200,7 +201,7 @@ pub async fn type_phrase(phrase: &str) -> bool {
     line.ok().flatten().is_some_and(|line| line.trim() == phrase)
 }
 
-/// Has a person say why on the controlling terminal; none where that is closed.
+/// Asks the user for a reason on the controlling terminal. `None` when the terminal is closed.
 pub async fn type_reason() -> Option<String> {
     let terminal = Terminal::open().ok()?;
     loop {

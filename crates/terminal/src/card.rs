@@ -1,20 +1,20 @@
-//! Cards as a person reads them. What a card quotes is foreign: it stays behind the margin of its own row,
-//! however narrow the terminal is, so that no row of it can be taken for one of Bailey's.
+//! Cards as the user reads them. The text that a card quotes is foreign. It stays behind the margin of its
+//! own row, however narrow the terminal is, so that no row of it can be mistaken for one of Bailey's.
 
 use super::text::{self, Span, span, wrap};
 use crate::print::{Printer, Style};
 use bailey_protocol::{Card, CardPart, Origin, OriginKind};
 
-/// What a line feed is drawn as.
+/// The sign for a line feed.
 const LINE_FEED: &str = "⏎";
-/// Where rows begin that go on with what began above: no row of a card begins there.
+/// The column where continuation rows begin. No row of a card begins there.
 const MORE: usize = 6;
-/// Where the lines of a diff begin, and where they go on.
+/// The indent of a diff's lines, and below it the indent of their continuation rows.
 const DIFF: &str = "    ";
 const DIFF_MORE: usize = 8;
 
-/// A card, for a terminal of so many cells and rows; none: each value stays on one line. One that is higher
-/// than the terminal says at its end, too, what it asks.
+/// Draws a card for a terminal of this many cells and rows. With `None`, each value stays on one line. A card
+/// that is higher than the terminal also says at its end the question that it asks.
 pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> String {
     let sheet = Sheet { printer, cells: size.map_or(usize::MAX, |(columns, _)| columns) };
     let title = sheet.rows(&[(Style::Yellow, "? "), (Style::Yellow, &card.title)], MORE);
@@ -34,7 +34,7 @@ pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> Str
         rows.extend(sheet.remark(Style::Dim, &format!("a yes for the pattern covers {pattern}")));
     }
     rows.extend(card.caveats.iter().flat_map(|caveat| sheet.remark(Style::Dim, &format!("note: {caveat}"))));
-    // A blank row stands above, and the question, which may be broken, below.
+    // A blank row stands above the card. The question, which may be wrapped, stands below it.
     if size.is_some_and(|(_, height)| height > 0 && rows.len() + 3 > height) {
         let high = format!("the card has {} rows, more than fit here, and begins with:", rows.len());
         rows.extend(sheet.remark(Style::Yellow, &high));
@@ -44,26 +44,27 @@ pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> Str
     format!("\n{}\n", rows.join("\n"))
 }
 
-/// A diff's lines, indented and coloured, in rows of so many cells. Secrets are taken out of the whole: one
-/// may have several lines.
+/// A diff's lines, indented and coloured, in rows of at most `cells` cells. Secrets are taken out of the
+/// whole diff, because a secret may have several lines.
 pub fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<String> {
     Sheet { printer, cells }.diff(diff)
 }
 
-/// A value on one line: a line feed in it cannot draw a line of its own. It is drawn as a sign that nothing
-/// else is drawn as: `\n` may be two characters of a command.
+/// A value on one line: a line feed in it cannot draw a line of its own. The line feed is drawn as a sign
+/// that stands for nothing else, because `\n` may be two characters of a command.
 pub fn one_line(text: &str) -> String {
     text.replace(LINE_FEED, "⟨U+23CE⟩").replace('\n', LINE_FEED).replace('\t', " ")
 }
 
-/// What is drawn on.
+/// The surface that a card is drawn on.
 struct Sheet<'a> {
     printer: &'a Printer,
     cells: usize,
 }
 
 impl Sheet<'_> {
-    /// Secrets are taken out before a text is broken up: half of one is no longer known.
+    /// Secrets are taken out before a text is broken into rows, because half of a secret is no longer
+    /// recognised.
     fn rows(&self, pieces: &[(Style, &str)], indent: usize) -> Vec<String> {
         let clean = |text: &str| one_line(&self.printer.redact(text));
         let spans: Vec<Span> =
@@ -88,7 +89,7 @@ impl Sheet<'_> {
             Some(b'@') => Style::Cyan,
             _ => Style::Dim,
         };
-        // What comes and goes may differ by a tab alone.
+        // An added line and a removed line may differ only by a tab.
         let tab = |line: &str| if line.starts_with(['+', '-']) { "→   " } else { "    " };
         let diff = self.printer.redact(diff);
         let row = |line: &str| {

@@ -1,9 +1,9 @@
-//! The conversation's side of the front end: the message being written, what its slash commands ask for, and
-//! what waits until the model sees it.
+//! The conversation's side of the front end: the message that the user writes, the slash commands, and the
+//! messages that wait until the model sees them.
 //!
-//! The editor is our own. It is a few keys and a string, and it must do what no library's blocking call does:
-//! leave the keyboard to a card in the middle of a message, let a half-said line of the model stand above it,
-//! and be given up at any moment.
+//! The editor is Bailey's own: a few keys and a string. It must do things that no library's blocking call
+//! does: leave the keyboard to a card in the middle of a message, let an unfinished line of the model stand
+//! above it, and stop at any moment.
 
 mod command;
 mod input;
@@ -30,11 +30,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Stands before the message; rows after the first begin with as many blanks.
+/// The mark before the message. Rows after the first begin with as many blanks.
 const PROMPT: &str = "› ";
-/// Rows of waiting messages that are shown.
+/// How many rows of waiting messages are shown.
 const QUEUED_ROWS_MAX: usize = 3;
-/// Why something has to wait.
+/// The notice for a command that has to wait.
 const BUSY: &str = "  not while something runs: wait for its end, or press Ctrl-C";
 /// How long a first Ctrl-C counts.
 const TWICE: Duration = Duration::from_secs(2);
@@ -42,18 +42,18 @@ const TWICE: Duration = Duration::from_secs(2);
 /// Why a conversation ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leave {
-    /// The person leaves.
+    /// The user leaves.
     Quit,
-    /// A new session takes its place, in a process of its own.
+    /// A new session replaces this one, in a process of its own.
     Clear,
 }
 
-/// What the session does for this front end.
+/// The work that the session does for this front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Nothing,
     Turn,
-    /// A comparison, an apply, an undo, a pin, by [`Op::name`].
+    /// Another operation, such as a comparison, an apply, an undo or a pin, by its [`Op::name`].
     Op(&'static str),
 }
 
@@ -62,26 +62,27 @@ pub struct Chat {
     input: Input,
     line: Line,
     history: History,
-    /// What `/model` offers.
+    /// The models that `/model` offers.
     models: Vec<String>,
     pub(super) doing: Doing,
-    /// Whether the message that began the turn was taken.
+    /// Whether the session has taken the message that began the turn.
     is_taken: bool,
-    /// Said during the turn, and not seen by the model yet.
+    /// Messages from during the turn that the model has not seen yet.
     queued: VecDeque<String>,
-    /// Said while the session could not take it.
+    /// Messages written while the session could not take them.
     held: VecDeque<String>,
     /// A line about the message being written.
     hint: String,
     interrupted: Option<Instant>,
     leaving: Option<Leave>,
     model: String,
-    /// The one that the person turned to.
+    /// The model that the user changed to.
     turned: Option<String>,
 }
 
 impl Chat {
-    /// A conversation over the terminal's keys, its lines where it is a dumb one, or the lines of a pipe.
+    /// A conversation that reads the keys of a terminal, the lines of a dumb terminal, or the lines of a
+    /// pipe.
     ///
     /// # Errors
     /// When the terminal cannot be set up.
@@ -112,7 +113,7 @@ impl Chat {
         }
     }
 
-    /// Adds what waits, the hint and the message to what may change on the screen.
+    /// Adds the waiting messages, the hint and the message being written to the rows that may change.
     pub(super) fn draw(&self, printer: &Printer, cells: usize, live: &mut Live) {
         for text in self.queued.iter().chain(&self.held).take(QUEUED_ROWS_MAX) {
             let (style, text) = span(printer, Style::Yellow, &format!("  queued: {text}"));
@@ -179,18 +180,18 @@ impl Front<'_> {
         }
         self.drawing.story.is_chat = true;
         self.chat = Some(chat);
-        // What was told at the opening comes before whatever is typed.
+        // The events of the opening are shown before the user's input.
         self.take_all();
         self.prompt();
         Ok(())
     }
 
-    /// The model that the person turned to; none where they stayed with the first.
+    /// The model that the user changed to; `None` when the user kept the first one.
     pub fn turned(&self) -> Option<&str> {
         self.chat.as_ref()?.turned.as_deref()
     }
 
-    /// Whether a turn runs, as far as is known here.
+    /// Whether a turn runs, as far as this front end knows.
     pub fn is_turn(&self) -> bool {
         self.chat.as_ref().is_some_and(|chat| chat.doing == Doing::Turn)
     }
@@ -207,7 +208,7 @@ impl Front<'_> {
         }
     }
 
-    /// Takes the keyboard back; what was typed to no purpose is gone.
+    /// Takes the keyboard back and throws away the keys that were not read.
     pub(super) fn resume_keys(&self) {
         if let Some(terminal) = self.chat.as_ref().and_then(Chat::terminal) {
             terminal.keys(true).ok();
@@ -215,7 +216,7 @@ impl Front<'_> {
         }
     }
 
-    /// Ctrl-Z: the shell gets the terminal as it gave it.
+    /// Handles Ctrl-Z: the shell gets the terminal back with its earlier settings.
     pub(super) fn suspend(&mut self) {
         self.screen.clear();
         let pid = rustix::process::getpid();
@@ -224,7 +225,7 @@ impl Front<'_> {
         });
     }
 
-    /// Ctrl-C when nothing runs.
+    /// Handles Ctrl-C when nothing runs.
     pub(super) fn interrupted(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         let is_twice = chat.interrupted.is_some_and(|at| at.elapsed() < TWICE);
@@ -307,15 +308,15 @@ impl Front<'_> {
         self.chat.iter_mut().for_each(|chat| chat.queued.push_back(text.clone()));
     }
 
-    /// A message in its place in the conversation.
+    /// Shows a message at its place in the conversation.
     fn show_message(&mut self, text: &str) {
         self.drawing.story.asked(text);
         self.echo(text);
     }
 
-    /// What the person said, where the message was written is free again.
+    /// Prints the user's message, because the place where it was written is free again.
     fn echo(&mut self, text: &str) {
-        // A terminal that shows what is typed has shown it.
+        // A terminal that echoes typed text has already shown it.
         if matches!(self.chat.as_ref().map(|chat| &chat.input), Some(Input::Lines(_))) {
             return;
         }
@@ -368,7 +369,8 @@ impl Front<'_> {
         self.send(op);
     }
 
-    /// Ends the session: what runs is cancelled first, and the story wants to know what changed.
+    /// Ends the session. It first cancels the running work, and asks for the changes when the story needs
+    /// them.
     pub(super) fn leave(&mut self, leave: Leave) {
         let wants_changes = self.has_story(&leave) && self.ending.is_none();
         let Some(chat) = &mut self.chat else {
@@ -391,7 +393,8 @@ impl Front<'_> {
         }
     }
 
-    /// Whether the session's story is told when it is left so: not where nothing was asked.
+    /// Whether the session's story is told when the session ends this way. For [`Leave::Clear`] it is told
+    /// only when the user has asked something.
     pub fn has_story(&self, leave: &Leave) -> bool {
         match leave {
             Leave::Quit => true,
@@ -399,7 +402,7 @@ impl Front<'_> {
         }
     }
 
-    /// Follows what the session does.
+    /// Updates the conversation from an event of the session.
     pub(super) fn follow(&mut self, happening: &Happening) {
         let Some(chat) = &mut self.chat else { return };
         match happening {
@@ -421,7 +424,7 @@ impl Front<'_> {
             Happening::Said { text, by: None } => self.show_message(text),
             Happening::Said { text, by: Some(by) } => self.show_message(&format!("{by}: {text}")),
             Happening::Accepted { .. } => {
-                // Said too late for the last turn, it begins one of its own.
+                // A message that came too late for the last turn begins a turn of its own.
                 let is_late = chat.doing == Doing::Nothing;
                 (chat.doing, chat.is_taken) = (if is_late { Doing::Turn } else { chat.doing }, true);
                 if let Some(text) = is_late.then(|| chat.queued.pop_front()).flatten() {
@@ -469,7 +472,7 @@ impl Front<'_> {
                     self.rested();
                 }
             }
-            // It is shown as anywhere, and the question stands again.
+            // The drawing has shown this failure, and the question stands again.
             Happening::Failed { op, .. } if op == "answer" => {}
             Happening::Failed { op, error } => {
                 if chat.leaving.is_none() {
@@ -510,7 +513,7 @@ impl Front<'_> {
         counts.iter().for_each(|count| self.note(Style::Plain, &format!("  {count}")));
     }
 
-    /// Nothing runs any more.
+    /// Handles the end of the running work.
     fn rested(&mut self) {
         let Some(chat) = &mut self.chat else { return };
         let was_op = matches!(chat.doing, Doing::Op("changes"));
@@ -530,7 +533,7 @@ impl Front<'_> {
         self.prompt();
     }
 
-    /// Where rows cannot be drawn anew, a mark says that a line is waited for.
+    /// Where rows cannot be redrawn, prints a mark that says that a line is expected.
     fn prompt(&mut self) {
         let Some(chat) = &self.chat else { return };
         if matches!(chat.input, Input::Lines(_)) && chat.doing == Doing::Nothing && chat.leaving.is_none() {

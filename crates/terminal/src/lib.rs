@@ -1,8 +1,8 @@
-//! The terminal: draws events, asks questions, takes messages, and turns Ctrl-C into a cancellation. It knows
-//! a session by its Ops and Events alone.
+//! The terminal front end: it draws events, asks questions, takes messages, and turns Ctrl-C into a
+//! cancellation. It knows a session only by its Ops and Events.
 //!
-//! Read [`Front::during`] first. `screen.rs` is what may change at the end of what is printed; `chat.rs` is
-//! the message being written there.
+//! Read [`Front::during`] first. `screen.rs` draws the rows at the end of the output that may still change;
+//! `chat.rs` holds the message that the user writes there.
 
 mod ask;
 mod card;
@@ -51,30 +51,29 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// How often what runs is drawn again.
+/// How often the rows that may change are drawn again.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How long the same request to end is one that came over two ways.
+/// Within this time, a second request to terminate counts as the first one that came over a second way.
 const TWICE: Duration = Duration::from_secs(1);
 
-/// How many characters of a question's name people are shown: its first 32 bits.
+/// How many characters of a question's ID the user sees: its first 32 bits.
 const QUESTION_CHARS: usize = 8;
 
-/// Events kept while a question stands on the screen; beyond that what commands print is not shown.
+/// How many events are kept while a question is on the screen. Beyond this number, the output of commands is
+/// not shown.
 const HELD_MAX: usize = 4096;
 
-/// An answer on its way.
+/// A pending answer.
 type Answered<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
 
-/// One front end on a terminal, a pipe, or for a script. It owns what is read from the person: messages,
-/// answers and signals.
+/// One front end: on a terminal, on a pipe, or for a script. It owns the user's input: messages, answers and
+/// signals.
 pub struct Front<'a> {
-    /// Prints for this front end.
     pub printer: &'a Printer,
-    /// Asks the person.
     pub asker: Asker,
     events: mpsc::Receiver<Event>,
-    /// None once the session has been told to end.
+    /// `None` once the front end has told the session to end.
     ops: Option<mpsc::Sender<Op>>,
     signals: Signals,
     drawing: Drawing<'a>,
@@ -100,7 +99,7 @@ impl<'a> Front<'a> {
     ) -> Result<Self> {
         printer.watch();
         let mut signals = Signals::listen()?;
-        // A card changes the terminal's settings, which a shell is not to find so.
+        // A card changes the terminal's settings; a suspended front end must not leave them to the shell.
         if asker.is_here() {
             signals.listen_suspend()?;
         }
@@ -121,14 +120,15 @@ impl<'a> Front<'a> {
         })
     }
 
-    /// The exit code of the signal that asked this program to end; the caller asks nothing more and leaves.
+    /// The exit code of the signal that asked this program to end. The caller then asks nothing more and
+    /// leaves.
     pub fn ending(&self) -> Option<u8> {
         self.ending.map(|(code, _)| code)
     }
 
-    /// Drives `work` to its end, drawing what happens meanwhile and asking what is asked, one question at a
-    /// time. The first Ctrl-C cancels the turn, also while a question is open; a second one ends the program,
-    /// which takes everything inside the walls with it.
+    /// Drives `work` to its end. Meanwhile it draws the events and asks the questions, one question at a
+    /// time. The first Ctrl-C cancels the turn, also while a question is open. A second Ctrl-C ends the
+    /// program, and with it everything inside the walls.
     pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut tick = tokio::time::interval(TICK);
         self.is_cancelled = false;
@@ -155,8 +155,8 @@ impl<'a> Front<'a> {
                     op.into_iter().for_each(|op| self.send(op));
                 }
                 came = chat::came(&mut self.chat), if is_free => self.came(came),
-                // Always taken, so that the session never waits for this front end; what happens while a
-                // question stands on the screen is drawn after it.
+                // Events are always taken, so that the session never waits for this front end. Events that
+                // come while a question is on the screen are drawn after the question.
                 Some(event) = self.events.recv() => {
                     if is_free {
                         self.take(event);
@@ -182,8 +182,8 @@ impl<'a> Front<'a> {
         done
     }
 
-    /// Asks a question and takes the line that is typed to it; none after a signal, or where the terminal is
-    /// gone.
+    /// Asks a question and returns the line that the user types. `None` after a signal, or when the terminal
+    /// is gone.
     pub async fn ask_line(&mut self, question: &str) -> Option<String> {
         let asked = ask::line(self.printer, question);
         tokio::pin!(asked);
@@ -202,27 +202,27 @@ impl<'a> Front<'a> {
         None
     }
 
-    /// Notes what the person asked for.
+    /// Notes the user's message in the story.
     pub fn asked(&mut self, message: &str) {
         self.drawing.story.asked(message);
     }
 
-    /// The story is that of this session, which was opened elsewhere.
+    /// Tells the story its session, which was opened elsewhere.
     pub fn is_of(&mut self, session: SessionId) {
         self.drawing.story.is_of(session);
     }
 
-    /// The story says that it does not know what changed.
+    /// Makes the story say that it does not know the changes.
     pub fn not_compared(&mut self) {
         self.drawing.story.not_compared();
     }
 
-    /// The session is another process's, and goes on when this one leaves.
+    /// The session belongs to another process and goes on when this process leaves.
     pub fn is_guest(&mut self) {
         self.is_guest = true;
     }
 
-    /// The story says that there was no layer to compare.
+    /// Makes the story say that there was no layer to compare.
     pub fn has_no_layer(&mut self) {
         self.drawing.story.has_no_layer();
     }
@@ -232,7 +232,7 @@ impl<'a> Front<'a> {
         self.tell(Part::All);
     }
 
-    /// Tells a part of it.
+    /// Tells a part of the story. In JSON mode it prints nothing.
     pub fn tell(&self, part: Part) {
         if !self.printer.is_json() {
             let lines = self.drawing.story.lines(self.printer, self.screen.cells(), part);
@@ -244,10 +244,12 @@ impl<'a> Front<'a> {
         match heard {
             Heard::Resize => {}
             Heard::Suspend => self.suspend(),
-            // A closed terminal says so to its session and to whom it was lent: that may be twice.
+            // A closed terminal tells its session and the processes that it was lent to, so the hang-up may
+            // come twice.
             Heard::HangUp if self.ending.is_some() => {}
             Heard::HangUp => self.end(exit::HUNG_UP),
-            // Who ends a group of processes ends the one that passes it on here, too.
+            // A signal to a group of processes also reaches the process that passes the signal on to this
+            // one.
             Heard::Terminate if self.ending.is_some_and(|(_, since)| since.elapsed() < TWICE) => {}
             Heard::Terminate if self.ending.is_some() => quit(exit::TERMINATED),
             Heard::Terminate => self.end(exit::TERMINATED),
@@ -264,7 +266,7 @@ impl<'a> Front<'a> {
         }
     }
 
-    /// Cancels what runs; questions are answered by that.
+    /// Cancels the running work, which also settles the open questions.
     fn cancel(&mut self) {
         self.is_cancelled = true;
         self.asked.clear();
@@ -275,7 +277,8 @@ impl<'a> Front<'a> {
         self.send(Op::Cancel);
     }
 
-    /// Ends because of a signal, or because nobody reads: what runs is cancelled, and nothing more is asked.
+    /// Ends because of a signal, or because the output cannot be printed any more: it cancels the running
+    /// work (a guest only leaves) and asks nothing more.
     fn end(&mut self, code: u8) {
         self.ending = Some((code, Instant::now()));
         if self.is_guest {
@@ -304,13 +307,14 @@ impl<'a> Front<'a> {
         self.answering = Some((id, Box::pin(answering)));
     }
 
-    /// Whether this settles the question that stands on the screen.
+    /// Whether the event settles the question on the screen.
     fn is_answered_by(&self, happening: &Happening) -> bool {
         let on_screen = self.answering.as_ref().map(|(id, _)| *id);
         matches!(happening, Happening::Answered { id, .. } if Some(*id) == on_screen)
     }
 
-    /// The question on the screen was answered from another terminal, or ran out.
+    /// Handles the question on the screen when it was answered from another terminal, or when its time ran
+    /// out.
     fn answered_elsewhere(&mut self, happening: &Happening) {
         let Happening::Answered { id, answer, why } = happening else { return };
         self.answering = None;
@@ -333,13 +337,13 @@ impl<'a> Front<'a> {
         self.note(Style::Dim, &said);
     }
 
-    /// The screen is ours again.
+    /// Takes the screen and the keyboard back after a question.
     fn is_asked_over(&mut self) {
         self.screen.forget();
         self.resume_keys();
     }
 
-    /// Never waits: whoever is sent to may wait for this loop.
+    /// Never waits, because the receiver may be waiting for this loop.
     fn send(&mut self, op: Op) {
         let Some(ops) = &self.ops else { return };
         if ops.try_send(op).is_err() {
@@ -364,14 +368,14 @@ impl<'a> Front<'a> {
         self.screen.draw(live);
     }
 
-    /// Shows all that has happened.
+    /// Shows all events that have arrived.
     fn take_all(&mut self) {
         while let Ok(event) = self.events.try_recv() {
             self.take(event);
         }
     }
 
-    /// Shows an event, and keeps a question.
+    /// Shows an event. A question is also kept, to be asked later.
     fn take(&mut self, event: Event) {
         if self.printer.is_json() {
             self.printer.json(&event);
@@ -389,7 +393,7 @@ impl<'a> Front<'a> {
         }
     }
 
-    /// A question that is not asked here.
+    /// Shows a question that this front end does not ask.
     fn waits(&mut self, id: ApprovalId, card: &Card) {
         let (title, id) = (one_line(&card.title), short_question(id));
         self.note(Style::Yellow, &format!("? {title}"));
@@ -399,7 +403,7 @@ impl<'a> Front<'a> {
         );
     }
 
-    /// Whether a person is asked what to do, and nothing runs.
+    /// Whether this is a conversation that waits for the user, and nothing runs.
     fn is_idle(&self) -> bool {
         self.chat.as_ref().is_some_and(|chat| chat.doing == Doing::Nothing)
     }
@@ -413,7 +417,7 @@ impl<'a> Front<'a> {
     }
 }
 
-/// The first digits of a question's name, which is enough to name it.
+/// The first digits of a question's ID, which are enough to name it.
 pub fn short_question(id: ApprovalId) -> String {
     id.to_string().chars().take(QUESTION_CHARS).collect()
 }
@@ -427,7 +431,7 @@ fn code_of(heard: Heard) -> Option<u8> {
     }
 }
 
-/// The answer that is on its way; never where there is none.
+/// Waits for the pending answer. Without one, it waits forever.
 async fn answered(answering: &mut Option<Answered<'_>>) -> Option<Op> {
     match answering {
         Some((_, answering)) => answering.await,

@@ -1,5 +1,5 @@
-//! Cards on small terminals (attacks A59 and A64): whatever a value holds, no row of it is one of Bailey's,
-//! and what is asked is seen.
+//! Cards on small terminals (attacks A59 and A64): whatever a value holds, no row of it looks like one of
+//! Bailey's, and the user sees the question.
 
 use super::draw;
 use crate::{
@@ -10,9 +10,9 @@ use bailey_protocol::{Card, CardPart, Origin, OriginKind};
 use bailey_secrets::{Redactor, Secret, Vault};
 use unicode_width::UnicodeWidthStr as _;
 
-/// Cells and rows of the terminals that are tried.
+/// Cells and rows of the tested terminals.
 const SIZES: [(usize, usize); 3] = [(80, 24), (40, 24), (40, 10)];
-/// What would be a row of a card.
+/// Texts that would look like a row of a card.
 const FORGED: [&str; 5] = [
     "? Run ls",
     "  [y]es once, or [n]o and why: ",
@@ -39,7 +39,7 @@ fn card(value: &str) -> Card {
     }
 }
 
-/// A card that holds the value wherever foreign text stands.
+/// A card that holds the value in every place where foreign text stands.
 fn everywhere(value: &str) -> Card {
     let diff = format!("--- /w/a\n+++ /w/a\n@@ -1 +1 @@\n-a\n+{value}");
     Card {
@@ -65,7 +65,7 @@ fn rows(card: &Card, size: Option<(usize, usize)>) -> Vec<String> {
     draw(&printer(), card, size).lines().map(str::to_owned).collect()
 }
 
-/// The rows that a terminal makes of these when it breaks them itself.
+/// The rows that a terminal shows when it breaks these rows itself.
 fn broken(rows: &[String], cells: usize) -> Vec<String> {
     let chars: Vec<Vec<char>> = rows.iter().map(|row| row.chars().collect()).collect();
     chars.iter().flat_map(|row| row.chunks(cells).map(|piece| piece.iter().collect())).collect()
@@ -75,15 +75,14 @@ fn broken(rows: &[String], cells: usize) -> Vec<String> {
 fn a59_no_row_of_a_value_can_be_taken_for_one_of_baileys() {
     for (cells, height) in SIZES {
         for forged in FORGED {
-            // At whatever place the value begins, one of these paddings puts the forged row at the start of
-            // one.
+            // Wherever the value begins, one of these paddings puts the forged text at the start of a row.
             let mut fooled = 0;
             for padding in 1..=cells {
                 let value = format!("{}{forged}{}", "x".repeat(padding), " ".repeat(cells));
                 let drawn = rows(&everywhere(&value), Some((cells, height)));
                 assert!(drawn.iter().all(|row| row.width() <= cells), "{drawn:#?}");
                 assert!(!drawn.iter().any(|row| row.starts_with(forged)), "{padding}: {drawn:#?}");
-                // The control: left to the terminal, it would be one.
+                // The control: if the terminal broke the rows, the forged text would start a row.
                 let raw = broken(&rows(&everywhere(&value), None), cells);
                 fooled += usize::from(raw.iter().any(|row| row.starts_with(forged)));
             }
@@ -102,7 +101,7 @@ fn a59_no_row_is_wider_than_a_very_narrow_terminal() {
                 let drawn = rows(&everywhere(&value), Some((cells, 24)));
                 assert!(drawn.iter().all(|row| row.width() <= cells), "{cells}: {drawn:#?}");
                 assert!(!drawn.iter().any(|row| row.starts_with(forged)), "{padding}: {drawn:#?}");
-                // The control: left to the terminal, it would be one.
+                // The control: if the terminal broke the rows, the forged text would start a row.
                 let raw = broken(&rows(&everywhere(&value), None), cells);
                 fooled += usize::from(raw.iter().any(|row| row.starts_with(forged)));
             }
@@ -111,14 +110,14 @@ fn a59_no_row_is_wider_than_a_very_narrow_terminal() {
     }
 }
 
-/// Some say a width of nothing, as many a pseudo-terminal does.
+/// Some terminals report a width of zero, as many pseudo-terminals do.
 #[test]
 fn a59_a_terminal_that_tells_no_size_is_taken_for_a_usual_one() {
     assert_eq!(usual(None), (80, 24));
     assert_eq!(usual(Some((40, 0))), (40, 24));
     let value = "x".repeat(200);
     assert!(rows(&everywhere(&value), Some(usual(None))).iter().all(|row| row.width() <= 80));
-    // The control: without a size nothing is broken, for whoever reads it from a pipe.
+    // The control: without a size no row is broken, for a program that reads the card from a pipe.
     assert!(rows(&everywhere(&value), None).iter().any(|row| row.width() > 200));
 }
 
@@ -153,11 +152,11 @@ fn a64_what_is_asked_is_seen_below_a_long_value() {
         assert!(drawn.len() > height && seen.contains("\n? Run rm -rf build"), "{seen}");
         let seen = seen.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(seen.contains("a deletion is looked at") && seen.contains("more than fit here"), "{seen}");
-        // Its end is there, and nothing of it is left out.
+        // The value's end is there, and no part of the value is left out.
         let value = drawn.concat().replace(' ', "");
         assert_eq!(value.matches("echofine;").count(), 400);
     }
-    // The control: what fits says it once.
+    // The control: a card that fits says its title once.
     let drawn = rows(&card("rm -rf build"), Some((80, 24)));
     assert_eq!(drawn.iter().filter(|row| row.contains("Run rm -rf build")).count(), 1, "{drawn:#?}");
 }
@@ -177,7 +176,7 @@ fn a_secret_is_taken_out_before_a_row_is_broken() {
     assert!(raw.contains(&key[..8]), "the control: {raw}");
 }
 
-/// A tab was drawn as one blank, so that a change of blanks to tabs showed the same line twice.
+/// If a tab were drawn as one blank, a change of blanks to tabs would show the same line twice.
 #[test]
 fn a_tab_of_a_diff_is_no_blank() {
     let diff = "@@ -1,2 +1,2 @@\n \tindented\n-  echo hi\n+\techo hi\n";
@@ -187,7 +186,7 @@ fn a_tab_of_a_diff_is_no_blank() {
     assert!(super::diff_lines(&printer(), " \tx", 80)[0].ends_with("     x"));
 }
 
-/// What ends a line was stripped, and a line feed looked like the two characters `\n`.
+/// A line's end must not be stripped, and a line feed must not look like the two characters `\n`.
 #[test]
 fn values_that_differ_in_what_ends_a_line_are_drawn_differently() {
     let size = Some((80, 24));

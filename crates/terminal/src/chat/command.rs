@@ -2,7 +2,7 @@
 
 use super::Chat;
 
-/// What `/help` prints.
+/// The text that `/help` prints.
 pub(super) const HELP: &str = "  /diff        what this session changed in the project
   /apply       move it to the project (what is Red is asked about)
   /undo        take the last apply back
@@ -34,7 +34,7 @@ const NAMES: [&str; 11] = [
     "/unpin",
 ];
 
-/// Those that something may stand behind.
+/// The commands that may have text after them.
 const OPEN: [&str; 3] = ["/model", "/pin", "/unpin"];
 
 /// A slash command.
@@ -53,7 +53,8 @@ pub(super) enum Command {
     Quit,
 }
 
-/// The command in a line; none when it is a message, an error when it looks like a command and is none.
+/// The command in a line. `None` when the line is a message; an error when it looks like a command but is not
+/// one.
 pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
     let rest = line.strip_prefix('/')?;
     let (name, argument) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
@@ -87,7 +88,8 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
 }
 
 impl Chat {
-    /// Completes a command or a model's name as far as it is clear, and shows what there is.
+    /// Completes a command or a model's name as far as it is unambiguous. If there are several candidates, it
+    /// shows them.
     pub(super) fn complete(&mut self) {
         let before = self.line.before().to_owned();
         let (head, word) = match before.strip_prefix("/model ") {

@@ -16,13 +16,13 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 pub(super) enum Input {
     /// A terminal, key by key.
     Keys(Terminal),
-    /// A terminal that can do nothing but lines.
+    /// A terminal that can give only whole lines.
     Lines(Terminal),
     /// A pipe or a file: each line is a message, read when the one before is answered.
     Pipe(Lines),
 }
 
-/// What came.
+/// A piece of input.
 pub(crate) enum Came {
     Keys(Vec<Key>),
     Line(String),
@@ -39,7 +39,8 @@ impl Input {
     }
 }
 
-/// What comes next; never where there is no conversation, or where it is not wanted yet.
+/// Waits for the next input. It waits forever when there is no conversation, when the conversation is ending,
+/// or when the input is not wanted yet.
 pub(crate) async fn came(chat: &mut Option<Chat>) -> Came {
     let Some(chat) = chat.as_mut().filter(|chat| chat.leaving.is_none()) else {
         return std::future::pending().await;
@@ -58,9 +59,9 @@ pub(crate) async fn came(chat: &mut Option<Chat>) -> Came {
     }
 }
 
-/// The lines of standard input. They are read by a thread, because a file cannot be waited for; one by one as
-/// they are wanted and never ahead, because what follows may be for the next session, in a process of its
-/// own.
+/// The lines of standard input. A thread reads them, because a file cannot be waited for asynchronously. It
+/// reads one line when a line is wanted and never reads ahead, because the next line may be for the next
+/// session, in a process of its own.
 pub(super) struct Lines {
     wanted: mpsc::Sender<()>,
     lines: mpsc::Receiver<String>,
@@ -83,7 +84,7 @@ impl Lines {
         Ok(Self { wanted, lines, is_wanted: false })
     }
 
-    /// The next one; none at the end. Given up, it comes to who asks next.
+    /// The next line; `None` at the end. If this call is given up, the next call gets the line.
     async fn next(&mut self) -> Option<String> {
         if !self.is_wanted {
             self.wanted.send(()).await.ok()?;
@@ -95,7 +96,7 @@ impl Lines {
     }
 }
 
-/// A line of standard input, byte by byte.
+/// Reads a line of standard input, byte by byte.
 fn read_line() -> Option<String> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while line.len() < LINE_BYTES_MAX && !line.ends_with(b"\n") {

@@ -5,7 +5,7 @@ use crate::print::Style;
 use bailey_protocol::Op;
 
 impl Front<'_> {
-    /// Pins these words; without any, says what is pinned.
+    /// Pins these words; without any, lists the pinned messages.
     pub(super) fn pin(&mut self, text: Option<String>) {
         if let Some(text) = text {
             return self.pin_or_unpin(Op::Pin { text });
@@ -17,7 +17,7 @@ impl Front<'_> {
         lines.iter().for_each(|line| self.note(Style::Plain, line));
     }
 
-    /// Takes the pin off what has this number; without one, off the only one.
+    /// Unpins the message with this number; without a number, unpins the only pinned message.
     pub(super) fn unpin(&mut self, number: Option<&str>) {
         match self.drawing.pins.find(number) {
             Ok(entry) => self.pin_or_unpin(Op::Unpin { entry }),
@@ -29,7 +29,7 @@ impl Front<'_> {
         }
     }
 
-    /// A running turn takes it at its next step; a comparison or a merge has no ear for it.
+    /// A running turn takes the op at its next step; a comparison or a merge cannot take it.
     fn pin_or_unpin(&mut self, op: Op) {
         match self.chat.as_ref().map(|chat| chat.doing) {
             Some(Doing::Nothing) => self.ask_for(op),
