@@ -21,7 +21,7 @@ pub enum Answering {
 /// Who answers cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
-    /// The person at the controlling terminal.
+    /// The user at the controlling terminal.
     Terminal,
     /// A user who answers from another terminal.
     Later,

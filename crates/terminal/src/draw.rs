@@ -1,4 +1,4 @@
-//! Draws what happens for a person.
+//! Draws the session's events for the user.
 
 use super::{
     card::{diff_lines, one_line},
@@ -15,26 +15,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The longest target that is shown where rows have no width, in characters.
+/// The longest target that is shown, in characters. This is the limit where rows have no width.
 const TARGET_CHARS_MAX: usize = 100;
 /// The shortest target that is shown, however narrow the terminal is.
 const TARGET_CHARS_MIN: usize = 16;
-/// Stands before each row of the model's text.
+/// The mark before each row of the model's text.
 const BAR: &str = "│ ";
-/// The most that is shown of what Bailey itself waits for, in cells.
+/// The longest text about work that Bailey itself waits for, in cells.
 const WAITING_CELLS_MAX: usize = 200;
-/// The most that is kept of a command's last line.
+/// How many bytes of a command's last line are kept.
 const LAST_BYTES_MAX: usize = 1024;
-/// A line of output that is longer is shown in pieces.
+/// A line of output that is longer than this is shown in pieces.
 const LINE_BYTES_MAX: usize = 16 << 10;
-/// Diff lines shown below an edit; the whole diff comes at the end.
+/// How many diff lines are shown below an edit. The whole diff comes at the end.
 const DIFF_LINES_MAX: usize = 40;
-/// What takes longer is shown while it runs.
+/// Work that takes longer than this is shown while it runs.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Rows of running calls.
+/// How many rows of running calls are shown.
 const RUNNING_ROWS_MAX: usize = 4;
 
-/// A call as far as it is known.
+/// The known state of a call.
 #[derive(Debug)]
 struct Call {
     tool: String,
@@ -43,9 +43,9 @@ struct Call {
     verdict: Option<Verdict>,
     reasons: Vec<String>,
     since: Instant,
-    /// The last line that it printed.
+    /// The last line that the call printed.
     last: String,
-    /// The beginning of the output's next line, where all of it is shown.
+    /// The beginning of the output's next line, when the whole output is shown.
     open: String,
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Drawing<'a> {
     workspace: String,
     calls: HashMap<CallId, Call>,
     said: Markdown,
-    /// Whether text stands on a line that cannot be drawn anew.
+    /// Whether text stands on an unfinished line that cannot be redrawn.
     in_line: bool,
-    /// What Bailey itself waits for.
+    /// The work that Bailey itself waits for, and since when.
     waiting: Option<(String, Instant)>,
     pub(super) pins: Pins,
     pub(super) story: Story,
@@ -135,7 +135,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The rows that still change: what is being said, and what takes over a second.
+    /// The rows that still change: the model's unfinished line, and work that takes over a second.
     pub(super) fn rows(&self, screen: &Screen<'_>) -> Vec<Row> {
         let cells = screen.cells();
         let open = self.said.open(self.printer, cells.saturating_sub(text::width(BAR)));
@@ -159,7 +159,7 @@ impl<'a> Drawing<'a> {
         rows
     }
 
-    /// A line of Bailey's own, wrapped.
+    /// Prints a line of Bailey's own, wrapped.
     pub(super) fn line(&mut self, screen: &mut Screen<'_>, style: Style, text: &str) {
         self.end_text(screen);
         let indent = text.len() - text.trim_start().len();
@@ -188,7 +188,7 @@ impl<'a> Drawing<'a> {
         rows.into_iter().for_each(|row| screen.line(&self.barred(row).painted));
     }
 
-    /// Text as it is written, at once: who reads a pipe can draw it.
+    /// Prints text at once, as the model writes it. The program that reads the pipe can draw it.
     fn pieces(&mut self, screen: &mut Screen<'_>, text: &str) {
         for piece in text.split_inclusive('\n') {
             if !self.in_line {
@@ -203,7 +203,7 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// The bar is what the model cannot draw: a row without it is Bailey's own.
+    /// Puts the bar before a row. The model cannot draw the bar: a row without it is Bailey's own.
     fn barred(&self, row: Vec<Span>) -> Row {
         let bar = std::iter::once((Style::Cyan, BAR.to_owned()));
         Row::of(self.printer, &bar.chain(row).collect::<Vec<_>>())
@@ -238,12 +238,12 @@ impl<'a> Drawing<'a> {
         reasons: &[String],
     ) {
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
-            // Inside the workspace the path below it says enough.
+            // Inside the workspace, the path relative to it says enough.
             call.target = target.strip_prefix(&self.workspace).unwrap_or(target).to_owned();
             call.is_command = action == "exec";
             call.verdict = Some(verdict);
             call.reasons = reasons.to_vec();
-            // A human's time is not the call's.
+            // The time that a human takes does not count as the call's time.
             call.since = Instant::now();
         } else if call.is_none() && matches!(verdict, Verdict::Allowed | Verdict::Approved) {
             let what = match action {
@@ -252,7 +252,7 @@ impl<'a> Drawing<'a> {
                 "merge" => target.to_owned(),
                 other => format!("{other} {target}"),
             };
-            // A merge names all its files, and this is drawn again and again.
+            // A merge names all its files, and this text is redrawn again and again.
             let (_, what) = span(self.printer, Style::Dim, &what);
             self.waiting = Some((cut(&what, WAITING_CELLS_MAX), Instant::now()));
         }
@@ -264,12 +264,12 @@ impl<'a> Drawing<'a> {
         }
         let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
         if let (Some(last), Some(call)) = (last, self.calls.get_mut(call)) {
-            // It is drawn again and again, and a row shows no more of it.
+            // The line is redrawn again and again, and a row shows no more of it.
             call.last = last.get(..last.floor_char_boundary(LAST_BYTES_MAX)).unwrap_or_default().to_owned();
         }
     }
 
-    /// A command's output, line by line: it comes in pieces that end anywhere.
+    /// Prints a command's output line by line. The output comes in pieces that may end anywhere.
     fn printed(&mut self, screen: &mut Screen<'_>, call: &CallId, text: &str) {
         let mut whole =
             self.calls.get_mut(call).map(|call| std::mem::take(&mut call.open)).unwrap_or_default();
@@ -307,7 +307,7 @@ impl<'a> Drawing<'a> {
             Some(Verdict::Approved) => "approved",
             Some(Verdict::Asked) => "not approved",
             Some(Verdict::Denied) => "DENIED",
-            // What is no effect of its own: a look at a process, work that is given to a sub-agent.
+            // A call without an effect of its own: a look at a process, or work that is given to a sub-agent.
             None if ok => "done",
             None => "not run",
         };
@@ -366,14 +366,14 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// The Diff Card of an edit: what the model and the person both see.
+/// The Diff Card of an edit, which the model and the user both see.
 fn diff_of<'a>(tool: &str, text: &'a str) -> Option<&'a str> {
     let edits = matches!(tool, "fs.edit" | "fs.write" | "fs.patch");
     let start = edits.then(|| text.find("--- "))??;
     text.get(start..)
 }
 
-/// The last digits of a session's name, which are random; the first ones are the time.
+/// The last digits of a session's ID, which are random; its first digits are the time.
 pub fn short(session: &SessionId) -> String {
     let name = session.to_string();
     name.get(name.len() - 8..).unwrap_or(&name).to_owned()

@@ -1,4 +1,4 @@
-//! Entries for the fuzz targets into what the terminal sends and shows.
+//! Entry points for the fuzz targets: the input that a terminal sends and the text that it shows.
 
 use super::{
     card::draw,
@@ -24,7 +24,7 @@ pub fn keys(bytes: &[u8]) {
     }
 }
 
-/// A model's text while it comes, drawn in a narrow window: nothing in a row acts on the terminal.
+/// A model's text, drawn while it comes, in a narrow window: nothing in a row acts on the terminal.
 pub fn markdown(text: &str) {
     let printer = Printer::new(false, Color::Never);
     let mut markdown = Markdown::default();
@@ -38,8 +38,8 @@ pub fn markdown(text: &str) {
     }
 }
 
-/// A card as it is kept: what is drawn of it acts on no terminal, and nothing in it draws a line that looks
-/// like another part.
+/// A stored card: its drawing does not act on a terminal, and no text in it draws a line that looks like
+/// another part.
 pub fn card(text: &str) {
     let Ok(card) = serde_json::from_str::<Card>(text) else { return };
     let printer = Printer::new(false, Color::Never);
@@ -48,13 +48,13 @@ pub fn card(text: &str) {
         let acts = |c: char| c != '\n' && c.is_control();
         assert!(!drawn.chars().any(acts), "{drawn:?}");
         let rest = drawn.lines().skip(2).filter(|line| !line.is_empty() && !line.starts_with("  "));
-        // A card that is higher than the terminal begins once more at its end.
+        // A card that is higher than the terminal repeats its beginning at its end.
         assert!(rest.count() <= usize::from(size.is_some()), "{drawn:?}");
     }
 }
 
-/// Bytes from a terminal while a question is open, in two reads: an answer is bounded, acts on no terminal,
-/// and none of it was pasted.
+/// Bytes from a terminal while a question is open, in two reads: an answer is bounded, does not act on a
+/// terminal, and no part of it was pasted.
 fn answers(bytes: &[u8]) {
     let (mut keys, mut typed) = (Keys::new(), Typed::default());
     let (first, second) = bytes.split_at(bytes.len() / 2);

@@ -1,5 +1,5 @@
-//! The messages of earlier conversations, in Bailey's home: one JSON string a line, for the owner's eyes
-//! only. What holds a secret is never written.
+//! The messages of earlier conversations, in a file in Bailey's home: one JSON string a line, readable only
+//! by the owner. A message that holds a secret is never written.
 
 use crate::print::Printer;
 use std::{
@@ -11,14 +11,15 @@ use std::{
     path::Path,
 };
 
-/// Messages that are kept.
+/// How many messages are kept.
 const MESSAGES_MAX: usize = 1_000;
 /// The longest message that is kept, in bytes.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
-/// The most that is read, in bytes.
+/// How much of the file is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The history of a home. It is opened before this process binds itself, and only added to afterwards.
+/// The history of a home. The file is opened before this process binds itself; afterwards messages are only
+/// added to it.
 #[derive(Debug, Default)]
 pub struct History {
     file: Option<File>,
@@ -26,14 +27,15 @@ pub struct History {
 }
 
 impl History {
-    /// Reads what is there. What cannot be read, or written, is no history.
+    /// Reads the earlier messages. If the file cannot be read, there are no earlier messages; if it cannot be
+    /// written, no message is kept.
     pub fn open(path: &Path) -> Self {
         let earlier = load(path);
         let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path).ok();
         Self { file, earlier }
     }
 
-    /// The messages of earlier conversations, the newest last; once.
+    /// The messages of earlier conversations, the newest last. Only the first call gives them.
     pub(super) fn take(&mut self) -> Vec<String> {
         mem::take(&mut self.earlier)
     }

@@ -1,5 +1,5 @@
-//! What a terminal sends, as keys. Its own replies to queries and every unknown sequence are taken and thrown
-//! away, so that nothing which makes a terminal answer can type.
+//! Turns the bytes that a terminal sends into keys. The terminal's own replies to queries and every unknown
+//! sequence are thrown away, so that text which makes a terminal answer cannot type.
 
 /// The longest escape sequence that is looked for, in bytes.
 const SEQUENCE_BYTES_MAX: usize = 256;
@@ -38,19 +38,19 @@ pub(super) enum Key {
     Eof,
 }
 
-/// Turns bytes into keys, over the borders of reads.
+/// Turns bytes into keys, also when a key is split between reads.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     rest: Vec<u8>,
     paste: Option<Vec<u8>>,
 }
 
-/// What the start of the bytes is.
+/// The meaning of the first bytes.
 enum Found {
-    /// A key of so many bytes; none: something to throw away.
+    /// A key of this many bytes; with `None`, bytes to throw away.
     Key(usize, Option<Key>),
     Paste(usize),
-    /// More must come.
+    /// More bytes must come.
     Part,
 }
 
@@ -69,9 +69,9 @@ impl Keys {
         self.paste.is_some() || !self.rest.is_empty()
     }
 
-    /// Takes what was read; gives the keys in it.
+    /// Takes the bytes of a read and gives the keys in them.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
-        // A lone Escape was a key of its own, unless what follows makes a sequence of it.
+        // A lone Escape was a key of its own, unless the next bytes make a sequence of it.
         if self.rest == [0x1b] && !matches!(bytes.first(), Some(b'[' | b'O' | b'\r' | b'\n')) {
             self.rest.clear();
         }
@@ -99,7 +99,7 @@ impl Keys {
         }
     }
 
-    /// Moves what belongs to the paste; gives its text when it has ended.
+    /// Moves the bytes that belong to the paste. Gives the paste's text when the paste has ended.
     fn pasted(&mut self) -> Option<String> {
         let paste = self.paste.as_mut()?;
         let end = self.rest.windows(PASTE_END.len()).position(|window| window == PASTE_END);
@@ -173,7 +173,7 @@ fn escape(bytes: &[u8]) -> Found {
             None => Found::Part,
             Some(&end) => Found::Key(3, arrow(end, false)),
         },
-        // A string that a terminal sends: to its end, which is BEL or ESC \.
+        // A string that a terminal sends. It ends with BEL or ESC \.
         Some(b']' | b'P' | b'_' | b'^' | b'X') => {
             let end = bytes.iter().position(|byte| *byte == 0x07).map(|at| at + 1);
             let end =
@@ -200,7 +200,7 @@ fn sequence(bytes: &[u8]) -> Found {
         (b"1" | b"7", b'~') => Some(Key::Home),
         (b"4" | b"8", b'~') => Some(Key::End),
         (b"3", b'~') => Some(Key::Delete),
-        // Enter with a modifier, where the terminal tells it.
+        // Enter with a modifier, on terminals that report the modifier.
         (b"13;2" | b"13;3" | b"13;5", b'u') | (b"27;2;13" | b"27;3;13" | b"27;5;13", b'~') => {
             Some(Key::NewLine)
         }
@@ -232,7 +232,7 @@ mod tests {
     fn check(bytes: &str, expected: &[Key]) {
         let mut whole = Keys::default();
         assert_eq!(whole.push(bytes.as_bytes()), expected);
-        // A read may end anywhere but behind a lone Escape.
+        // A read may end anywhere except after a lone Escape.
         for cut in 1..bytes.len() {
             if bytes.as_bytes()[cut - 1] == 0x1b && !matches!(bytes.as_bytes()[cut], b'[' | b'O' | b'\r') {
                 continue;

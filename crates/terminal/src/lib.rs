@@ -54,7 +54,7 @@ use tokio::sync::mpsc;
 /// How often the rows that may change are drawn again.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Within this time, a second request to terminate counts as the first one that came over a second way.
+/// Within this time, a second request to terminate counts as the first request, which came over two ways.
 const TWICE: Duration = Duration::from_secs(1);
 
 /// How many characters of a question's ID the user sees: its first 32 bits.

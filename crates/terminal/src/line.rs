@@ -13,12 +13,12 @@ pub(super) struct Line {
     /// In bytes, between characters.
     cursor: usize,
     earlier: Vec<String>,
-    /// Which earlier message is shown; none: the draft.
+    /// Which earlier message is shown; `None` for the draft.
     at: Option<usize>,
     draft: String,
 }
 
-/// What a key asks for beyond the text.
+/// The action that a key asks for beyond editing the text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,
@@ -42,7 +42,7 @@ impl Line {
         self.text.get(..self.cursor).unwrap_or_default()
     }
 
-    /// Puts a text in place of what is written.
+    /// Replaces the whole message with a text.
     pub(super) fn set(&mut self, text: String) {
         self.cursor = text.len();
         self.text = text;
@@ -97,7 +97,7 @@ impl Line {
         Wish::Submit(text)
     }
 
-    /// Puts text at the cursor; of control characters only line feeds and tabs are text.
+    /// Inserts text at the cursor. It keeps line feeds and tabs and drops all other control characters.
     fn insert(&mut self, text: &str) {
         let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
         if self.text.len() + text.len() <= MESSAGE_BYTES_MAX {
@@ -143,7 +143,7 @@ impl Line {
         self.after().find('\n').map_or(self.text.len(), |at| self.cursor + at)
     }
 
-    /// To the line above; from the first one to the message before.
+    /// Moves to the line above; from the first line, to the message before.
     fn up(&mut self) {
         let start = self.line_start();
         if start > 0 {
@@ -161,7 +161,7 @@ impl Line {
         self.set(message);
     }
 
-    /// To the line below; from the last one to the message after.
+    /// Moves to the line below; from the last line, to the message after.
     fn down(&mut self) {
         let end = self.line_end();
         if end < self.text.len() {
@@ -184,7 +184,7 @@ impl Line {
         }
     }
 
-    /// The place so many characters into the cursor's line, or its end.
+    /// The place `column` characters into the cursor's line, or the line's end.
     fn column(&self, column: usize) -> usize {
         let start = self.line_start();
         let line = self.text.get(start..self.line_end()).unwrap_or_default();

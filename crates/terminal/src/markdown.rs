@@ -1,12 +1,12 @@
 //! Markdown as models write it, drawn line by line while it comes: headings, lists, quotes, rules, fenced
-//! code, bold and inline code. What is not recognised is shown as it is written; nothing is hidden, and a
-//! link's address stays visible. A whole parser would need the whole document, and this text is read while it
-//! is said.
+//! code, bold and inline code. Text that is not recognised is shown as it is written. Nothing is hidden, and
+//! a link's address stays visible. A full parser would need the whole document, but the user reads this text
+//! while the model writes it.
 
 use super::text::{Span, span, wrap};
 use crate::print::{Printer, Style};
 
-/// A line that is longer is drawn in pieces, in bytes: what has no end must not be held.
+/// A line that is longer than this, in bytes, is drawn in pieces: a line without an end must not be held.
 const LINE_BYTES_MAX: usize = 4096;
 /// The widest rule, in cells.
 const RULE_CELLS_MAX: usize = 40;
@@ -16,7 +16,7 @@ const RULE_CELLS_MAX: usize = 40;
 pub(super) struct Markdown {
     /// The line that has not ended yet.
     line: String,
-    /// The fence that ends the code block; none outside of one.
+    /// The fence that ends the code block; `None` outside a code block.
     fence: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Markdown {
 type Rows = Vec<Vec<Span>>;
 
 impl Markdown {
-    /// Takes a piece; gives the rows that are ready.
+    /// Takes a piece of text and gives the rows that are ready.
     pub(super) fn push(&mut self, printer: &Printer, piece: &str, cells: usize) -> Rows {
         let mut rows = Vec::new();
         for part in piece.split_inclusive('\n') {
@@ -157,7 +157,7 @@ fn inline(printer: &Printer, text: &str, base: Style) -> Vec<Span> {
     spans
 }
 
-/// What a marked piece at the start of `rest` is, and what follows it.
+/// The style and the text of a marked piece at the start of `rest`, and the text that follows it.
 fn marked(rest: &str) -> Option<(Style, &str, &str)> {
     const MARKS: [(&str, Style); 4] =
         [("``", Style::Code), ("`", Style::Code), ("**", Style::Bold), ("__", Style::Bold)];

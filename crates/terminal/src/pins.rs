@@ -1,4 +1,4 @@
-//! What is pinned, as a person sees it: by numbers, in the order in which it was pinned.
+//! The pinned messages as the user sees them: by number, in the order in which they were pinned.
 
 use super::{card::one_line, text::cut};
 use bailey_protocol::{PinnedLine, Seq};
@@ -11,7 +11,7 @@ const CELLS_MAX: usize = 200;
 pub(super) struct Pins(Vec<PinnedLine>);
 
 impl Pins {
-    /// Takes what is pinned now; gives a line for each difference.
+    /// Takes the messages that are pinned now and gives a line for each difference.
     pub(super) fn take(&mut self, now: &[PinnedLine]) -> Vec<String> {
         let before = std::mem::replace(&mut self.0, now.to_vec());
         let gone = before.iter().filter(|pin| !now.contains(pin));
@@ -25,8 +25,8 @@ impl Pins {
         self.0.iter().enumerate().map(|(at, pin)| line(at, pin)).collect()
     }
 
-    /// The message that a person means by this number; without one the only one that there is. Else what to
-    /// say.
+    /// The message that the user means by this number; without a number, the only pinned message. Otherwise
+    /// the text to show to the user.
     pub(super) fn find(&self, number: Option<&str>) -> Result<Seq, String> {
         let at = match (number.map(str::parse::<usize>), self.0.as_slice()) {
             (_, []) => return Err("  nothing is pinned; /pin TEXT pins something".into()),

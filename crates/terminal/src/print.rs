@@ -1,5 +1,5 @@
-//! Everything that is printed passes here: without the keys that Bailey holds, neutralised for a terminal,
-//! coloured only there.
+//! All printed text passes through this module. The text leaves it without the keys that Bailey holds,
+//! neutralised for a terminal, and coloured only there.
 
 mod fold;
 mod out;
@@ -68,9 +68,9 @@ pub struct Printer {
     is_live: bool,
     is_dumb: bool,
     redactor: OnceLock<Redactor>,
-    /// Whether somebody wants to know when nothing can be printed any more.
+    /// Whether a caller wants to know when nothing can be printed any more.
     is_watched: AtomicBool,
-    /// The exit code of that.
+    /// The exit code for the case that nothing can be printed any more.
     closed: OnceLock<u8>,
 }
 
@@ -99,60 +99,62 @@ impl Printer {
         }
     }
 
-    /// Whether standard output is a terminal whose rows can be drawn anew, for a person.
+    /// Whether standard output is a terminal whose rows can be redrawn for the user.
     pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Whether the terminal knows no arts at all.
+    /// Whether the terminal is a dumb one: `TERM` is missing, empty or `dumb`.
     pub(crate) fn is_dumb(&self) -> bool {
         self.is_dumb
     }
 
-    /// How many cells wide standard output is; none where it is no terminal, or does not say.
+    /// The width of standard output in cells. `None` when it is not a terminal or does not say its width.
     pub fn columns(&self) -> Option<usize> {
         self.size().map(|(columns, _)| columns)
     }
 
-    /// The same, with no end where it does not say.
+    /// The same, but without a limit when the width is unknown.
     pub fn cells(&self) -> usize {
         self.columns().unwrap_or(usize::MAX)
     }
 
-    /// How many cells wide and rows high standard output is; none where it is no terminal, or does not say.
+    /// The width of standard output in cells and its height in rows. `None` when it is not a terminal or does
+    /// not say its size.
     pub(crate) fn size(&self) -> Option<(usize, usize)> {
         size(&io::stdout())
     }
 
-    /// The same for what must never be broken by the terminal itself; none where standard output is no
+    /// The size for text that the terminal itself must never break. `None` when standard output is not a
     /// terminal.
     pub fn sheet(&self) -> Option<(usize, usize)> {
         io::stdout().is_terminal().then(|| usual(self.size()))
     }
 
-    /// What takes secrets out of whatever is printed.
+    /// The redactor that takes secrets out of all printed text.
     pub fn redactor(&self) -> Redactor {
         self.redactor.get().cloned().unwrap_or_default()
     }
 
-    /// From now on it is remembered when nothing can be printed any more; before, the program ends there.
+    /// From now on the printer remembers when nothing can be printed any more. Without this call, the program
+    /// ends there.
     pub fn watch(&self) {
         self.is_watched.store(true, Relaxed);
     }
 
-    /// The exit code, once nothing can be printed any more: nobody reads, or there is no room.
+    /// The exit code, once nothing can be printed any more: there is no reader, or there is no room.
     pub fn closed(&self) -> Option<u8> {
         self.closed.get().copied()
     }
 
-    /// Whether scripts read this.
+    /// Whether the output is JSON for scripts.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// From now on these secrets are taken out of whatever is printed.
+    /// From now on these secrets are taken out of all printed text.
     pub fn hide(&self, redactor: Redactor) {
-        // Whoever loads the same keys again hides the same.
+        // A second call has no effect: a caller that loads the same keys again hides the same secrets.
         self.redactor.set(redactor).ok();
     }
 
@@ -162,24 +164,24 @@ impl Printer {
     }
 
     /// Foreign text, made safe and styled for standard output. It stays on its line: a line feed in it is
-    /// shown as `\n`, so that nothing that was named by others can draw a line of its own.
+    /// shown as `\n`, so that a name chosen by others cannot draw a line of its own.
     pub fn paint(&self, style: Style, text: &str) -> String {
         paint(self.out_color, style, &neutralise(&self.redact(text)).replace('\n', "\\n"))
     }
 
-    /// The same for text that may have several lines. Secrets are taken out of the whole: one may have
-    /// several, too.
+    /// The same for text that may have several lines. Secrets are taken out of the whole text, because a
+    /// secret may have several lines, too.
     pub fn paint_lines(&self, style: Style, text: &str) -> Vec<String> {
         self.redact(text).split('\n').map(|line| self.paint(style, line)).collect()
     }
 
-    /// A line on standard output, of text that was painted or is our own.
+    /// Prints a line on standard output. The text was painted or is Bailey's own.
     pub fn line(&self, line: impl fmt::Display) {
         self.part(format_args!("{line}\n"));
     }
 
-    /// The same without an end of line. When nothing can be printed any more there is nothing left to do, but
-    /// for who watches for that and has work to end.
+    /// The same without an end of line. When nothing can be printed any more, the program ends, unless a
+    /// caller watches for that because it has work to end.
     pub fn part(&self, part: impl fmt::Display) {
         if self.closed().is_some() {
             return;
@@ -193,21 +195,21 @@ impl Printer {
         }
     }
 
-    /// Bytes of another program on standard output, as they are: without secrets already.
+    /// Prints bytes of another program on standard output, unchanged. They no longer contain secrets.
     ///
     /// # Errors
-    /// When nobody can read them any more.
+    /// When the bytes cannot be written.
     pub fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
         self.out.write(bytes)
     }
 
-    /// The same on standard error, where a reader that is gone is no error.
+    /// The same on standard error, where a missing reader is not an error.
     pub fn error_bytes(&self, bytes: &[u8]) {
         self.err.write(bytes).ok();
     }
 
-    /// Says why nothing can be printed, but for a reader that went away, as one that has seen enough does;
-    /// the exit code.
+    /// Says why nothing can be printed, and returns the exit code. It says nothing when the reader went away,
+    /// because a reader that has seen enough does so.
     pub fn unprinted(&self, error: io::Error) -> u8 {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return exit::UNREAD;
@@ -216,23 +218,23 @@ impl Printer {
         exit::FAILED
     }
 
-    /// A line on standard error, for what is not the result.
+    /// Prints a line on standard error, for text that is not the result.
     pub fn note(&self, text: &str) {
         let text = paint(self.err_color, Style::Dim, &neutralise(&self.redact(text)));
         self.err.write(format!("{text}\n").as_bytes()).ok();
     }
 
-    /// The same for each of these.
+    /// Prints each of these lines in the same way.
     pub fn notes(&self, lines: impl IntoIterator<Item = String>) {
         lines.into_iter().for_each(|line| self.note(&line));
     }
 
-    /// The same, to be seen.
+    /// Prints a line on standard error that the user should see.
     pub fn warn(&self, text: &str) {
         self.warned("note:", Style::Yellow, text);
     }
 
-    /// What must not be passed over.
+    /// Prints a warning on standard error that the user must not overlook.
     pub fn alarm(&self, text: &str) {
         self.warned("WARNING:", Style::Red, text);
     }
@@ -242,26 +244,26 @@ impl Printer {
         self.err.write(line.as_bytes()).ok();
     }
 
-    /// One JSON object on a line of standard output.
+    /// Prints one JSON object on a line of standard output.
     pub fn json(&self, value: &impl Serialize) {
         if let Ok(line) = self.json_line(value) {
             self.line(line);
         }
     }
 
-    /// The same as a line without its end, without secrets and harmless where it is shown.
+    /// The same line as text, without its line end: it has no secrets and is harmless where it is shown.
     pub fn json_line(&self, value: &impl Serialize) -> serde_json::Result<String> {
         let line = serde_json::to_string(value)?;
         if matches!(self.redact(&line), Cow::Borrowed(_)) {
             return Ok(escaped(&line).into_owned());
         }
-        // String by string, so that it is still JSON afterwards.
+        // Secrets are taken out string by string, so that the line is still JSON afterwards.
         let mut value = serde_json::from_str(&line)?;
         self.redact_json(&mut value);
         Ok(escaped(&value.to_string()).into_owned())
     }
 
-    /// A line of JSON that a script wants byte for byte; on a terminal it is escaped.
+    /// Prints a line of JSON that a script wants byte for byte. On a terminal the line is escaped.
     pub fn verbatim(&self, line: &str) {
         if std::io::stdout().is_terminal() { self.line(escaped(line)) } else { self.line(line) }
     }
@@ -279,12 +281,12 @@ impl Printer {
         }
     }
 
-    /// An error for scripts.
+    /// Prints an error for scripts, as JSON.
     pub fn json_error(&self, text: &str) {
         self.json(&serde_json::json!({ "v": 1, "type": "error", "error": text }));
     }
 
-    /// An error on standard error: what, why, and how to fix it.
+    /// Prints an error on standard error: the error, its cause, and how to fix it.
     pub fn error(&self, error: &anyhow::Error) {
         let text = self.redact(&whole(error)).into_owned();
         if self.json {
@@ -294,26 +296,29 @@ impl Printer {
         let text = format!("{label} {}", neutralise(&text));
         let text = size(&io::stderr())
             .map_or_else(|| text.clone(), |(columns, _)| fold(&text, columns - 2.min(columns), 0));
-        // What an error quotes may have lines; none of them stands where another error would.
+        // Text that an error quotes may have several lines. No such line begins where another error would
+        // begin.
         let rest = text.strip_prefix(label).unwrap_or(&text).replace('\n', "\n  ");
         let line = format!("{}{rest}\n", paint(self.err_color, Style::Red, label));
         self.err.write(line.as_bytes()).ok();
     }
 }
 
-/// How many cells wide and rows high a terminal is; none where it is no terminal, or does not say.
+/// The width of a terminal in cells and its height in rows. `None` when it is not a terminal or does not say
+/// its size.
 pub(crate) fn size(stream: &impl AsFd) -> Option<(usize, usize)> {
     let size = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0)?;
     Some((usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
-/// The size to draw in, where a terminal says none of it, or half: 80 cells and 24 rows.
+/// The size to draw in. It is 80 cells and 24 rows when the terminal does not say its size, and 24 rows high
+/// when the terminal says only its width.
 pub(crate) fn usual(size: Option<(usize, usize)>) -> (usize, usize) {
     let (columns, rows) = size.unwrap_or((80, 24));
     (columns, if rows > 0 { rows } else { 24 })
 }
 
-/// An error with its causes, each said once: many a message holds its cause's words already.
+/// An error with its causes, each said once: many messages already contain the words of their cause.
 pub fn whole(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |said, cause| match cause.to_string() {
         words if said.contains(&words) => said,
@@ -322,9 +327,9 @@ pub fn whole(error: &anyhow::Error) -> String {
     })
 }
 
-/// JSON with its deceptive characters as escapes: the same JSON for whoever parses it, and harmless where it
-/// is shown. JSON's own escapes cover U+0000 to U+001F only; C1 controls, bidirectional controls, invisible
-/// characters and tags remain.
+/// JSON with its deceptive characters as escapes: the same JSON for a parser, and harmless where it is shown.
+/// JSON's own escapes cover U+0000 to U+001F only; C1 controls, bidirectional controls, invisible characters
+/// and tags remain.
 fn escaped(json: &str) -> Cow<'_, str> {
     let deceives = |c: char| {
         matches!(c,

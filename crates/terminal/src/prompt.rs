@@ -1,8 +1,8 @@
-//! A question on the terminal and the line that a person types to it.
+//! A question on the terminal and the line that the user types as an answer.
 //!
-//! Only what was typed after the question was shown is an answer. What is pasted is none: the terminal marks
-//! it, and all of it is thrown away, however it is cut into reads. For a terminal that marks nothing, a line
-//! counts only when nothing came in one read with it.
+//! Only text that the user typed after the question was shown is an answer. Pasted text is not an answer: the
+//! terminal marks it, and all of it is thrown away, however it is cut into reads. For a terminal that does
+//! not mark pastes, a line counts only when nothing else came in the same read.
 
 use super::{
     keys::Key,
@@ -21,7 +21,7 @@ const PASTING: &str = "\n  Pasted text is no answer. Until the paste ends nothin
 const TOGETHER: &str =
     "\n  That came in one piece with more, as pasted text does, and is no answer: type it.\n";
 
-/// The keyboard, while questions are asked. The terminal is put back when it is dropped.
+/// The keyboard, while questions are asked. Dropping it restores the terminal's settings.
 #[derive(Debug)]
 pub(super) struct Prompt {
     terminal: Terminal,
@@ -32,7 +32,7 @@ impl Prompt {
     /// Takes the keyboard of the controlling terminal.
     ///
     /// # Errors
-    /// When there is none, or it cannot be set up.
+    /// When there is no terminal, or it cannot be set up.
     pub(super) fn open(printer: &Printer) -> io::Result<Self> {
         let terminal = Terminal::open()?;
         terminal.keys(!printer.is_dumb()).map_err(io::Error::other)?;
@@ -44,12 +44,13 @@ impl Prompt {
         &self.terminal
     }
 
-    /// Asks, and waits for a line that was typed after that; none when the terminal is gone.
+    /// Asks, and waits for a line that is typed after the question. `None` when the terminal is gone, or on
+    /// Ctrl-D when nothing was typed.
     ///
     /// # Errors
-    /// When it cannot be read or written to.
+    /// When the terminal cannot be read or written to.
     pub(super) async fn line(&self, question: &str) -> io::Result<Option<String>> {
-        // What was typed before the question was seen is no answer to it.
+        // Text that was typed before the question was seen is not an answer to it.
         let mut typed = Typed { is_told: self.terminal.drain(), ..Typed::default() };
         if typed.is_told {
             self.terminal.write(PASTING).await?;
@@ -70,7 +71,7 @@ impl Prompt {
                     return Ok(Some(line));
                 }
                 Step::Refused(why) => {
-                    // What follows it may hold the end of the paste, or the begin of one.
+                    // The bytes that follow may hold the end of the paste, or the beginning of a paste.
                     typed.is_told = self.terminal.drain();
                     let why = match why {
                         _ if typed.is_told => PASTING,
@@ -90,14 +91,14 @@ impl Drop for Prompt {
     }
 }
 
-/// What became of a read.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// There is no whole line yet.
     More,
     /// A line that was typed.
     Line(String),
-    /// What came is no answer.
+    /// The input is not an answer, for this reason.
     Refused(&'static str),
     /// Ctrl-D, and nothing was typed.
     Closed,
@@ -107,14 +108,14 @@ pub(super) enum Step {
 #[derive(Debug, Default)]
 pub(super) struct Typed {
     text: String,
-    /// What the terminal is to show of it, and was not yet.
+    /// The text that the terminal must still show.
     echo: String,
-    /// Whether the person was told of the paste that has not ended.
+    /// Whether the user was told about the paste that has not ended.
     is_told: bool,
 }
 
 impl Typed {
-    /// Takes what one read brought.
+    /// Takes the keys of one read.
     pub(super) fn take(&mut self, read: Read) -> Step {
         let mut keys = read.keys.into_iter();
         let step = loop {
@@ -155,7 +156,7 @@ impl Typed {
         }
     }
 
-    /// Takes away what stands behind so many bytes.
+    /// Removes the text after the first `bytes` bytes.
     fn cut_to(&mut self, bytes: usize) {
         let gone: usize = self.text.drain(bytes..).map(|c| width(&shown(c))).sum();
         self.echo += &"\u{8} \u{8}".repeat(gone);
@@ -172,7 +173,7 @@ mod tests {
     use super::{ANSWER_BYTES_MAX, PASTED, PASTING, Read, Step, TOGETHER, Typed};
     use crate::keys::Keys;
 
-    /// What became of each read.
+    /// The result of each read.
     fn steps(reads: &[&str]) -> Vec<Step> {
         let (mut keys, mut typed) = (Keys::new(), Typed::default());
         reads.iter().map(|read| typed.take(Read::of(&mut keys, read.as_bytes()))).collect()
@@ -202,7 +203,7 @@ mod tests {
         let bytes: Vec<String> = paste.chars().map(String::from).collect();
         let reads: Vec<&str> = bytes.iter().map(String::as_str).chain(["y", "\r"]).collect();
         let steps = steps(&reads);
-        // The control: the same letter after it is one.
+        // The control: the same letter after the paste is an answer.
         let (last, paste) = steps.split_last().unwrap();
         assert_eq!(*last, line("y"));
         assert!(paste.iter().all(|read| matches!(read, Step::More | Step::Refused(_))), "{paste:?}");

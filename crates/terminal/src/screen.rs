@@ -1,7 +1,7 @@
-//! What is on the screen below the last line of the story so far: the row that is being said, what is waited
-//! for, the message being written. It is drawn anew whenever something is printed above it, with no more of a
-//! terminal's arts than going up and erasing what is below. Where there is no such terminal, lines follow
-//! lines.
+//! The rows on the screen below the last line of the story so far: the line that the model is writing, the
+//! work that Bailey waits for, and the message that the user is writing. These rows are redrawn whenever
+//! something is printed above them. For this, a terminal must only move the cursor and erase the rows below
+//! it. Without such a terminal, lines simply follow lines.
 
 use super::{terminal, text};
 use crate::print::Printer;
@@ -24,11 +24,11 @@ impl Row {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Live {
     pub(super) rows: Vec<Row>,
-    /// Row and cell; none: behind the last row.
+    /// Row and cell; `None` for the end of the last row.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
-/// The end of what is printed.
+/// The end of the printed output.
 #[derive(Debug)]
 pub(super) struct Screen<'a> {
     printer: &'a Printer,
@@ -48,23 +48,23 @@ impl<'a> Screen<'a> {
         self.is_live
     }
 
-    /// Cells of a row that stay clear of the terminal's own wrapping.
+    /// How many cells a row may have without being wrapped by the terminal itself.
     pub(super) fn cells(&self) -> usize {
         if self.is_live { terminal::size().0.saturating_sub(1).max(20) } else { usize::MAX }
     }
 
-    /// A painted line above what may change.
+    /// Adds a painted line above the rows that may change.
     pub(super) fn line(&mut self, line: &str) {
         self.lines.push_str(line);
         self.lines.push('\n');
     }
 
-    /// A painted piece of a line, where rows cannot change.
+    /// Adds a painted piece of a line, for an output whose rows cannot change.
     pub(super) fn part(&mut self, part: &str) {
         self.lines.push_str(part);
     }
 
-    /// Prints the lines, and draws what may change below them.
+    /// Prints the lines, and draws the rows that may change below them.
     pub(super) fn draw(&mut self, live: Live) {
         let lines = std::mem::take(&mut self.lines);
         if !self.is_live {
@@ -98,12 +98,12 @@ impl<'a> Screen<'a> {
         self.printer.part(&out);
     }
 
-    /// Takes away what may change, for whoever prints next.
+    /// Removes the rows that may change, so that other code can print.
     pub(super) fn clear(&mut self) {
         self.draw(Live::default());
     }
 
-    /// Begins anew at the top of the screen.
+    /// Clears the screen and begins again at its top.
     pub(super) fn wipe(&mut self) {
         if self.is_live {
             self.drawn = Live::default();
@@ -111,7 +111,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Takes it for granted that the cursor stands at the start of a free row.
+    /// Assumes that the cursor stands at the start of a free row.
     pub(super) fn forget(&mut self) {
         self.drawn = Live::default();
     }
@@ -120,7 +120,7 @@ impl<'a> Screen<'a> {
         if self.drawn.rows.is_empty() {
             return String::new();
         }
-        // A terminal that became narrower has wrapped what was one row.
+        // A terminal that became narrower has wrapped one row into several.
         let columns = terminal::size().0.max(1);
         let rows = |row: &Row| row.cells.saturating_sub(1) / columns + 1;
         let at = self.drawn.cursor.map_or(self.drawn.rows.len() - 1, |(row, _)| row);

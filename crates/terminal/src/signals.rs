@@ -1,4 +1,4 @@
-//! Signals: Ctrl-C, the end of the terminal, a request to end, and what a terminal's user does to it.
+//! Signals: Ctrl-C, the end of the terminal, a request to end, Ctrl-Z, and a change of the terminal's size.
 
 use crate::print;
 use anyhow::{Context as _, Result};
@@ -6,22 +6,22 @@ use bailey_protocol::exit;
 use std::{future::poll_fn, task::Poll, thread};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What was heard.
+/// A signal that was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
     /// Ctrl-C.
     Cancel,
     /// The terminal was closed.
     HangUp,
-    /// Somebody asks this program to end.
+    /// This program was asked to end.
     Terminate,
     /// Ctrl-Z.
     Suspend,
-    /// The terminal has another size.
+    /// The terminal's size changed.
     Resize,
 }
 
-/// The ear for signals.
+/// Listens for signals.
 #[derive(Debug)]
 pub(super) struct Signals {
     signals: Vec<(Heard, Signal)>,
@@ -34,7 +34,7 @@ impl Signals {
             (Heard::Terminate, SignalKind::terminate()),
             (Heard::Resize, SignalKind::window_change()),
         ];
-        // Who started this with `nohup` wants it to go on.
+        // A user who started this program with `nohup` wants it to go on.
         if !is_ignored(SignalKind::hangup()) {
             kinds.push((Heard::HangUp, SignalKind::hangup()));
         }
@@ -46,7 +46,7 @@ impl Signals {
         Ok(Self { signals })
     }
 
-    /// Hears Ctrl-Z too, for whoever has the terminal's settings to put back first.
+    /// Also listens for Ctrl-Z, for a front end that must restore the terminal's settings first.
     pub(super) fn listen_suspend(&mut self) -> Result<()> {
         let suspend = signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()));
         self.signals.push((Heard::Suspend, suspend.context("Ctrl-Z cannot be heard")?));
@@ -69,7 +69,7 @@ impl Signals {
     }
 }
 
-/// The ear for what ends a program that has nobody to ask.
+/// Listens for the signals that end a program which has no user to ask.
 #[derive(Debug)]
 pub struct Ended(Signals);
 
@@ -79,7 +79,7 @@ impl Ended {
         Signals::listen().map(Self)
     }
 
-    /// Waits for it; gives the exit code that it comes to.
+    /// Waits for such a signal and gives its exit code.
     pub async fn heard(&mut self) -> u8 {
         loop {
             match self.0.next().await {
@@ -92,8 +92,8 @@ impl Ended {
     }
 }
 
-/// Watches from a thread of its own: whoever waits for a reader of the output hears no signal, and is told so
-/// to stop waiting.
+/// Watches from a thread of its own. Code that waits for a reader of the output hears no signal, so this
+/// thread tells it to stop waiting.
 fn watch() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let watching = move || {

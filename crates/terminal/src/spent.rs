@@ -1,4 +1,4 @@
-//! What was spent, in one line.
+//! The tokens and the money that were spent, in one line.
 
 use bailey_protocol::{Money, Usage};
 use std::{collections::BTreeMap, fmt};
@@ -9,7 +9,7 @@ pub struct Spent {
     usage: Usage,
     nanos: BTreeMap<String, u64>,
     calls: usize,
-    /// Calls whose price nobody knows.
+    /// How many calls have an unknown price.
     unpriced: usize,
 }
 

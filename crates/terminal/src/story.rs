@@ -1,4 +1,5 @@
-//! The story at the end: what was asked, done, refused, changed and spent, and the way back, on one screen.
+//! The story at the end, on one screen: the requests, the calls, the refusals, the changes, the cost, and the
+//! way back.
 
 use super::{
     card::one_line,
@@ -13,21 +14,22 @@ use std::{
     time::Instant,
 };
 
-/// Lines of one part; what is more is counted.
+/// How many lines one part has. Further lines are only counted.
 const LINES_MAX: usize = 4;
-/// The same of what was asked: with it all parts fit 23 rows, and a shell's prompt below them.
+/// The same for the part `asked`. With this limit all parts fit into 23 rows, with a shell's prompt below
+/// them.
 const ASKED_LINES_MAX: usize = 2;
 /// The widest line, in cells.
 const CELLS_MAX: usize = 100;
 
-/// A call that is over.
+/// A finished call.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) tool: String,
     pub(super) target: String,
     pub(super) is_command: bool,
     pub(super) ok: bool,
-    /// How it ended, or why it was refused, in one line.
+    /// How the call ended, or why it was refused, in one line.
     pub(super) end: String,
     pub(super) refused: bool,
 }
@@ -38,7 +40,7 @@ struct Changed {
     path: String,
     more: usize,
     less: usize,
-    /// What it is now, where that is more than lines of text.
+    /// A description of the file now, when it is more than lines of text.
     now: Option<String>,
 }
 
@@ -47,7 +49,7 @@ impl Changed {
         Self { path: path.to_owned(), more: 0, less: 0, now: None }
     }
 
-    /// What is said of it beside its name, in colours.
+    /// The text beside the file's name, in colours.
     fn spans(&self, printer: &Printer) -> Vec<Span> {
         match &self.now {
             Some(now) if self.more + self.less == 0 => vec![span(printer, Style::Dim, &format!("  {now}"))],
@@ -57,19 +59,20 @@ impl Changed {
     }
 }
 
-/// What is known of what the session changed.
+/// How much is known about the session's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compared {
     Now,
     /// There was nothing to compare.
     NoLayer,
-    /// Something was done since.
+    /// A call was done since the comparison.
     Earlier,
-    /// It could not be done.
+    /// The comparison could not be done.
     Never,
 }
 
-/// Which part is told: where the turn and what becomes of its changes are two processes', each tells its own.
+/// Which part is told. When one process runs the turn and another handles its changes, each process tells its
+/// own part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Everything.
@@ -80,35 +83,36 @@ pub enum Part {
     Changes,
 }
 
-/// What is told at the end. It is made of events alone.
+/// The story that is told at the end. It is made only from events.
 #[derive(Debug)]
 pub(crate) struct Story {
-    /// Whether a person talks, turn after turn.
+    /// Whether the user talks turn after turn.
     pub(super) is_chat: bool,
     session: Option<SessionId>,
     asked: Vec<String>,
     calls: BTreeMap<String, usize>,
     commands: Vec<(String, String, bool)>,
     refused: Vec<(String, String)>,
-    /// What is in the session and not in the project.
+    /// The changed files that are in the session and not in the project.
     changed: Vec<Changed>,
     compared: Compared,
-    /// What git ignores of it.
+    /// The changed files that git ignores.
     ignored: Vec<String>,
-    /// What is in the project now.
+    /// The changed files that are in the project now.
     applied: Vec<Changed>,
-    /// Commits that the project lacked, a line for each branch: what would become of them, or what became of
-    /// them.
+    /// Commits that the project lacked, one line for each branch: how an apply would handle them, or how it
+    /// handled them.
     commits: Vec<String>,
-    /// Whether an apply would still move some.
+    /// Whether an apply would still move some commits.
     is_committed: bool,
-    /// Whether the last turn pauses at its limit of tool calls.
+    /// Whether the last turn pauses: at its limit of tool calls, at its budget, or because the model is
+    /// stuck.
     is_paused: bool,
     spent: Spent,
     since: Instant,
     turn: Instant,
     is_in_turn: bool,
-    /// Whether a turn was cut off, and what came before that was told elsewhere.
+    /// Whether a turn was cut off; the events before that were told elsewhere.
     is_cut_off: bool,
 }
 
@@ -138,16 +142,16 @@ impl Default for Story {
 }
 
 impl Story {
-    /// A message of the person.
+    /// Adds a message of the user.
     pub(super) fn asked(&mut self, message: &str) {
         self.asked.push(message.to_owned());
-        // A message that came into a turn is a part of it.
+        // A message that came during a turn is a part of the turn.
         if !std::mem::replace(&mut self.is_in_turn, true) {
             self.turn = Instant::now();
         }
     }
 
-    /// Of this session no event tells here that it was opened.
+    /// Sets the session, because no event here tells that it was opened.
     pub(super) fn is_of(&mut self, session: SessionId) {
         self.session = Some(session);
     }
@@ -157,7 +161,7 @@ impl Story {
         !self.asked.is_empty()
     }
 
-    /// How long it is since the turn began.
+    /// The time since the turn began.
     pub(super) fn turn_took(&self) -> String {
         took(self.turn)
     }
@@ -167,17 +171,17 @@ impl Story {
         self.session.as_ref().map(short)
     }
 
-    /// What changed could not be found out.
+    /// Notes that the changes could not be found out.
     pub(super) fn not_compared(&mut self) {
         self.compared = Compared::Never;
     }
 
-    /// What changed was changed in the project itself.
+    /// Notes that the changes were made in the project itself.
     pub(super) fn has_no_layer(&mut self) {
         self.compared = Compared::NoLayer;
     }
 
-    /// What an event tells.
+    /// Adds an event to the story.
     pub(super) fn take(&mut self, happening: &Happening) {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
@@ -187,7 +191,7 @@ impl Story {
             Happening::Diff { files, counts, commits, ignored, .. } => {
                 (self.changed, self.compared) = (counted(files, counts), Compared::Now);
                 self.ignored.clone_from(ignored);
-                // The commits of a branch stand indented below it.
+                // The commits of a branch are indented below it.
                 let branches = commits.iter().filter(|line| !line.starts_with(' '));
                 (self.commits, self.is_committed) = (branches.cloned().collect(), !commits.is_empty());
             }
@@ -205,7 +209,7 @@ impl Story {
         }
     }
 
-    /// Files that went to the project, or back.
+    /// Notes the files that moved to the project, or back.
     fn merged(&mut self, direction: &str, files: &[String]) {
         let paths: HashSet<&str> = files.iter().map(String::as_str).collect();
         let is_moved = |file: &Changed| paths.contains(file.path.as_str());
@@ -230,20 +234,21 @@ impl Story {
         }
         *self.calls.entry(tool).or_default() += 1;
         if is_command {
-            // What is said beside how it ended is for where it failed. One in the background has no end yet.
+            // The text after the first `;` is only for a failed command. A command in the background has no
+            // end yet.
             let end = if ok { end.split(';').next().unwrap_or_default().to_owned() } else { end };
             self.commands.push((target, end, ok));
         }
     }
 
-    /// Files that differ, with the lines that were added and taken away.
+    /// The files that differ, with the numbers of added and removed lines.
     pub(super) fn changes(&self, printer: &Printer) -> Vec<String> {
         let counts =
             |file: &Changed| file.spans(printer).into_iter().map(|(_, text)| text).collect::<String>();
         self.changed.iter().map(|file| format!("{}{}", file.path, counts(file))).collect()
     }
 
-    /// What was spent.
+    /// The tokens and the money that were spent.
     pub(super) fn spent(&self) -> String {
         self.spent.to_string()
     }
@@ -282,7 +287,7 @@ impl Story {
         if kinds.is_empty() {
             return vec![if self.is_cut_off { cut_off } else { page.plain("no tool was called") }];
         }
-        // The last ones tell how it came out.
+        // The last commands tell the outcome.
         let most = LINES_MAX - 1 - usize::from(self.is_cut_off);
         let early = self.commands.len().saturating_sub(most);
         let mut lines = vec![page.plain(&kinds.join(", "))];
@@ -342,7 +347,7 @@ impl Story {
                 next(format!("diff|apply|discard {name}"), of_it);
             }
             Compared::Now if is_applied || self.is_paused => {}
-            // To resume is to work behind walls.
+            // A resumed session would work behind walls.
             Compared::NoLayer => {}
             Compared::Now => next(format!("resume {name} \"…\""), "goes on"),
         }
@@ -370,7 +375,7 @@ impl Page<'_> {
         vec![span(self.printer, Style::Dim, text)]
     }
 
-    /// A command to be typed, and in dim what is said of it, which gives way.
+    /// A command to type, and a dim remark on it. The remark is cut where there is not enough room.
     fn command(&self, command: &str, of_it: &str) -> Vec<Span> {
         let (_, command) = span(self.printer, Style::Bold, command);
         let (_, of_it) = span(self.printer, Style::Dim, &format!("  {of_it}"));
@@ -379,7 +384,7 @@ impl Page<'_> {
         vec![(Style::Bold, command), (Style::Dim, of_it)]
     }
 
-    /// A thing, and in dim what is said of it; the thing gives way.
+    /// An item, and a dim remark on it. The item is cut where there is not enough room.
     fn two(&self, style: Style, what: &str, of_it: &str) -> Vec<Span> {
         let (_, of_it) = span(self.printer, Style::Dim, &format!("  {}", one_line(of_it)));
         let of_it = cut(&of_it, (self.cells / 2).max(20));
@@ -388,7 +393,7 @@ impl Page<'_> {
         vec![(style, cut(&what, room)), (Style::Dim, of_it)]
     }
 
-    /// A part with its name; nothing where there is nothing to say.
+    /// Adds a part with its name. Without lines it adds nothing.
     fn part(&mut self, name: &str, most: usize, lines: Vec<Vec<Span>>) {
         let most = if lines.len() > most + 1 { most } else { lines.len() };
         let more = lines.len() - most;
@@ -410,7 +415,7 @@ impl Page<'_> {
     }
 }
 
-/// Each changed path with its count, which is that of its name and of no place in a list.
+/// Each changed path with its count. The count is found by the path, not by a position in a list.
 fn counted(files: &[String], counts: &[PathCount]) -> Vec<Changed> {
     let counts: HashMap<&str, &PathCount> = counts.iter().map(|count| (count.path.as_str(), count)).collect();
     let changed = files.iter().map(|path| match counts.get(path.as_str()) {

@@ -1,5 +1,5 @@
-//! The controlling terminal: its keys one by one while a message is written, whole lines while a card is
-//! answered. Every read can be given up, so that nothing waits for a person behind the scenes.
+//! The controlling terminal. It gives keys one by one, or whole lines. Every read can be given up, so that no
+//! hidden read waits for the user.
 
 use super::keys::{Key, Keys};
 use crate::print;
@@ -19,45 +19,45 @@ use std::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// Asks the terminal to mark what is pasted, so that its line ends send nothing off.
+/// Asks the terminal to mark pasted text, so that line ends in it do not send a message.
 const PASTE_ON: &[u8] = b"\x1b[?2004h";
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
 /// The longest line, in bytes.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// Read at a time, in bytes.
+/// How much is read at a time, in bytes.
 const READ_BYTES: usize = 4096;
 
-/// Reads of what is thrown away; whoever sends more than that without a pause is no person.
+/// How many reads are thrown away at most. A sender of more than that without a pause is not a person.
 const DRAINED_READS_MAX: usize = 1024;
 
-/// How the terminal was before keys were read one by one; whoever ends the program puts it back.
+/// The terminal's settings before keys were read one by one. The code that ends the program restores them.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
-/// What was read of a key or a paste that has not ended. It belongs to the terminal and not to who reads: a
-/// paste that begins in a message may end in a card.
+/// The bytes that were read of a key or a paste that has not ended. They belong to the terminal and not to
+/// one reader: a paste that begins in a message may end in a card.
 static KEYS: Mutex<Keys> = Mutex::new(Keys::new());
 
-/// How the terminal was.
+/// The terminal's earlier settings.
 #[derive(Debug)]
 struct Before {
     file: File,
     modes: Termios,
-    /// Whether it was told to mark what is pasted.
+    /// Whether the terminal was told to mark pasted text.
     marks: bool,
 }
 
-/// What one read brought.
+/// The keys of one read.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) keys: Vec<Key>,
-    /// It ended in the middle of a key or a paste.
+    /// The read ended in the middle of a key or a paste.
     pub(super) is_cut: bool,
-    /// It ended in the middle of a paste.
+    /// The read ended in the middle of a paste.
     pub(super) is_pasting: bool,
 }
 
 impl Read {
-    /// Of these bytes, after what came before.
+    /// Makes a read from these bytes; `keys` holds the unfinished bytes of earlier reads.
     pub(super) fn of(keys: &mut Keys, bytes: &[u8]) -> Self {
         Self { keys: keys.push(bytes), is_cut: keys.is_cut(), is_pasting: keys.is_pasting() }
     }
@@ -73,7 +73,8 @@ impl Terminal {
     /// # Errors
     /// When this process has no terminal.
     pub(super) fn open() -> io::Result<Self> {
-        // An open file of its own: what reads without waiting here must not change what others see of theirs.
+        // This is an open file of its own: reading without waiting here must not change the open files of
+        // others.
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = OpenOptions::new()
             .read(true)
@@ -88,8 +89,8 @@ impl Terminal {
         Ok(Self { file })
     }
 
-    /// From now on every key comes as it is typed, and none is shown by the terminal. Ctrl-C stays a signal.
-    /// What is pasted is marked, where the terminal knows `marks`.
+    /// From now on every key comes as it is typed, and the terminal shows no key. Ctrl-C stays a signal. With
+    /// `marks`, the terminal is asked to mark pasted text.
     pub(super) fn keys(&self, marks: bool) -> Result<()> {
         let file = self.file.get_ref();
         let modes = tcgetattr(file).context("the terminal cannot be asked for its settings")?;
@@ -107,32 +108,32 @@ impl Terminal {
         Ok(())
     }
 
-    /// Whether it showed what is typed, before keys were read one by one. Where it did not, somebody else
-    /// shows it.
+    /// Whether the terminal showed typed text before keys were read one by one. If it did not, something else
+    /// shows the text.
     pub(super) fn was_echoing(&self) -> bool {
         let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         before.as_ref().is_none_or(|before| before.modes.local_modes.contains(LocalModes::ECHO))
     }
 
-    /// Whole lines again, as the terminal gave them before.
+    /// Restores the terminal's settings, so that it gives whole lines again as before.
     pub(super) fn lines(&self) {
         restore();
     }
 
-    /// How many cells wide and rows high it is, or is taken to be where it does not say.
+    /// The terminal's width in cells and its height in rows, or usual values when it does not say them.
     pub(super) fn size(&self) -> (usize, usize) {
         print::usual(print::size(self.file.get_ref()))
     }
 
-    /// Throws away what was typed and not read.
+    /// Throws away typed input that was not read.
     pub(super) fn flush(&self) -> io::Result<()> {
         Ok(tcflush(self.file.get_ref(), QueueSelector::IFlush)?)
     }
 
-    /// Writes to it, waiting for room.
+    /// Writes to the terminal and waits for room.
     ///
     /// # Errors
-    /// When it is gone.
+    /// When the terminal is gone.
     pub(super) async fn write(&self, text: &str) -> io::Result<()> {
         let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
@@ -145,10 +146,10 @@ impl Terminal {
         Ok(())
     }
 
-    /// Waits for a line; none when the terminal is gone.
+    /// Waits for a line; `None` when the terminal is gone.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the terminal cannot be read.
     pub(super) async fn read_line(&self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         while !line.ends_with(b"\n") {
@@ -164,18 +165,18 @@ impl Terminal {
         Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()))
     }
 
-    /// Waits for the next keys; none when the terminal is gone.
+    /// Waits for the next keys; `None` when the terminal is gone.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the terminal cannot be read.
     pub(super) async fn read_keys(&self) -> io::Result<Option<Read>> {
         let bytes = self.read().await?;
         let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
         Ok((!bytes.is_empty()).then(|| Read::of(&mut keys, &bytes)))
     }
 
-    /// Throws away the keys that are there; whether a paste is then not at its end, which a flush by the
-    /// kernel would forget.
+    /// Throws away the keys that have arrived. Returns whether a paste has not ended yet; a flush by the
+    /// kernel would lose this fact.
     pub(super) fn drain(&self) -> bool {
         let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = [0; READ_BYTES];
@@ -189,10 +190,10 @@ impl Terminal {
         keys.is_pasting()
     }
 
-    /// Waits for the next bytes; none when the terminal is gone.
+    /// Waits for the next bytes; gives no bytes when the terminal is gone.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the terminal cannot be read.
     async fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; READ_BYTES];
         loop {
@@ -206,8 +207,8 @@ impl Terminal {
     }
 }
 
-/// Notes how the controlling terminal is, where there is one, for whoever has it put back after another
-/// process.
+/// Notes the settings of the controlling terminal, if there is one, so that [`restore`] can put them back
+/// after another process.
 pub fn remember() {
     let file = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let found = file.and_then(|file| Ok((tcgetattr(&file)?, file)));
@@ -217,7 +218,7 @@ pub fn remember() {
     }
 }
 
-/// Puts the terminal back as it was found. The program's every end passes here.
+/// Restores the terminal's earlier settings. Every end of the program passes here.
 pub fn restore() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut before) = before {
@@ -225,8 +226,8 @@ pub fn restore() {
     }
 }
 
-/// Does something while the terminal is as it was found; afterwards keys are read one by one where they were
-/// before.
+/// Runs `meanwhile` with the terminal's earlier settings. Afterwards keys are read one by one again, if they
+/// were before.
 pub(super) fn lend(meanwhile: impl FnOnce()) {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut before) = before else { return meanwhile() };
@@ -251,7 +252,7 @@ impl Before {
     }
 }
 
-/// The same settings, with every key as it is typed and none of them shown.
+/// The same settings, but every key comes as it is typed and is not shown.
 fn raw(modes: &Termios) -> Termios {
     let mut raw = modes.clone();
     raw.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
@@ -261,7 +262,7 @@ fn raw(modes: &Termios) -> Termios {
     raw
 }
 
-/// How many cells wide and high standard output is; 80 by 24 where it does not say.
+/// The width of standard output in cells and its height in rows; 80 by 24 when it does not say them.
 pub(super) fn size() -> (usize, usize) {
     print::size(&io::stdout()).filter(|(_, rows)| *rows > 0).unwrap_or((80, 24))
 }

@@ -1,4 +1,4 @@
-//! Styled text in cells: measured, cut and wrapped, so that nothing but whole rows reaches the screen.
+//! Styled text in cells: measured, cut and wrapped, so that only whole rows reach the screen.
 
 use crate::print::{Printer, Style};
 use bailey_secrets::neutralise;
@@ -7,14 +7,14 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 /// A piece of text in one style, neutralised.
 pub(super) type Span = (Style, String);
 
-/// A span of foreign text: made safe before it is measured, because an escape is wider than what it stands
-/// for. A line feed or a tab would leave the row.
+/// A span of foreign text. The text is made safe before it is measured, because an escape is wider than the
+/// character that it stands for. Line feeds and tabs are replaced, because they would leave the row.
 pub(super) fn span(printer: &Printer, style: Style, text: &str) -> Span {
     let text = printer.redact(text);
     (style, neutralise(&text).replace('\n', "\\n").replace('\t', "    "))
 }
 
-/// Cells that a neutralised text takes.
+/// How many cells a neutralised text takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
@@ -24,7 +24,7 @@ pub(super) fn paint(printer: &Printer, row: &[Span]) -> String {
     row.iter().map(|(style, text)| printer.paint(*style, text)).collect()
 }
 
-/// The start of a text that fits into so many cells, with `…` where it was cut.
+/// The start of a text that fits into `cells` cells, with `…` where it was cut.
 pub(super) fn cut(text: &str, cells: usize) -> String {
     if text.width() <= cells {
         return text.to_owned();
@@ -42,10 +42,10 @@ pub(super) fn cut(text: &str, cells: usize) -> String {
     short
 }
 
-/// So many files are named on a line.
+/// How many files are named on a line.
 const NAMED_MAX: usize = 30;
 
-/// Files on one line; of many some, and how many more there are.
+/// Files on one line. If there are many, it names some and says how many more there are.
 pub fn some_of(files: &[String]) -> String {
     let named = files.get(..files.len().min(NAMED_MAX)).unwrap_or_default().join(", ");
     match files.len().saturating_sub(NAMED_MAX) {
@@ -55,14 +55,14 @@ pub fn some_of(files: &[String]) -> String {
     }
 }
 
-/// The narrowest a row can be: the least indent, and a wide character.
+/// The smallest width of a row: the least indent and a wide character.
 const CELLS_MIN: usize = LEAST_INDENT + 2;
-/// Less than this, rows that go on would stand where others begin.
+/// With a smaller indent, continuation rows would begin where other rows begin.
 const LEAST_INDENT: usize = 3;
-/// What an indent leaves free of a row, where it can.
+/// How many cells of a row an indent leaves free, where that is possible.
 const FREE: usize = 4;
 
-/// Wraps spans to rows of at most `cells` (five, where there are fewer), between words where that is
+/// Wraps spans to rows of at most `cells` cells (five, if `cells` is smaller), between words where that is
 /// possible. Rows after the first begin with `indent` blanks, or with fewer where there is no room.
 pub(super) fn wrap(spans: &[Span], cells: usize, indent: usize) -> Vec<Vec<Span>> {
     let cells = cells.max(CELLS_MIN);
@@ -101,7 +101,7 @@ impl Wrap {
         if self.used + needs <= self.cells {
             return self.put(style, word);
         }
-        // One word longer than a row: broken where the row ends.
+        // A word longer than a row is broken where the row ends.
         let mut piece = String::new();
         for c in word.chars() {
             let more = c.width().unwrap_or(0);
@@ -131,7 +131,7 @@ impl Wrap {
     }
 }
 
-/// Runs of blanks and of what is not blank, in turn.
+/// Runs of blanks and runs of other characters, in turn.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(rows("abcdefghijkl", 8, 0), ["abcdefgh", "ijkl"]);
         assert_eq!(rows("- one two three", 12, 2), ["- one two ", "  three"]);
         assert_eq!(rows("", 12, 0), [""]);
-        // Where the indent leaves no room there is less of it, and no row is wider than what it is for.
+        // Where the indent leaves no room, the indent is smaller, and no row is wider than its limit.
         assert_eq!(rows("one two", 10, 8), ["one two"]);
         assert_eq!(rows("abcdefghijklmno", 10, 8), ["abcdefghij", "      klmn", "      o"]);
         assert_eq!(rows("漢字漢字", 5, 6), ["漢字", "   漢", "   字"]);

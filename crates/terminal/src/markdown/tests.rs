@@ -7,7 +7,7 @@ use crate::{
 /// Rows with marks for styles: `*bold*`, `{code}`, `~dim~`.
 fn check(text: &str, cells: usize, expected: &[&str]) {
     let printer = Printer::new(false, Color::Never);
-    // However it is cut, it is drawn the same.
+    // The text is drawn the same, however it is cut.
     for size in [1, 3, text.len().max(1)] {
         let mut markdown = Markdown::default();
         let mut rows = Vec::new();

@@ -2,9 +2,9 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// The text in lines of at most `cells`; those after a break stand behind `indent` blanks besides. What is
-/// between backticks is never broken, so that a command can be copied as it is. The text's own line ends
-/// stay.
+/// The text in lines of at most `cells` cells. Lines after a break begin with `indent` blanks, which are not
+/// counted. Text between backticks is never broken, so that the user can copy a command as it is. The text's
+/// own line ends stay.
 pub fn fold(text: &str, cells: usize, indent: usize) -> String {
     let lines: Vec<String> = text.split('\n').map(|line| folded(line, cells, indent)).collect();
     lines.join("\n")

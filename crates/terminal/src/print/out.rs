@@ -1,5 +1,5 @@
-//! Standard output or error, written to without being held by who reads it: a reader that stopped must not
-//! keep Ctrl-C from being heard.
+//! Writes to standard output or standard error without being blocked by the reader: a reader that stopped
+//! must not keep Ctrl-C from being heard.
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -12,14 +12,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// Whether a signal came that nobody has heard yet.
+/// Whether a signal came that the program has not heard yet.
 static UNHEARD: AtomicBool = AtomicBool::new(false);
-/// How long it is waited for room at a time.
+/// How long one wait for room takes at most.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// Pauses before an unheard signal ends the waiting: it may be an old one.
+/// How many pauses pass before an unheard signal ends the waiting, because the signal may be an old one.
 const PAUSES_MIN: u32 = 4;
 
-/// Says whether a signal waits to be heard by who may be writing.
+/// Says whether a signal waits to be heard by code that may be writing.
 pub fn unstick(unheard: bool) {
     UNHEARD.store(unheard, Relaxed);
 }
@@ -28,14 +28,14 @@ pub fn unstick(unheard: bool) {
 #[derive(Debug)]
 pub(super) struct Out {
     file: OwnedFd,
-    /// Whether the last writing was given up.
+    /// Whether the last write was given up.
     is_deaf: AtomicBool,
 }
 
 impl Out {
     pub(super) fn new(stream: &impl AsFd) -> Self {
         let file = unwaiting(stream).or_else(|_| stream.as_fd().try_clone_to_owned());
-        // A stream that was closed before the program began is read by nobody.
+        // A stream that was closed before the program began has no reader.
         let null =
             || open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).map_err(io::Error::from);
         let file = file.or_else(|_| null());
@@ -45,14 +45,14 @@ impl Out {
         }
     }
 
-    /// Writes all of it, waiting for the reader; where the reader stopped and the person wants to go on, the
-    /// rest is dropped (the journal has it).
+    /// Writes all bytes and waits for the reader. If the reader stopped and a signal says that the user wants
+    /// to go on, the rest is dropped (the journal has it).
     ///
     /// # Errors
-    /// When nobody can read it any more.
+    /// When the bytes cannot be written.
     pub(super) fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
         let mut pauses = 0;
-        // A few bytes always fit somewhere; room is what the poll says.
+        // A few bytes always fit somewhere; only the poll says whether there is room.
         if self.is_deaf.load(Relaxed) && !self.has_room(&Timespec { tv_sec: 0, tv_nsec: 0 }) {
             return Ok(());
         }
@@ -75,14 +75,14 @@ impl Out {
         Ok(())
     }
 
-    /// Waits so long for room, or for a reader that is gone.
+    /// Waits at most `wait` for room, or until the reader is gone.
     fn has_room(&self, wait: &Timespec) -> bool {
         poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(wait)).is_ok_and(|ready| ready > 0)
     }
 }
 
-/// The same pipe or terminal as an open file of its own that does not wait: others may share the first one,
-/// and they expect it to. A file always has room.
+/// The same pipe or terminal as an open file of its own that does not wait. Others may share the first open
+/// file, and they expect it to wait. A regular file always has room.
 fn unwaiting(stream: &impl AsFd) -> io::Result<OwnedFd> {
     let kind = FileType::from_raw_mode(fstat(stream)?.st_mode);
     if !matches!(kind, FileType::Fifo | FileType::CharacterDevice) {

@@ -1,4 +1,4 @@
-//! What is waited for, told on a terminal once it takes over a second.
+//! Tells on a terminal that Bailey waits for some work, once the work takes over a second.
 
 use super::{Printer, Style, paint, size};
 use bailey_secrets::neutralise;
@@ -8,17 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What takes longer is told.
+/// Work that takes longer than this is told.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is told anew.
+/// How often the row is updated.
 const TICK: Duration = Duration::from_millis(250);
-/// Back to the row's beginning, and erase it.
+/// Moves back to the row's beginning and erases the row.
 const ERASE: &str = "\r\x1b[K";
 
 impl Printer {
-    /// Waits for this. Once it takes over a second, a row of standard error says what is waited for and how
-    /// long, and is gone when it has come: on a terminal only, and never for a script that reads JSON.
-    /// Nothing else may be printed meanwhile.
+    /// Waits for `work`. Once it takes over a second, a row on standard error names the work and says how
+    /// long it has taken; the row is gone when the work is done. This happens only on a terminal, and never
+    /// for a script that reads JSON. Nothing else may be printed meanwhile.
     pub async fn waiting<T>(&self, what: impl Fn() -> String, work: impl Future<Output = T>) -> T {
         if !io::stderr().is_terminal() {
             return work.await;
@@ -45,7 +45,7 @@ impl Printer {
                     }
                     return done;
                 }
-                // A terminal without arts is told once, and so is a file.
+                // A dumb terminal is told once, and so is a file.
                 _ = tick.tick(), if !(is_told && is_plain) => {
                     if since.elapsed() > PATIENCE {
                         self.tell(&what(), since, is_plain);

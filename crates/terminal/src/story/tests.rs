@@ -15,8 +15,8 @@ fn files_go_to_the_project_and_back() {
     assert_eq!(paths(&story.applied), ["new"]);
 }
 
-/// The counts went by places in a list. A FIFO before them gave each path the numbers of the next, and the
-/// last path got no numbers.
+/// If the counts went by position in a list, a FIFO before them would give each path the numbers of the next
+/// path, and the last path would get no numbers.
 #[test]
 fn counts_go_by_path_and_every_path_is_told() {
     let count = |path: &str, more, less, now: Option<&str>| PathCount {
@@ -44,7 +44,8 @@ fn counts_go_by_path_and_every_path_is_told() {
     assert!(lines.iter().any(|line| line.contains(&format!("and {} more", many.len() - named))), "{lines:?}");
 }
 
-/// Of a turn that was cut off a story knows the rest: it says so, and not that nothing was done.
+/// After a turn was cut off, a story knows only the rest of the turn. It says so, and does not say that
+/// nothing was done.
 #[test]
 fn of_a_turn_that_was_cut_off_no_more_is_told_than_is_known() {
     let printer = Printer::new(false, Color::Never);
