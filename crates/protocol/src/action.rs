@@ -1,4 +1,4 @@
-//! What can be done to the world: a closed list, each with everything that matters in it.
+//! The actions on the world: a closed list. Each action holds everything that matters about it.
 
 use crate::{Blob, Digest, EffectId, Integrity, Part, Tip, ToolUse, WsPath, number::decimal};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
@@ -16,7 +16,7 @@ pub enum Action {
         /// The file.
         path: WsPath,
     },
-    /// Say whether a path exists and what it is.
+    /// Say whether a path exists, and which kind of file it is.
     Stat {
         /// The path; it need not exist.
         path: WsPath,
@@ -28,9 +28,9 @@ pub enum Action {
     },
     /// Find files by name, lines by content, or both.
     Search {
-        /// Where to look, recursively; files that git ignores are passed over.
+        /// Where to search, recursively. The search skips files that git ignores.
         root: WsPath,
-        /// A regular expression (the `regex` crate's syntax) for lines; none means names only.
+        /// A regular expression (the `regex` crate's syntax) for lines; `None` searches names only.
         pattern: Option<String>,
         /// A glob (gitignore syntax) that file paths relative to `root` must match.
         glob: Option<String>,
@@ -44,7 +44,7 @@ pub enum Action {
     Diff {
         /// The project.
         root: WsPath,
-        /// Paths that are compared although git ignores them, and what lies beneath them.
+        /// Paths to compare although git ignores them, with everything beneath them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         also: Vec<WsPath>,
     },
@@ -56,7 +56,7 @@ pub enum Action {
         provider: String,
         /// The model's name as the provider knows it.
         model: String,
-        /// What is sent.
+        /// The request to send.
         request: HttpRequest,
     },
     /// Talk to any other host.
@@ -65,10 +65,10 @@ pub enum Action {
     Relay(Relay),
     /// Fetch a page of the web, or send a request of the agent's own to a server. Redirects are not followed.
     Fetch {
-        /// What is sent.
+        /// The request to send.
         #[serde(flatten)]
         request: HttpRequest,
-        /// Whether the answer's bytes are wanted, and not its text.
+        /// Whether to return the answer's bytes instead of its text.
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         raw: bool,
     },
@@ -82,7 +82,7 @@ pub enum Action {
     Tool(ToolUse),
 }
 
-/// The kind of an action: what rules are indexed by.
+/// The kind of an action. Rules are indexed by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -171,7 +171,7 @@ impl Action {
         }
     }
 
-    /// Whether it only looks, at files or at a page of the web (a safe method, RFC 9110, 9.2.1).
+    /// Whether it only reads: files, or a page of the web by a safe method (RFC 9110, 9.2.1).
     #[must_use]
     pub fn is_read(&self) -> bool {
         match self {
@@ -180,7 +180,8 @@ impl Action {
         }
     }
 
-    /// Where what it brings back comes from: the world, where it asked that, and else the workspace.
+    /// The integrity of the data that the action brings back: `External` for a command that asks for the
+    /// network and for `Http`, `Relay` and `Fetch`, else `Workspace`.
     #[must_use]
     pub fn brings(&self) -> Integrity {
         match self {
@@ -210,9 +211,9 @@ impl Action {
         }
     }
 
-    /// The same with each path as it is named, from the workspace on, or from the user's home where it begins
-    /// with `~`: absolute, without `.` and empty parts. Nobody looked whether it is there, or where a link
-    /// leads; `..` stays, for that is a matter of links.
+    /// The same action with each path made absolute by its text alone: relative to the workspace, or to the
+    /// user's home when the path begins with `~`. It drops `.` and empty parts and keeps `..`, because the
+    /// meaning of `..` depends on links. It does not check whether the path exists, or where a link leads.
     #[must_use]
     pub fn named_in(&self, workspace: &WsPath, user_home: &str) -> Self {
         self.with_paths(|path| {
@@ -227,7 +228,7 @@ impl Action {
         })
     }
 
-    /// The same with each path of a workspace that it names changed by `change`.
+    /// The same action, with `change` applied to each workspace path that it names.
     #[must_use]
     pub fn with_paths(&self, mut change: impl FnMut(&mut WsPath)) -> Self {
         let mut action = self.clone();
@@ -244,7 +245,7 @@ impl Action {
         action
     }
 
-    /// One line for people: the command, the path, the host. Not yet made safe for a terminal.
+    /// One line for people: the command, the path, the host. The text is not yet safe for a terminal.
     #[must_use]
     pub fn target(&self) -> String {
         match self {
@@ -285,22 +286,23 @@ fn join<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     line
 }
 
-/// A command: what `execve` gets, where, and under which limits.
+/// A command: the arguments for `execve`, the directory, the environment, the input and the limits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Command {
-    /// Program and arguments; the program is looked up in the inside's PATH when it holds no slash.
+    /// The program and its arguments. A program name without a slash is looked up in the PATH inside the
+    /// walls.
     pub argv: Vec<String>,
-    /// Where it starts.
+    /// The directory in which it starts.
     pub cwd: WsPath,
     /// Variables on top of the few that every command gets (PATH, HOME, USER, TMPDIR, locale).
     pub env: BTreeMap<String, String>,
-    /// What it reads on standard input; none means an empty input.
+    /// Its standard input; `None` means an empty input.
     pub stdin: Option<Blob>,
     /// Whether it asks for a way to the network.
     pub network: bool,
-    /// What it may use up.
+    /// The limits on the resources that it uses.
     pub limits: Limits,
-    /// Whether it goes on after the call that began it, until it is stopped or its session ends.
+    /// Whether it keeps running after the call that started it, until it is stopped or its session ends.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub background: bool,
 }
@@ -320,7 +322,8 @@ impl Command {
     }
 }
 
-/// One word of a POSIX shell's line: as it stands, or in quotes where a character of it would mean something.
+/// One word of a POSIX shell's line. The word is put in quotes when it is empty or holds a character that
+/// the shell may treat as special.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
@@ -330,7 +333,8 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// What one command may use up. The sandbox says of each whether it was enforced or watched.
+/// The resources that one command may use. The sandbox reports for each limit whether it was enforced or
+/// watched.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Limits {
     /// Wall-clock time in milliseconds, then SIGTERM and, after a grace time, SIGKILL.
@@ -367,31 +371,32 @@ impl Default for Limits {
 pub struct FileChange {
     /// The file; its parent directories are made as needed.
     pub path: WsPath,
-    /// What it must hold now; none: it must not exist.
+    /// The digest of the content that it must have now; `None` when it must not exist.
     pub base: Option<Digest>,
-    /// What it shall hold; none: it shall be gone.
+    /// The new content; `None` deletes the file.
     pub new: Option<Blob>,
 }
 
 /// Files that move between a session's layer and the project.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Merge {
-    /// Which way.
+    /// The direction.
     pub direction: MergeKind,
-    /// The apply that an undo takes back, or that an apply goes on with because it was killed in the middle.
+    /// The apply that an undo takes back, or the apply that this one continues because it was killed in the
+    /// middle.
     pub of: Option<EffectId>,
-    /// What changes, sorted by path.
+    /// The files that change, sorted by path.
     pub files: Vec<MergeFile>,
     /// References of the project's repository that move along.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tips: Vec<Tip>,
-    /// Paths that a person named, so that what git ignores of them leaves the layer, too.
+    /// Paths that a person named. Their files leave the layer even when git ignores them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<WsPath>,
 }
 
 impl Merge {
-    /// A merge of files, with which no reference moves.
+    /// A merge of files that moves no reference.
     #[must_use]
     pub fn of_files(direction: MergeKind, of: Option<EffectId>, files: Vec<MergeFile>) -> Self {
         Self { direction, of, files, tips: Vec::new(), also: Vec::new() }
@@ -411,20 +416,20 @@ pub enum MergeKind {
 }
 
 /// One path of a merge. A *state* digest covers type, mode and content, so that a mode or a symlink is
-/// restored as exactly as text; none means that nothing is there.
+/// restored as exactly as text; `None` means that nothing exists at the path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MergeFile {
     /// Absolute path in the project.
     pub path: WsPath,
-    /// The state that the merge starts from: any other is a conflict, and is kept.
+    /// The state that the merge starts from. Any other state is a conflict, and the merge keeps that state.
     pub base: Option<Digest>,
     /// The state that it ends with.
     pub new: Option<Digest>,
-    /// What of the file's change an apply takes over; none: all of it.
+    /// The part of the file's change that an apply takes over; `None` means the whole change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Redaction marks that an apply would bring into the project: the
-    /// secrets that they stand for would be gone.
+    /// Redaction marks that an apply would bring into the project. The secrets that they stand for would be
+    /// lost there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Marked>,
 }
@@ -461,34 +466,36 @@ impl MergeFile {
     }
 }
 
-/// A rule file of the home that changes.
+/// A change of a rule file of the home.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Amendment {
     /// The file, absolute.
     pub path: WsPath,
-    /// What it holds; none: it is not there.
+    /// Its present content; `None` when it does not exist.
     pub old: Option<Blob>,
-    /// What it shall hold; none: it shall be gone.
+    /// The new content; `None` deletes the file.
     pub new: Option<Blob>,
-    /// Names all rule files of the home as they are: with any others nothing is changed.
+    /// Names all rule files of the home as they are. When the files are different, the amendment changes
+    /// nothing.
     pub files: Digest,
-    /// The policy that they are; none where they cannot be read.
+    /// The policy that these files make; `None` when they cannot be read.
     pub from: Option<Digest>,
-    /// The policy that they become.
+    /// The policy that they make after the change.
     pub to: Digest,
 }
 
-/// The longest that the agent's own file may be, in bytes.
+/// The maximum length of the agent's own file, in bytes.
 pub const AGENT_FILE_BYTES_MAX: usize = 16 << 10;
 
-/// The agent's own file of the home, `agent.toml`, changes.
+/// A change of the agent's own file of the home, `agent.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Adaptation {
-    /// The file, absolute. Whoever plans the change need not know where it lies: there is one.
+    /// The file, absolute. The code that plans the change need not know its place, because there is only
+    /// one.
     pub path: WsPath,
-    /// What it must hold now; none: it must not be there. Known once the action is resolved.
+    /// The content that it must have now; `None` when it must not exist. Known once the action is resolved.
     pub old: Option<Blob>,
-    /// What it shall hold; none: it shall be gone.
+    /// The new content; `None` deletes the file.
     pub new: Option<Blob>,
 }
 
@@ -513,36 +520,36 @@ pub fn authority(url: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// A request that a command inside the walls makes. Its headers and its body are the command's own: they pass
-/// by, and are not kept.
+/// A request that a command inside the walls makes. Its headers and its body are the command's own: they
+/// pass through, and Bailey does not keep them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Relay {
     /// The method in upper case.
     pub method: String,
     /// An absolute `http` or `https` URL.
     pub url: String,
-    /// How many bytes it says that its body has; none where it does not say.
+    /// The length of its body that it declares, in bytes; `None` when it does not declare one.
     pub length: Option<u64>,
-    /// Which of those that wait at the door it is, counted from 1.
+    /// The request's number among those that wait at the door, from 1.
     #[serde(with = "decimal")]
     pub number: u64,
-    /// The name of the secret that the door puts in, where it does: the command has a stand-in.
+    /// The name of the secret that the door puts in, if any. The command has a stand-in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// The way to a chat channel's server, or to a collector of telemetry. What passes over it is not kept: what
-/// is said there stands in the sessions where it is said, and what a collector is told is made from the
-/// journal.
+/// The way to a chat channel's server, or to a collector of telemetry. Bailey does not keep the traffic:
+/// messages of a channel stand in the sessions where they are said, and the data for a collector is made
+/// from the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Line {
     /// The channel's name in the configuration.
     pub channel: String,
     /// The URL of its server; requests go to paths beneath it.
     pub url: String,
-    /// The name of the secret that the door puts in; empty where the server asks for none.
+    /// The name of the secret that the door puts in; empty when the server needs no secret.
     pub key: String,
-    /// The header that the secret is the whole value of, where it has its place in one.
+    /// The header whose whole value is the secret, when the secret belongs in a header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
 }
@@ -557,7 +564,7 @@ pub enum HeaderValue {
     Secret {
         /// The secret's name, such as `ANTHROPIC_API_KEY`.
         name: String,
-        /// What stands before it, such as `Bearer `.
+        /// The text before the secret, such as `Bearer `.
         prefix: String,
     },
 }

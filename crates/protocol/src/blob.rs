@@ -51,8 +51,8 @@ impl Serialize for Blob {
     }
 }
 
-/// Writes bytes as base64 whatever they are, for what is as long as it may be: as text, one byte may become
-/// six.
+/// Writes all bytes as base64, even valid UTF-8. It is for values that may have their maximum length: in
+/// text, one byte may become six.
 pub(crate) fn as_base64<S: Serializer>(bytes: &Blob, serializer: S) -> Result<S::Ok, S::Error> {
     Form::Bytes { base64: STANDARD.encode(&bytes.0).into() }.serialize(serializer)
 }

@@ -1,9 +1,10 @@
-//! Walls and checks that can be taken away one by one, to show that `bailey prove` notices. Only a build with
-//! `--cfg bailey_break` has this; a test makes it, and looks that no other program has it.
+//! Walls and checks that can be taken away one by one, to show that `bailey prove` notices. Only a build
+//! with `--cfg bailey_break` has this module. A test makes that build, and checks that no other program has
+//! the module.
 
 extern crate std;
 
-/// Names what is taken away, separated by commas.
+/// The environment variable with the names of the walls and checks to take away, separated by commas.
 pub const VARIABLE: &str = "BAILEY_BREAK";
 
 /// Whether this wall or check is taken away.

@@ -51,7 +51,7 @@ impl Digest {
     }
 }
 
-/// A digest taken piece by piece, for what should not be held in memory.
+/// A digest taken piece by piece, for data that should not be held in memory.
 #[derive(Clone, Default)]
 pub struct Hasher(sha2::Sha256);
 
@@ -66,7 +66,7 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// The digest of all that was added.
+    /// The digest of all added bytes.
     #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
@@ -75,7 +75,7 @@ impl Hasher {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // At once: a comparison of many files writes many of them.
+        // One write for all digits: a comparison of many files writes many digests.
         let mut text = [0; 64];
         let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
         for (place, digit) in text.iter_mut().zip(digits) {

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// The human who owns this home, at a command of their own.
     Owner,
-    /// Somebody who looks after it for the owner.
+    /// A person who looks after the home for the owner.
     Operator,
-    /// Somebody whom the owner let in.
+    /// A person whom the owner let in.
     User,
-    /// Somebody of whom nothing is known but where they wrote.
+    /// A person of whom Bailey knows only where they wrote.
     Guest,
     /// The agent, on behalf of its session's principal.
     Agent,
@@ -41,19 +41,19 @@ impl Role {
     }
 }
 
-/// What an effect may use up, or did.
+/// The resources that an effect may use, or has used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Tokens of a model, in and out together.
     #[serde(with = "decimal")]
     pub tokens: u64,
-    /// What those cost; none where nobody knows, which is not nothing.
+    /// The price of the tokens. `None` means an unknown price, not a price of zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
 }
 
 impl Cost {
-    /// So many tokens, of which nobody knows the price.
+    /// This number of tokens, at an unknown price.
     #[must_use]
     pub fn tokens(tokens: u64) -> Self {
         Self { tokens, money: None }
@@ -67,21 +67,21 @@ pub struct Effect {
     pub id: EffectId,
     /// The session that it belongs to.
     pub session: SessionId,
-    /// The effect inside which it was asked for.
+    /// The effect during which it was requested.
     pub parent: Option<EffectId>,
     /// The tool call that it answers.
     pub call: Option<CallId>,
     /// Who asks.
     pub role: Role,
-    /// What is to be done.
+    /// The action itself.
     pub action: Action,
-    /// The join of everything that led to it.
+    /// The join of the labels of everything that led to it.
     pub labels: Labels,
-    /// What is reserved for it.
+    /// The cost that is reserved for it.
     pub cost: Cost,
 }
 
-/// An effect, serialised once: decided, shown, approved, journalled and performed as these bytes.
+/// An effect, serialised once. Bailey decides, shows, approves, journals and performs these bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
     effect: Effect,
@@ -120,13 +120,14 @@ impl Sealed {
         &self.bytes
     }
 
-    /// The digest of its bytes: what a verdict, a grant and the journal name.
+    /// The digest of its bytes. A verdict, a grant and the journal name an effect by this digest.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The digest of its action alone: what "yes for this exact effect in this session" names.
+    /// The digest of its action alone. The answer "yes for this exact effect in this session" names this
+    /// digest.
     #[must_use]
     pub fn action_digest(&self) -> Digest {
         self.action_digest

@@ -1,4 +1,4 @@
-//! What front ends receive: one JSON object a line under `--json`.
+//! The events that front ends receive: with `--json`, one JSON object on each line.
 
 use crate::{ApprovalId, CallId, Digest, EffectId, Enforced, Money, Seq, SessionId, number::decimal};
 use alloc::{string::String, vec::Vec};
@@ -14,7 +14,7 @@ pub struct Event {
     pub v: u32,
     /// The newest journal entry when it happened.
     pub seq: Seq,
-    /// What happened.
+    /// The happening, with its data.
     #[serde(flatten)]
     pub happening: Happening,
 }
@@ -33,19 +33,19 @@ pub enum Verdict {
     Denied,
 }
 
-/// What became of a guide since the model was last told of it.
+/// The state of a guide, compared with the last time that the model was told of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuideState {
     /// It was read for the first time.
     Read,
-    /// It says something else now.
+    /// Its content is different now.
     Changed,
     /// It is not there any more.
     Gone,
 }
 
-/// What a turn failed at.
+/// The cause of a turn's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -75,37 +75,39 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Whether it is a yes to what was asked.
+    /// Whether it says yes to the question.
     #[must_use]
     pub fn is_yes(self) -> bool {
         self != Self::No
     }
 }
 
-/// What a human is asked to judge: canonical values, each escaped for a terminal by whoever draws it.
+/// A question for a human to judge. It holds canonical values; the front end that draws the card escapes
+/// each of them for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// One line: what would be done.
+    /// The effect in one line.
     pub title: String,
     /// Why the gate asks.
     pub reasons: Vec<String>,
-    /// What exactly would be done.
+    /// The exact effect.
     pub parts: Vec<CardPart>,
-    /// Where the values of it came from, as far as the journal knows.
+    /// Where its values came from, as far as the journal knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub origins: Vec<Origin>,
-    /// What this card cannot promise.
+    /// The points that this card cannot promise.
     pub caveats: Vec<String>,
-    /// Whether a yes counts this once only: none for the session is offered.
+    /// Whether a yes counts only once: the card does not offer a yes for the session.
     #[serde(default)]
     pub once: bool,
-    /// What a yes for the pattern covers besides, in words; none: it is not offered.
+    /// The further effects that a yes for the pattern covers, in words; `None` when the card does not offer
+    /// that yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Whether each answer needs a reason.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reasoned: bool,
-    /// Whether nothing of it was cut. One that was stored without this may have been.
+    /// Whether the card is complete. A card that was stored without this field may have been cut.
     #[serde(default)]
     pub whole: bool,
 }
@@ -115,34 +117,34 @@ pub struct Card {
 pub struct Origin {
     /// The value, by its ends where it is long.
     pub value: String,
-    /// What brought it.
+    /// The kind of source that brought it.
     pub kind: OriginKind,
-    /// The same in words.
+    /// The source in words.
     pub words: String,
     /// The entry of the journal that brought it.
     #[serde(default)]
     pub entry: Option<Seq>,
 }
 
-/// What brought a value.
+/// The kind of source that brought a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OriginKind {
     /// A person's words.
     Person,
-    /// A message with words of somebody whom nobody vouches for: passed on, quoted, or a guest's.
+    /// A message with words of a person for whom no other person vouches: passed on, quoted, or a guest's.
     Message,
-    /// What the project says about itself to agents.
+    /// The project's text about itself for agents.
     Project,
-    /// A file, or what was found in some.
+    /// A file, or the hits of a search in files.
     File,
-    /// What a command wrote.
+    /// The output of a command.
     Command,
     /// An answer from the network.
     Web,
-    /// A sub-agent's answer, whatever it had read.
+    /// A sub-agent's answer, no matter which sources the sub-agent read.
     Agent,
-    /// Nothing that is known: the model's own words.
+    /// No known source: the model's own words.
     Model,
 }
 
@@ -166,19 +168,19 @@ pub enum CardPart {
     },
 }
 
-/// What was used.
+/// Numbers of tokens that were used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// All tokens that the provider read, from a cache or not.
     #[serde(with = "decimal")]
     pub input_tokens: u64,
-    /// Tokens that it wrote, those of its reasoning too.
+    /// Tokens that it wrote, including those of its reasoning.
     #[serde(with = "decimal")]
     pub output_tokens: u64,
-    /// Those of the input that it read from a cache.
+    /// The input tokens that it read from a cache.
     #[serde(with = "decimal", default)]
     pub cache_read_tokens: u64,
-    /// Those of the input that it wrote to a cache.
+    /// The input tokens that it wrote to a cache.
     #[serde(with = "decimal", default)]
     pub cache_write_tokens: u64,
 }
@@ -214,12 +216,12 @@ pub struct PathCount {
     pub more: usize,
     /// Lines that were taken away.
     pub less: usize,
-    /// A description of it now, where that is more than lines of text.
+    /// A description of its present state, when the change is not only in lines of text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
 }
 
-/// What happened.
+/// Something that happened, by its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
 pub enum Happening {
@@ -231,52 +233,52 @@ pub enum Happening {
         workspace: String,
         /// The model, `provider/model`.
         model: String,
-        /// Whether it had been there before.
+        /// Whether the session existed before.
         resumed: bool,
-        /// What stands between its effects and the host, where that is less than namespaces: `landlock`, or
+        /// The isolation between its effects and the host, when that is less than namespaces: `landlock` or
         /// `none`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backend: Option<String>,
     },
     /// A message was accepted; it will not be lost.
     Accepted {
-        /// Its name where it was said, where it has one.
+        /// The name that its source gave it, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     },
-    /// Something came with the message that was accepted, and the model does not have it.
+    /// The model does not have something that came with the accepted message.
     Unseen {
-        /// Why, and what to do.
+        /// The reason, and how to fix it.
         text: String,
     },
-    /// A message was said again that had been accepted before: nothing begins by it.
+    /// A message arrived again that was accepted before. It starts nothing.
     Repeated {
-        /// Its name where it was said.
+        /// The name that its source gave it.
         key: String,
-        /// How the turn that it belongs to ended; none: it runs, or goes on one day.
+        /// How its turn ended; `None` while the turn runs or can still go on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended: Option<String>,
-        /// The last that the model said in that turn.
+        /// The last text of the model in that turn.
         text: String,
     },
-    /// A turn that another process did not finish goes on.
+    /// A turn that another process left unfinished goes on.
     GoingOn,
-    /// A person said something at another front end of the session, or at this one before it left.
+    /// A person said something at another front end of the session, or at this front end before it left.
     Said {
         /// The words, without secrets.
         text: String,
-        /// Who, where that is not the owner at a terminal.
+        /// The person, if not the owner at a terminal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// Messages that were accepted during the turn are in front of the model now.
+    /// The model has now received messages that were accepted during the turn.
     Heard {
         /// How many, in the order of their acceptance.
         messages: u32,
     },
     /// Something was pinned or unpinned, or a session with pinned messages goes on.
     Pinned {
-        /// All that is pinned now, the oldest first.
+        /// All messages that are pinned now, the oldest first.
         messages: Vec<PinnedLine>,
     },
     /// A piece of the model's text.
@@ -295,7 +297,7 @@ pub enum Happening {
     },
     /// The gate decided about an effect.
     Decided {
-        /// The call that it answers; none for effects of Bailey's own.
+        /// The call that it answers; `None` for Bailey's own effects.
         call: Option<CallId>,
         /// The effect.
         effect: EffectId,
@@ -305,7 +307,7 @@ pub enum Happening {
         target: String,
         /// The decision.
         verdict: Verdict,
-        /// Why, one line per rule that spoke.
+        /// The reasons, one line for each rule that spoke.
         reasons: Vec<String>,
     },
     /// A human must judge.
@@ -314,7 +316,7 @@ pub enum Happening {
         id: ApprovalId,
         /// The call that waits for it.
         call: Option<CallId>,
-        /// What to judge.
+        /// The card to judge.
         card: Card,
     },
     /// A question was answered or ran out.
@@ -337,19 +339,19 @@ pub enum Happening {
     Result {
         /// The call.
         call: CallId,
-        /// Whether the tool did what it was asked.
+        /// Whether the tool did its task.
         ok: bool,
         /// One line.
         summary: String,
-        /// What the model sees.
+        /// The text that the model sees.
         text: String,
         /// How long it took.
         #[serde(with = "decimal")]
         duration_ms: u64,
-        /// The walls, for effects that had some.
+        /// The walls that were in force, for effects with walls.
         enforced: Option<Enforced>,
     },
-    /// The model was told what the project says about itself to agents.
+    /// The model was told the project's text about itself for agents.
     Guide {
         /// The file.
         path: String,
@@ -361,11 +363,11 @@ pub enum Happening {
         /// One line.
         text: String,
     },
-    /// What a model call has used.
+    /// The tokens that a model call has used.
     Usage {
-        /// Of one model call.
+        /// The tokens of this one model call.
         usage: Usage,
-        /// What that costs; none where the model's price is not known.
+        /// Their price; `None` when the model's price is not known.
         #[serde(default)]
         cost: Option<Money>,
     },
@@ -373,13 +375,13 @@ pub enum Happening {
     End {
         /// `answered`, `cancelled`, `limit`, `failed`.
         reason: String,
-        /// What, why and how to fix, when it failed.
+        /// When it failed: the problem, its cause and how to fix it.
         error: Option<String>,
-        /// What it failed at.
+        /// The cause of the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<Fault>,
     },
-    /// What the session changed in the project.
+    /// The session's changes of the project.
     Diff {
         /// Unified diff over all files.
         diff: String,
@@ -388,24 +390,26 @@ pub enum Happening {
         /// The same files, with the lines that were added and taken away.
         #[serde(default)]
         counts: Vec<PathCount>,
-        /// Those that the gate calls Red to apply: a human is asked about each.
+        /// The files that the gate calls Red to apply. Bailey asks a human about each of them.
         red: Vec<String>,
-        /// Why, one line for each rule that spoke.
+        /// The reasons, one line for each rule that spoke.
         reasons: Vec<String>,
-        /// Commits that the project's repository lacks, one line for each and for what becomes of them.
+        /// Commits that the project's repository lacks: one line for each branch, which says how an apply
+        /// treats it, and lines for its commits.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commits: Vec<String>,
-        /// Files that an apply would keep, because somebody changed them meanwhile, each with the reason.
+        /// Files that an apply would leave as they are because somebody changed them meanwhile, each with
+        /// the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         conflicts: Vec<String>,
-        /// Files that no apply takes along, each with the reason.
+        /// Files that no apply moves, each with the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stays: Vec<String>,
-        /// What git ignores of what the session changed, relative to the workspace: it stays in the session
-        /// unless an apply names it.
+        /// Changed paths that git ignores, relative to the workspace. Each stays in the session unless an
+        /// apply names it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
-        /// What names all of this: an apply that names it moves nothing else.
+        /// A digest of all these changes. An apply that names it moves nothing else.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Digest>,
     },
@@ -414,11 +418,11 @@ pub enum Happening {
         /// The newest first.
         sessions: Vec<SessionLine>,
     },
-    /// What the front end asked for was not done.
+    /// A request of the front end was not done.
     Failed {
-        /// [`crate::Op::name`] of it.
+        /// The request's [`crate::Op::name`].
         op: String,
-        /// What, why and how to fix.
+        /// The problem, its cause and how to fix it.
         error: String,
     },
     /// Changes were applied, undone or discarded.
@@ -427,9 +431,9 @@ pub enum Happening {
         direction: String,
         /// The files, relative to the workspace.
         files: Vec<String>,
-        /// What was kept because somebody changed it meanwhile, with the reason.
+        /// Files that stayed as they were because somebody changed them meanwhile, each with the reason.
         conflicts: Vec<String>,
-        /// What became of commits, one line for each branch.
+        /// The result for commits, one line for each branch.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         commits: Vec<String>,
         /// Files that stay in the session, each with the reason.

@@ -1,13 +1,14 @@
-//! Exit codes of the program, as `bailey help` and the user guide list them, and two errors that carry one.
+//! Exit codes of the program, as `bailey help` and the user guide list them, and the two errors that carry
+//! an exit code from the process or the argument that caused it.
 
 use alloc::string::String;
 use core::fmt;
 
-/// An argument that makes no sense, which the parser of the command line could not know.
+/// A command line that makes no sense, although its parser could not know that.
 #[derive(Debug)]
 pub struct Mistyped(pub String);
 
-/// The error of another process, in its words.
+/// The failure of another process, in its words.
 #[derive(Debug)]
 pub struct Failure {
     /// Its message.
@@ -37,17 +38,19 @@ pub const CANCELLED: u8 = 130;
 
 /// Ended because the terminal was closed.
 pub const HUNG_UP: u8 = 129;
-/// Ended because its output is not read any more, as a shell says it after SIGPIPE.
+/// Ended because its output has no reader any more. A shell reports this code for a process that SIGPIPE
+/// ended.
 pub const UNREAD: u8 = 141;
-/// Ended because somebody asked for that.
+/// Ended because it was asked to terminate.
 pub const TERMINATED: u8 = 143;
 
-/// Of the process of one session of a conversation: the next session is wanted. Only its parent sees this.
+/// The process of one session of a conversation asks for the next session. Only its parent process sees
+/// this.
 pub const NEXT: u8 = 10;
-/// Of the same: it was cut off from its session, and another one is to come back to it.
+/// The process was cut off from its session, and another process must come back to that session.
 pub const AGAIN: u8 = 11;
-/// Of the process of one task beneath the daemon: the provider refused to answer; the changes are told
-/// all the same.
+/// The process of one task beneath the daemon: the provider refused to answer. The process reports the
+/// changes all the same.
 pub const REFUSED: u8 = 12;
 
 impl fmt::Display for Mistyped {

@@ -1,4 +1,5 @@
-//! What a session added to its project's git history, on its way to the project's own repository.
+//! The commits that a session added to its project's git history, on their way to the project's own
+//! repository.
 
 use crate::MergeState;
 use alloc::{string::String, vec::Vec};
@@ -9,47 +10,47 @@ use serde::{Deserialize, Serialize};
 pub struct Tip {
     /// The reference's full name, such as `refs/heads/main`.
     pub name: String,
-    /// The commit that it names before; none: there is no such reference.
+    /// The commit that it names before; `None` when there is no such reference.
     pub old: Option<String>,
     /// The commit that it names afterwards.
     pub new: String,
-    /// The reference that gets the commits where `name` cannot move; none: there is no other way.
+    /// The reference that gets the commits when `name` cannot move; `None` when there is no other way.
     pub aside: Option<String>,
 }
 
-/// What a merge did with one reference.
+/// The result of a merge for one reference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TipResult {
-    /// As the merge named it.
+    /// The reference's name in the merge.
     pub name: String,
-    /// The reference that was moved; none: none was.
+    /// The reference that was moved; `None` when no reference was moved.
     pub at: Option<String>,
-    /// Why it is another one than was named.
+    /// Why it is another reference than the named one.
     pub why: Option<String>,
-    /// What happened.
+    /// The result.
     pub state: MergeState,
 }
 
 /// Commits of a session that the project's repository lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Branch {
-    /// The session's reference, such as `refs/heads/main`; `HEAD` where it is on no branch.
+    /// The session's reference, such as `refs/heads/main`; `HEAD` when the session is on no branch.
     pub name: String,
-    /// The commit that the project's reference of this name names.
+    /// The commit of the project's reference with this name.
     pub old: Option<String>,
-    /// The commit that the session's names.
+    /// The commit of the session's reference.
     pub new: String,
     /// Why the project's reference cannot move there.
     pub aside: Option<String>,
     /// Why its commits cannot leave the session at all.
     pub refused: Option<String>,
-    /// The newest first.
+    /// The commits, the newest first.
     pub commits: Vec<Commit>,
-    /// How many there are, listed or not.
+    /// The number of all commits, listed or not.
     pub count: u32,
 }
 
-/// One commit, as far as it is shown. Its words are whoever's who made it.
+/// One commit, as far as it is shown. Its words come from the maker of the commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Commit {
     /// The object's name.
@@ -58,6 +59,6 @@ pub struct Commit {
     pub author: String,
     /// The first line of the message.
     pub subject: String,
-    /// Paths that it changed, as git writes them, the first of them.
+    /// The first of the paths that it changed, as git writes them.
     pub files: Vec<String>,
 }

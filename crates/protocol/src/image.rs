@@ -6,11 +6,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use core::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The most that the pictures of one message may come to, in bytes. As base64 it is what every provider
-/// takes.
+/// The maximum total size of the pictures of one message, in bytes. Every provider accepts this size as
+/// base64.
 pub const IMAGES_BYTES_MAX: usize = 3 << 20;
 
-/// A picture, by the first bytes of what it is: what comes behind them was looked at by nobody.
+/// A picture, recognised by its first bytes. Bailey does not look at the bytes behind them.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "Blob")]
 pub struct Image {
@@ -18,7 +18,7 @@ pub struct Image {
     bytes: Arc<[u8]>,
 }
 
-/// How a picture is written.
+/// The format of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageKind {
@@ -33,26 +33,27 @@ pub enum ImageKind {
 }
 
 impl Image {
-    /// These bytes, where they begin as a picture does and are not too many. No name is asked.
+    /// These bytes as a picture; `None` when they do not begin like a picture, or are too many. The file's
+    /// name plays no role.
     #[must_use]
     pub fn of(bytes: Vec<u8>) -> Option<Self> {
         let kind = ImageKind::of(&bytes)?;
         (bytes.len() <= IMAGES_BYTES_MAX).then(|| Self { kind, bytes: bytes.into() })
     }
 
-    /// How it is written.
+    /// Its format.
     #[must_use]
     pub fn kind(&self) -> ImageKind {
         self.kind
     }
 
-    /// It.
+    /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// It, as requests to models hold it (RFC 4648, padded).
+    /// Its bytes as base64, as requests to models hold them (RFC 4648, padded).
     #[must_use]
     pub fn base64(&self) -> String {
         STANDARD.encode(&self.bytes)
@@ -80,7 +81,7 @@ impl Serialize for Image {
 }
 
 impl ImageKind {
-    /// By the first bytes, as the formats' own documents have them.
+    /// Recognises the format by the first bytes, as the formats' own documents define them.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
@@ -92,7 +93,7 @@ impl ImageKind {
         }
     }
 
-    /// Width and height in pixels, as the file's head states them.
+    /// Width and height in pixels, as the file's header states them.
     #[must_use]
     pub fn size(self, bytes: &[u8]) -> Option<(u32, u32)> {
         match self {
@@ -108,7 +109,7 @@ impl ImageKind {
         }
     }
 
-    /// What people call it.
+    /// Its name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -139,7 +140,7 @@ fn big(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// The first frame header among a JPEG's segments (ITU T.81, B.1 and B.2).
+/// Reads the size from the first frame header among a JPEG's segments (ITU T.81, B.1 and B.2).
 fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut rest = bytes.get(2..)?;
     loop {
@@ -154,7 +155,7 @@ fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// The first chunk of a WebP file (RFC 9649; RFC 6386, 9.1).
+/// Reads the size from the first chunk of a WebP file (RFC 9649; RFC 6386, 9.1).
 fn size_of_webp(chunk: &[u8]) -> Option<(u32, u32)> {
     let data = chunk.get(8..)?;
     match chunk.get(..4)? {
@@ -187,7 +188,7 @@ mod tests {
             assert_eq!((image.kind(), image.bytes()), (kind, bytes));
             let json = serde_json::to_string(&image).unwrap();
             assert_eq!(serde_json::from_str::<Image>(&json).unwrap(), image);
-            // One byte less is none.
+            // Two bytes are too few for a picture.
             let cut = bytes.get(..2).unwrap().to_owned();
             assert_eq!(Image::of(cut), None);
         }

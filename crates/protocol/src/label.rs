@@ -1,11 +1,11 @@
 //! Labels: where information came from and who may see it. They are data in the journal, never prose in a
-//! prompt, and they join towards the worse.
+//! prompt. A join takes the worse of each two values.
 
 use crate::Seq;
 use alloc::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
-/// How far a source is trusted to steer. Ordered from the best to the worst.
+/// How far a source is trusted to steer the agent. Ordered from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Integrity {
@@ -13,7 +13,7 @@ pub enum Integrity {
     Owner,
     /// A message of an authenticated person.
     User,
-    /// What the owner opened as a workspace: data, never instruction.
+    /// The content of a workspace that the owner opened: data, never instruction.
     Workspace,
     /// Fetched or unknown.
     #[default]
@@ -27,11 +27,11 @@ pub enum Secrecy {
     /// Anybody.
     #[default]
     Public,
-    /// Whoever may see the workspace.
+    /// Everybody who may see the workspace.
     Workspace,
     /// The user alone.
     Private,
-    /// Nobody but the door that needs it.
+    /// Only the door that needs it.
     Secret,
 }
 
@@ -42,8 +42,8 @@ pub struct Labels {
     pub integrity: Integrity,
     /// The highest secrecy among its sources.
     pub secrecy: Secrecy,
-    /// The entries that brought it in. Those that these name in their own labels are meant with them, and not
-    /// repeated: a reply stands for all that its model saw.
+    /// The entries that brought it in. An entry also stands for all entries that its own labels name, so
+    /// those are not repeated: a reply stands for all that its model saw.
     pub sources: BTreeSet<Seq>,
 }
 
@@ -63,8 +63,9 @@ impl Labels {
         self
     }
 
-    /// The join with what was made of all this and is an entry itself, with these labels. What that entry
-    /// names needs no second mention, or each entry of a long session would name all that came before it.
+    /// The join with an entry that was made from all these sources and has these `labels`. The join leaves
+    /// out the sources that the entry itself names. Otherwise each entry of a long session would name all
+    /// entries before it.
     #[must_use]
     pub fn into_entry(mut self, entry: Seq, labels: &Self) -> Self {
         self.integrity = self.integrity.max(labels.integrity);

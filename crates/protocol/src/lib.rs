@@ -1,12 +1,12 @@
-//! The vocabulary of Bailey: what front ends, the gate, the walls and the journal say to each other.
+//! The vocabulary of Bailey: the types that front ends, the gate, the walls and the journal exchange.
 //!
-//! Everything here is plain data. It compiles without the standard library, does no I/O, and nothing in it
-//! *proves* anything: a value of these types may have been made by anybody. What proves something
-//! (`Allowed`, `Permit`, `Observation`) lives in the crate that checks it.
+//! Everything here is plain data. The crate compiles without the standard library and does no I/O. A value
+//! of these types *proves* nothing, because any code can make one. A type that proves something (`Allowed`,
+//! `Permit`, `Observation`) lives in the crate that checks it.
 //!
 //! Read [`action`] first: an [`Action`] is one thing to be done to the world. An [`Effect`] is an action
-//! with its circumstances, and [`Sealed`] is an effect serialised once, so that what is decided, shown,
-//! approved, journalled and performed is the same run of bytes.
+//! with its circumstances, and [`Sealed`] is an effect serialised once, so that Bailey decides, shows,
+//! approves, journals and performs the same bytes.
 //!
 //! JSON follows one rule book: fields in the type's order, no floats, 64-bit numbers as decimal strings,
 //! times as RFC 3339 in UTC, digests in lower-case hexadecimal, bytes as a string where they are UTF-8 and

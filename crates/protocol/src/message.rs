@@ -8,17 +8,17 @@ use alloc::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What somebody said over a registered connection.
+/// A message that arrived over a registered connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Inbound {
     /// The text.
     pub text: String,
-    /// The message's name where it was said, unique in its session: what was accepted under it is not
-    /// accepted again, so that whoever does not know whether it was heard can say it once more. None where
-    /// nobody says a thing twice.
+    /// The name that the message's source gave it, unique in its session. Bailey accepts only one message
+    /// with this name, so a source that does not know whether its message arrived can send it again. `None`
+    /// when the source sends no message twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Whether the words are somebody else's, passed on by whoever says it: data, and no instruction.
+    /// Whether the speaker only passes on the words of somebody else: data, and no instruction.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub is_quoted: bool,
     /// Pictures that came with it, together at most [`crate::IMAGES_BYTES_MAX`].
@@ -27,8 +27,8 @@ pub struct Inbound {
     /// Files that came with it, together at most [`crate::SENT_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SentFile>,
-    /// Who says it, where that is not the owner at a terminal. It comes from the connection, and from nothing
-    /// that is said there.
+    /// The speaker, if not the owner at a terminal. It comes from the connection, never from the content of
+    /// a message.
     #[serde(skip)]
     pub by: Option<Speaker>,
 }
@@ -50,12 +50,12 @@ impl From<String> for Inbound {
 pub struct Speaker {
     /// The channel's name in the configuration.
     pub channel: String,
-    /// Who it is there: what the channel vouches for, such as a number, and never a name that people give
-    /// themselves.
+    /// The person's identity at the channel. The channel vouches for it, such as for a number; it is never a
+    /// name that people give themselves.
     pub id: String,
-    /// What they are called, for people.
+    /// The person's name, for people to read.
     pub name: String,
-    /// What they are to this home.
+    /// The person's role in this home.
     pub role: Role,
 }
 
@@ -74,11 +74,11 @@ pub struct ToolCall {
     pub id: CallId,
     /// The tool's name or alias.
     pub name: String,
-    /// The arguments, a JSON object as text; it may be anything.
+    /// The arguments: a JSON object as text, but the model may have written any text.
     pub arguments: String,
 }
 
-/// What a model is told of a tool.
+/// The description of a tool for a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The canonical name, such as `fs.read`.
@@ -87,7 +87,7 @@ pub struct ToolSpec {
     pub aliases: alloc::vec::Vec<String>,
     /// One line.
     pub summary: String,
-    /// What the model needs to know to use it well.
+    /// The facts that the model needs to use it well.
     pub description: String,
     /// The JSON Schema (2020-12) of its arguments.
     pub schema: serde_json::Value,
@@ -97,8 +97,8 @@ pub struct ToolSpec {
 const NAMESPACES: [&str; 2] = ["functions", "default_api"];
 
 impl ToolSpec {
-    /// A tool's name as every wire takes it, `[A-Za-z0-9_-]{1,64}`, and so as a
-    /// model knows it: `fs_read` for `fs.read`.
+    /// A tool's name in the form that every wire format accepts, `[A-Za-z0-9_-]{1,64}`. A model knows the
+    /// tool by this name: `fs_read` for `fs.read`.
     #[must_use]
     pub fn wire_name(name: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
@@ -106,8 +106,9 @@ impl ToolSpec {
         if name.is_empty() { "_".into() } else { name }
     }
 
-    /// A tool's name as names are compared. Models write capitals and an underscore for a dot. Some put their
-    /// template's namespace before it, and its marks or a number behind it.
+    /// A tool's name in the form in which names are compared. Models write capitals, and an underscore for a
+    /// dot. Some models put their template's namespace before the name, and the template's marks or a number
+    /// behind it.
     #[must_use]
     pub fn plain_name(written: &str) -> String {
         let written = written.trim().trim_matches(['"', '`', '\'']).to_ascii_lowercase();

@@ -16,14 +16,14 @@ pub struct Money {
 }
 
 impl fmt::Display for Money {
-    /// `0.0123 USD`: four places, rounded up, so that what costs something never shows as nothing.
+    /// `0.0123 USD`: four places, rounded up, so that a price above zero never shows as zero.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenthousandths = self.nanos.div_ceil(100_000);
         write!(f, "{}.{:04} {}", tenthousandths / 10_000, tenthousandths % 10_000, self.currency)
     }
 }
 
-/// Why a text is no amount of money.
+/// The error for a text that is not an amount of money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoneyError;
 

@@ -24,7 +24,7 @@ pub mod decimal {
     /// Writes the number as a decimal string.
     ///
     /// # Errors
-    /// Whatever the serializer answers.
+    /// The serializer's own error.
     pub fn serialize<S: Serializer>(value: &u64, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(value)
     }

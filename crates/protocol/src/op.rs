@@ -1,4 +1,4 @@
-//! What front ends send to the session host.
+//! The requests that front ends send to the session host.
 
 use crate::{Answer, ApprovalId, Digest, Inbound, Seq, Speaker};
 use alloc::string::String;
@@ -18,17 +18,17 @@ pub enum Op {
         answer: Answer,
         /// The human's reason; it goes to the model and to the journal.
         why: String,
-        /// Who answers, where that is not the owner at a terminal. It comes from the connection.
+        /// The person who answers, if not the owner at a terminal. It comes from the connection.
         #[serde(skip)]
         by: Option<Speaker>,
     },
-    /// Ask once more what ran out before anybody answered.
+    /// Ask a question again that ran out before anybody answered it.
     AskAgain {
         /// The question that ran out.
         id: ApprovalId,
     },
-    /// Keep these words in the context whatever is summarised. Starts no turn; a running one sees them at its
-    /// next step.
+    /// Keep these words in the context when other messages are summarised. This starts no turn; a running
+    /// turn sees the words at its next step.
     Pin {
         /// The words.
         text: String,
@@ -40,18 +40,19 @@ pub enum Op {
     },
     /// End the running turn.
     Cancel,
-    /// Compare what the session changed with the project.
+    /// Compare the session's changes with the project.
     Changes,
-    /// Move what the session changed to the project.
+    /// Move the session's changes to the project.
     Apply {
-        /// What names the changes that were shown, from their [`Happening::Diff`](crate::Happening::Diff):
-        /// where there are others by now, nothing is moved. None: whatever there is.
+        /// The digest of the changes that were shown, from their
+        /// [`Happening::Diff`](crate::Happening::Diff). When the changes are different by now, the apply
+        /// moves nothing. With `None` it takes the changes as they are.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Digest>,
     },
     /// Take the last apply back.
     Undo,
-    /// Name the sessions of this home.
+    /// List the sessions of this home.
     Sessions,
     /// Go on with another model.
     Model {

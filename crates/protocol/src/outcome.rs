@@ -1,4 +1,4 @@
-//! What came of an effect: plain data that an executor reports and the journal keeps (redacted).
+//! The outcome of an effect: plain data that an executor reports and the journal keeps (redacted).
 
 use crate::{Blob, Branch, Digest, Enforced, Marked, TipResult, WsPath, number::decimal};
 use alloc::{string::String, vec::Vec};
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 pub enum Status {
     /// It was done. A command that exits with 1 was done, too.
     Done,
-    /// It was not done, and this is why.
+    /// It was not done, for this reason.
     Failed {
         /// The reason, for people and the model.
         reason: String,
     },
     /// It was stopped because its turn was cancelled, or somebody stopped it.
     Cancelled,
-    /// Nobody saw its end: it may have happened.
+    /// Its end was not seen: it may have happened.
     Unknown,
 }
 
-/// What came of an effect.
+/// The outcome of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
-    /// What the walls were; none for effects that need none.
+    /// The walls that were in force; `None` for effects that need no walls.
     pub enforced: Option<Enforced>,
     /// How long it took, in milliseconds.
     #[serde(with = "decimal")]
     pub duration_ms: u64,
-    /// What it brought.
+    /// The data that it brought.
     pub report: Report,
 }
 
@@ -48,7 +48,7 @@ impl Outcome {
     }
 }
 
-/// What an effect brought, one variant for each kind that brings something.
+/// The data that an effect brought, with one variant for each kind of effect that brings data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "report")]
 pub enum Report {
@@ -56,8 +56,8 @@ pub enum Report {
     Nothing,
     /// Of a command.
     Exec(ExecReport),
-    /// Of a process in the background, while it lives or afterwards: what a call sees of it, and no outcome
-    /// of an effect.
+    /// Of a process in the background, while it lives or afterwards. A call sees this report; it is not the
+    /// outcome of an effect.
     Process(ProcessReport),
     /// Of a read.
     File(FileReport),
@@ -67,7 +67,7 @@ pub enum Report {
     List(ListReport),
     /// Of a search.
     Search(SearchReport),
-    /// Of a change: what each file held before and holds now.
+    /// Of a change: each file before and now.
     Changed {
         /// In the order of the action.
         files: Vec<ChangedFile>,
@@ -84,9 +84,9 @@ pub enum Report {
     },
     /// Of a model call or another request.
     Http(HttpReport),
-    /// Of a request that was passed on.
+    /// Of a command's request that was passed on.
     Relayed(RelayReport),
-    /// What a server answered to a request of the agent's own.
+    /// A server's answer to the agent's own request.
     Page(PageReport),
 }
 
@@ -97,15 +97,16 @@ pub struct Stream {
     pub head: Blob,
     /// Its last bytes when it was cut, else empty.
     pub tail: Blob,
-    /// How many bytes it had in all; where it was cut, as it is without secrets.
+    /// The number of bytes that it had in all. When the stream was cut, this counts the stream without
+    /// secrets.
     #[serde(with = "decimal")]
     pub total: u64,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct ExecReport {
-    /// Its exit code; none when a signal ended it.
+    /// Its exit code; `None` when a signal ended it.
     pub exit: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -115,24 +116,25 @@ pub struct ExecReport {
     pub stdout: Stream,
     /// Standard error.
     pub stderr: Stream,
-    /// Files of the project that this command changed for the first time in this session (ignored ones left
-    /// out).
+    /// Files of the project that this command was the first in this session to change (without ignored
+    /// files).
     pub touched: Vec<Touched>,
-    /// Requests of it that the network door refused, each once, the first eight of them: method, URL, and
-    /// why.
+    /// The first eight different requests of the command that the network door refused: method, URL and
+    /// reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-    /// How many more it refused that are none of these, each try counted.
+    /// The number of further refused requests that are not in `refused`. Each attempt counts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refused_more: u32,
-    /// Requests of it that were allowed and that the door could not pass on, or not to their end; told alike.
+    /// Allowed requests of the command that the door could not pass on, or not to their end; in the same
+    /// form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_passed: Vec<String>,
-    /// How many more of these there were.
+    /// The number of further requests of this kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_passed_more: u32,
-    /// What the host changed in the project while a process of the session lives in the background: the
-    /// command may have seen it as it was.
+    /// Changes by the host in the project while a process of the session lives in the background. The
+    /// command may have seen the earlier state.
     #[serde(default, skip_serializing_if = "Outside::is_empty")]
     pub outside: Outside,
 }
@@ -154,30 +156,30 @@ impl Outside {
     }
 }
 
-/// How a process in the background stands.
+/// The state of a process in the background.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessReport {
     /// Its number in the session.
     pub number: u32,
-    /// How it ended; none while it lives.
+    /// How it ended; `None` while it lives.
     pub ended: Option<Status>,
-    /// What is kept of what it printed, and how it ended.
+    /// The kept part of its output, and how it ended.
     pub exec: ExecReport,
 }
 
-/// A path that a session's layer came to hold, with what the project held there at that moment.
+/// A path that entered a session's layer, with the project's state there at that moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Touched {
     /// Absolute path.
     pub path: WsPath,
-    /// The project's state digest; none when nothing was there.
+    /// The project's state digest; `None` when the path did not exist.
     pub base: Option<Digest>,
-    /// Whether the project's file changed while the effect ran, so that `base` may be newer than what was
-    /// read.
+    /// Whether the project's file changed while the effect ran, so that `base` may be newer than the content
+    /// that was read.
     pub unsure: bool,
 }
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -199,16 +201,16 @@ pub struct FileReport {
     /// Its size in bytes.
     #[serde(with = "decimal")]
     pub size: u64,
-    /// The digest of the whole content; none when the limit cut it.
+    /// The digest of the whole content; `None` when the limit cut the content.
     pub digest: Option<Digest>,
     /// Permission bits.
     pub mode: u32,
 }
 
-/// What stands at a path.
+/// The result of a look at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StatReport {
-    /// What it is; none when nothing is there.
+    /// Its kind; `None` when the path does not exist.
     pub found: Option<FileKind>,
     /// Its size in bytes.
     #[serde(with = "decimal")]
@@ -220,7 +222,7 @@ pub struct StatReport {
 pub struct Listed {
     /// Its name, with U+FFFD where it is not UTF-8.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
     /// Its size in bytes.
     #[serde(with = "decimal")]
@@ -232,12 +234,12 @@ pub struct Listed {
 pub struct ListReport {
     /// Sorted by name, at most the reader's limit (2,000).
     pub entries: Vec<Listed>,
-    /// How many more there are.
+    /// The number of further entries.
     #[serde(with = "decimal")]
     pub more: u64,
 }
 
-/// The most that a search gives of one line, in bytes.
+/// The most bytes of one line that a search gives.
 pub const FOUND_BYTES_MAX: usize = 500;
 
 /// One hit of a search.
@@ -245,7 +247,7 @@ pub const FOUND_BYTES_MAX: usize = 500;
 pub struct Found {
     /// The file, relative to the search's root.
     pub path: String,
-    /// The line's number, from 1; 0 when the name was what matched.
+    /// The line's number, from 1; 0 when the name matched.
     #[serde(with = "decimal")]
     pub line: u64,
     /// The line, at most [`FOUND_BYTES_MAX`] bytes of it.
@@ -259,8 +261,8 @@ pub struct SearchReport {
     pub found: Vec<Found>,
     /// Whether the limit of hits, files or time cut it.
     pub cut: bool,
-    /// Files that were not searched to their end, for they are too large or have too long a line: the first
-    /// of them.
+    /// The first of the files that were not searched to their end because they are too large or have too
+    /// long a line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partly: Vec<String>,
 }
@@ -270,15 +272,16 @@ pub struct SearchReport {
 pub struct ChangedFile {
     /// The file.
     pub path: WsPath,
-    /// Its digest before; none when it was not there.
+    /// Its digest before; `None` when it did not exist.
     pub old: Option<Digest>,
-    /// Its digest now; none when it is gone.
+    /// Its digest now; `None` when it is gone.
     pub new: Option<Digest>,
-    /// The project's state when this session first touched it; none when it had been touched before.
+    /// The project's state when this session first touched the file; `None` when the session touched it
+    /// earlier.
     pub touched: Option<Touched>,
 }
 
-/// What a session's layer would change in the project.
+/// The changes that a session's layer would make in the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DiffReport {
     /// Sorted by path.
@@ -286,11 +289,11 @@ pub struct DiffReport {
     /// Commits that the project's repository lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<Branch>,
-    /// Why no commit can leave the session, where it may have made some.
+    /// Why no commit can leave the session, when the session may have made commits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
-    /// What the session made, changed or deleted and git ignores, which stays in the session: each as high in
-    /// the tree as all of it is ignored, and no more than a thousand.
+    /// At most a thousand paths that the session made, changed or deleted and that git ignores. They stay in
+    /// the session. Each is the highest path below which git ignores everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<WsPath>,
 }
@@ -298,64 +301,64 @@ pub struct DiffReport {
 /// One path that differs between the project and the session's layer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileDiff {
-    /// Absolute path; U+FFFD where the name is not UTF-8 (then it is refused).
+    /// Absolute path, with U+FFFD where the name is not UTF-8 (then the path is refused).
     pub path: WsPath,
-    /// What the project holds; none when nothing is there.
+    /// The project's state; `None` when the path does not exist there.
     pub old: Option<FileState>,
-    /// What the layer holds; none when it is gone there.
+    /// The layer's state; `None` when the path is gone there.
     pub new: Option<FileState>,
-    /// What the project held when the session first changed it, where that is a text that was kept and the
-    /// project holds another one now.
+    /// The project's state when the session first changed the path. It is given when that state is a text
+    /// that was kept and the project holds another text now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<FileState>,
-    /// Why it cannot leave the layer; none when it can.
+    /// Why it cannot leave the layer; `None` when it can.
     pub refused: Option<String>,
-    /// What a human should look at, such as a symlink that points outside.
+    /// Points that a human should look at, such as a symlink that points outside.
     pub remarks: Vec<String>,
     /// Redaction marks that the layer's file holds more often than the project's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Marked>,
 }
 
-/// What stands at a path, with its content where that is small.
+/// The state of a path, with its content when that is small.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileState {
     /// The state digest, over kind, mode and content.
     pub state: Digest,
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
     /// Permission bits.
     pub mode: u32,
     /// Its size in bytes.
     #[serde(with = "decimal")]
     pub size: u64,
-    /// The content (of a link: its target) when it is at most 1 MiB, else none.
+    /// The content (of a link: its target) when it is at most 1 MiB, else `None`.
     pub content: Option<Blob>,
 }
 
-/// What a merge did with one path.
+/// The result of a merge for one path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MergeResult {
     /// The path.
     pub path: WsPath,
-    /// What happened.
+    /// The result.
     pub state: MergeState,
 }
 
-/// What a merge did.
+/// The result of a merge for one path or reference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum MergeState {
     /// It is now as the merge wants it.
     Done,
-    /// It already was.
+    /// It already was as the merge wants it.
     Already,
-    /// Somebody changed it meanwhile; it was kept.
+    /// Somebody changed it meanwhile, so the merge left it as it was.
     Conflict {
-        /// What differs.
+        /// The difference.
         reason: String,
     },
-    /// It could not be written, and what was done of it is not known.
+    /// It could not be written, and its state is not known.
     Failed {
         /// Why.
         reason: String,
@@ -368,7 +371,7 @@ pub enum MergeState {
 }
 
 impl MergeState {
-    /// Why the path is not as the merge wants it; none where it is.
+    /// Why the path is not as the merge wants it; `None` when it is.
     #[must_use]
     pub fn kept(&self) -> Option<&str> {
         match self {
@@ -378,10 +381,10 @@ impl MergeState {
     }
 }
 
-/// What passed of a command's request and its answer.
+/// How much of a command's request and its answer passed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct RelayReport {
-    /// Whom it went to, with the port where the URL names one.
+    /// The host that it went to, with the port when the URL names one.
     pub host: String,
     /// Whether the request may have arrived, so that what it asks for may have been done.
     pub sent: bool,
@@ -390,12 +393,12 @@ pub struct RelayReport {
     /// Bytes of the request's body.
     #[serde(with = "decimal")]
     pub out: u64,
-    /// Whether those were counted as sent when it began: it said how many they would be.
+    /// Whether these bytes were counted as sent when the request began, because it declared their number.
     pub counted: bool,
     /// Bytes of the answer's body.
     #[serde(with = "decimal")]
     pub back: u64,
-    /// How often the answer showed the key that was put in; none of it came inside.
+    /// How often the answer showed the key that was put in. No part of the key came inside.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub masked: u32,
 }
@@ -405,29 +408,29 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// An answer to a request of the agent's own: its text, or its bytes where those were asked for.
+/// An answer to the agent's own request: its text, or its bytes when the request asked for bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct PageReport {
     /// The status code.
     pub status: u16,
-    /// What it says that it is (RFC 9110, 8.3), in lower case.
+    /// The content type that it states (RFC 9110, 8.3), in lower case.
     pub media: String,
-    /// Where it says that the asker should go (RFC 9110, 10.2.2); nobody went there.
+    /// The location that it names (RFC 9110, 10.2.2). Bailey does not follow it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Its text; none where it is no text.
+    /// Its text; `None` when the answer is not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Why it is not read, where it may be text.
+    /// Why Bailey does not read it, although it may be text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Its body, byte for byte, where that was asked for and all of it came.
+    /// Its body, byte for byte, when the request asked for it and the whole body came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Blob>,
     /// Bytes of its body that came.
     #[serde(with = "decimal")]
     pub bytes: u64,
-    /// Whether there was more than was taken.
+    /// Whether the body is longer than the part that was taken.
     pub cut: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A change of a file of which a part is taken over: some of its lines, or its mode without them.
+//! A part of a file's change that is taken over: some of its lines, or its mode without the lines.
 
 use crate::digest::Digest;
 use alloc::{string::ToString as _, vec::Vec};
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 /// The most splices of one file.
 pub const SPLICES_MAX: usize = 10_000;
 
-/// What is taken over of a file's change. What comes of it is the old content with the splices made, so it
-/// holds nothing that neither the project nor the layer holds.
+/// The part of a file's change that is taken over. The result is the old content with the splices made, so
+/// all its bytes come from the project or from the layer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
-    /// The state in the layer that it is a part of.
+    /// The file's state in the layer, from which the part comes.
     pub of: Digest,
-    /// The permission bits that the file ends with: those that it has, or the layer's.
+    /// The file's permission bits afterwards: its own from before, or the layer's.
     pub mode: u32,
-    /// What of the layer's content replaces what of the old one, in order.
+    /// The pieces of the layer's content that replace pieces of the old content, in order.
     pub splices: Vec<Splice>,
-    /// Whether it is all of the change, and the rest of the old content is what the project changed since:
-    /// the layer then gets the result, too. Else the next comparison would take that for changes of the
-    /// session's, back to what was.
+    /// Whether this is the whole change, and the rest of the old content holds newer changes of the project.
+    /// The layer then gets the result, too. Otherwise the next comparison would show those newer changes as
+    /// changes of the session that go back to the earlier content.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub rebases: bool,
 }
@@ -27,19 +27,19 @@ pub struct Part {
 /// Bytes of a file that bytes of another one replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Splice {
-    /// Where in the old content.
+    /// The position in the old content.
     pub at: u32,
-    /// So many bytes of it go.
+    /// The number of bytes that are removed there.
     pub cut: u32,
-    /// Where in the layer's content.
+    /// The position in the layer's content.
     pub from: u32,
-    /// So many bytes of it come.
+    /// The number of bytes that are inserted from there.
     pub take: u32,
 }
 
 impl Part {
-    /// The old content with the splices made; none when they overlap, are out of order, reach beyond either
-    /// content, or are more than [`SPLICES_MAX`].
+    /// The old content with the splices made; `None` when they overlap, are out of order, reach beyond
+    /// either content, or are more than [`SPLICES_MAX`].
     #[must_use]
     pub fn compose(&self, old: &[u8], layer: &[u8]) -> Option<Vec<u8>> {
         if self.splices.len() > SPLICES_MAX {
@@ -49,7 +49,8 @@ impl Part {
         for splice in &self.splices {
             let (at, gone) = range(splice.at, splice.cut)?;
             let (from, end) = range(splice.from, splice.take)?;
-            // Each byte of the layer comes once, so what is composed is no longer than both.
+            // Each byte of the layer comes at most once, so the result is no longer than both contents
+            // together.
             if from < taken {
                 return None;
             }
@@ -67,7 +68,7 @@ fn range(start: u32, length: u32) -> Option<(usize, usize)> {
     Some((start, start.checked_add(usize::try_from(length).ok()?)?))
 }
 
-/// The state digest of a regular file, as a diff tells and a merge compares it.
+/// The state digest of a regular file. A diff reports it and a merge compares it.
 #[must_use]
 pub fn file_state(mode: u32, content: &[u8]) -> Digest {
     Digest::of_parts(&[b"file", mode.to_string().as_bytes(), content])

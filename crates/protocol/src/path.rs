@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 /// A path as seen inside the walls. The workspace lies at the same absolute path inside and outside.
 ///
-/// A model may name anything, so before `resolve` this is only a name: relative to the workspace, full of
-/// `..`, through symlinks. After `resolve` it is absolute and canonical, and is opened beneath the same
-/// root. Names that are not UTF-8 have no `WsPath`; commands can still reach such files.
+/// A model may name any path, so before `resolve` this is only a name: it may be relative to the workspace,
+/// contain `..` and go through symlinks. After `resolve` it is absolute and canonical, and is opened beneath
+/// the same root. Names that are not UTF-8 have no `WsPath`; commands can still reach such files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WsPath(pub String);
@@ -34,7 +34,7 @@ impl WsPath {
             .map(|rest| rest.trim_start_matches('/'))
     }
 
-    /// What lies in another directory where this lies in `from`; `None` when it is not within.
+    /// The path below `to` that this path is below `from`; `None` when it is not within `from`.
     #[must_use]
     pub fn moved(&self, from: &str, to: &str) -> Option<Self> {
         let below = self.relative_to(from)?;
@@ -48,8 +48,9 @@ impl WsPath {
     }
 }
 
-/// A file's name as git writes it for people and in diffs: as it stands, or in quotes with the escapes of C
-/// where a character of it would leave the line, or act on what shows it.
+/// A file's name as git writes it for people and in diffs. A name with a quote, a backslash or a control
+/// character is put in quotes with the escapes of C, so that no character can leave the line or act on the
+/// screen.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     if !name.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {

@@ -1,22 +1,22 @@
-//! Files that people send along with what they say.
+//! Files that people send along with their messages.
 
 use crate::Blob;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
-/// The most files of one message, and the most that they may come to together, in bytes.
+/// The most files of one message. [`SENT_BYTES_MAX`] limits their total size.
 pub const SENT_FILES_MAX: usize = 10;
-/// See [`SENT_FILES_MAX`].
+/// The maximum total size of the files of one message, in bytes.
 pub const SENT_BYTES_MAX: usize = 8 << 20;
-/// Where they lie, below the project, in the session's own layer.
+/// The directory of these files, below the project, in the session's own layer.
 pub const INBOX: &str = ".bailey-inbox";
 
 /// A file that somebody sent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SentFile {
-    /// What they call it: it may be anything.
+    /// The sender's name for the file; it may be any text.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     #[serde(serialize_with = "crate::blob::as_base64")]
     pub bytes: Blob,
 }

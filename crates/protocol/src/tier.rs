@@ -1,4 +1,4 @@
-//! How far somebody's code is trusted, and the least isolation that it runs behind.
+//! How far code is trusted, and the least isolation that it runs behind.
 
 use crate::{Enforced, Isolation, Wall};
 use alloc::{format, string::String, vec::Vec};
@@ -34,10 +34,11 @@ impl Tier {
         }
     }
 
-    /// Compares the isolation that there is with the least that it wants.
+    /// Compares the given isolation with the least isolation that the tier wants.
     ///
     /// # Errors
-    /// Says what is wanted, what there is and how the owner names what stands in, when there is less.
+    /// When the given isolation is lower. The text names both levels and, if a configuration can name the
+    /// given one, how the owner lets it stand in.
     pub fn check(self, least: Level, given: Level) -> Result<(), String> {
         if given >= least {
             return Ok(());
@@ -64,11 +65,12 @@ impl fmt::Display for Tier {
     }
 }
 
-/// How much stands between a program and the host, the least first: each is taken for any below it.
+/// How strong the isolation between a program and the host is, the least first. Each level is accepted in
+/// place of any level below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
-    /// Nothing, or less than the next one has.
+    /// No isolation, or less than the next level has.
     #[default]
     None,
     /// Landlock and seccomp, in the host's own namespaces.
@@ -84,10 +86,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// Those that a configuration can name. [`Level::None`] is asked for at a command line or not at all.
+    /// The levels that a configuration can name. Only a command line can ask for [`Level::None`].
     pub const NAMED: [Self; 5] = [Self::Landlock, Self::Container, Self::Native, Self::Gvisor, Self::Microvm];
 
-    /// What Bailey makes at most.
+    /// The highest level that Bailey makes.
     pub const HIGHEST: Self = Self::Native;
 
     /// Its name in the configuration and on screens.
@@ -103,13 +105,13 @@ impl Level {
         }
     }
 
-    /// The one of that name, where a configuration can name it.
+    /// The level of that name, if a configuration can name it.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|level| level.name() == name)
     }
 
-    /// What the walls that stood come to. Walls alone never say more than [`Level::Native`].
+    /// The level of the walls that were in force. Walls alone never give more than [`Level::Native`].
     #[must_use]
     pub fn of(enforced: &Enforced) -> Self {
         const BOUND: [Wall; 4] = [Wall::Seccomp, Wall::NoNewPrivileges, Wall::NoCapabilities, Wall::Landlock];
@@ -143,7 +145,7 @@ pub struct Tiers {
 }
 
 impl Default for Tiers {
-    /// A container for what is trusted, namespaces for commands of the workspace, a virtual machine for all
+    /// A container for trusted code, namespaces for commands of the workspace, a virtual machine for all
     /// else.
     fn default() -> Self {
         Self {
@@ -156,7 +158,7 @@ impl Default for Tiers {
 }
 
 impl Tiers {
-    /// The least level of one.
+    /// The least level of this tier.
     #[must_use]
     pub fn least(&self, tier: Tier) -> Level {
         match tier {

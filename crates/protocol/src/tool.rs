@@ -1,4 +1,4 @@
-//! A tool of another program: that program runs it, and Bailey says whether it may.
+//! A tool of another program: that program runs the tool, and Bailey says whether it may.
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
@@ -8,30 +8,31 @@ use serde::{Deserialize, Serialize};
 pub struct ToolUse {
     /// The tool's name.
     pub name: String,
-    /// What it does to the world; none when nobody declared the tool, which is then denied by whatever rules.
+    /// The tool's effect on the world. `None` when the tool is not declared: Bailey then denies it under any
+    /// rules.
     pub effect: Option<ToolEffect>,
     /// Its arguments, a JSON object (RFC 8259) as its caller wrote it.
     pub args: String,
 }
 
-/// What a tool does to the world.
+/// The effect of a tool on the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
     /// It only looks.
     Read,
-    /// It changes what is the user's, in a way that can be taken back.
+    /// It changes things of the user's in a way that can be taken back.
     Write,
     /// It leaves the user's domain of trust, or moves money.
     Egress,
-    /// What it takes away cannot be brought back.
+    /// It removes things that cannot be brought back.
     Destructive,
-    /// Nobody can tell: it fits no allow, and every review and deny.
+    /// The effect is unclear: it fits no allow rule, and every review and deny rule.
     Unclear,
 }
 
 impl ToolEffect {
-    /// All that a rule can name, from the mildest.
+    /// All effects that a rule can name, the mildest first.
     pub const NAMED: [Self; 4] = [Self::Read, Self::Write, Self::Egress, Self::Destructive];
 
     /// Its name in rules and in the journal.

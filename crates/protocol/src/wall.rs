@@ -1,4 +1,4 @@
-//! What the walls are made of, what a decision demands of them, and what was enforced.
+//! The parts of the walls, the parts that a decision demands, and the parts that were enforced.
 
 use crate::{WsPath, number::decimal};
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
@@ -63,17 +63,17 @@ impl fmt::Display for Wall {
 pub enum Profile {
     /// About 80 calls: computing on files and pipes it was given. No sockets.
     Strict,
-    /// What compilers, interpreters, package builds and local servers need.
+    /// The calls that compilers, interpreters, package builds and local servers need.
     #[default]
     Standard,
-    /// The same, and asking which network interfaces and routes there are (netlink).
+    /// The standard calls, and queries for the network interfaces and routes (netlink).
     StandardNet,
     /// A list that the owner wrote.
     Custom,
 }
 
 impl Profile {
-    /// Those with a list of their own, the smallest first.
+    /// The profiles with a list of their own, the smallest first.
     pub const NAMED: [Self; 3] = [Self::Strict, Self::Standard, Self::StandardNet];
 
     /// Its name for people.
@@ -87,7 +87,7 @@ impl Profile {
         }
     }
 
-    /// The named one that people call so; `basic` is `strict`, `advanced` is `standard`.
+    /// The profile that people call by this name; `basic` is `strict`, `advanced` is `standard`.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         match name {
@@ -97,14 +97,15 @@ impl Profile {
         }
     }
 
-    /// Whether who was granted this one may have that one: the same, or a smaller one with a list of its own.
+    /// Whether a grant of this profile also permits `other`: the same profile, or a smaller one with a list
+    /// of its own.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self == other || self != Self::Custom && other < self
     }
 }
 
-/// The isolation that a decision demands. Below it the effect does not run.
+/// The isolation that a decision demands. With less isolation the effect does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Isolation {
     /// The system calls allowed.
@@ -143,7 +144,7 @@ impl Default for Isolation {
     }
 }
 
-/// What the walls of one effect were, as read back from the kernel where it tells.
+/// The walls of one effect, as read back from the kernel where the kernel tells.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Enforced {
     /// The backend, such as `native`.
@@ -153,11 +154,11 @@ pub struct Enforced {
     /// The name of the owner's own profile; empty for the others.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub custom: String,
-    /// What stood.
+    /// The walls that were in force.
     pub walls: BTreeSet<Wall>,
-    /// What could only be watched: a breach ends the tree within two seconds.
+    /// The walls that could only be watched: a breach ends the process tree within two seconds.
     pub watched: BTreeSet<Wall>,
-    /// The Landlock ABI in force; 0 when there was none.
+    /// The Landlock ABI in force; 0 without Landlock.
     pub landlock_abi: u32,
     /// Whether its programs may make Unix sockets between them.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
@@ -165,6 +166,6 @@ pub struct Enforced {
     /// `OutNoRoutes` of the sandbox's own network namespace (/proc/net/snmp): packets that found no way out.
     #[serde(with = "decimal")]
     pub out_no_routes: u64,
-    /// What was wanted and absent, each with its reason.
+    /// The parts that were wanted and absent, each with its reason.
     pub absent: Vec<String>,
 }
