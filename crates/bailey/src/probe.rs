@@ -1,9 +1,9 @@
-//! One attack in a process of its own, which says how it ended: what `bailey prove` runs inside the walls
-//! and, as the control, outside of them.
+//! One attack in a separate process, which reports how it ended. `bailey prove` runs it inside the walls
+//! and, as the control, outside the walls.
 //!
-//! The same program does it in both places, so that nothing but the walls differs. It parses nothing but its
-//! own few words, and everything that it tries is harmless where it succeeds: what it reads, writes, kills
-//! and connects to was planted for it.
+//! The same program runs in both places, so that only the walls differ. It parses only its own few words.
+//! Each attack is harmless when it succeeds: the prover planted everything that it reads, writes, kills or
+//! connects to.
 
 mod ask;
 
@@ -34,30 +34,30 @@ use std::{
 
 /// The private first argument that turns this program into a probe.
 pub(crate) const ARGUMENT: &str = "__probe";
-/// How the last line of what it prints begins when the attack succeeded, and when not.
+/// The beginning of the last printed line: when the attack succeeded, and when it did not.
 pub(crate) const REACHED: &str = "reached: ";
 pub(crate) const REFUSED: &str = "refused: ";
-/// What stands in every bait, before what this run alone knows.
+/// The text in every bait, before the random text of this run.
 pub(crate) const BAIT: &str = "bait-of-bailey-prove-";
 /// The variable of a planted process that holds a bait.
 pub(crate) const VARIABLE: &str = "BAILEY_PROVE_BAIT";
 
-/// The most that is read of a bait, in bytes.
+/// The most bytes of a bait that are read.
 const BAIT_MAX: u64 = 64 * 1024;
-/// How long what grew stays, so that whoever watches sees it.
+/// How long memory or files stay after they grew, so that the watching sandbox sees them.
 const STAY: Duration = Duration::from_millis(2_500);
-/// How long a planted process lives when nobody ends it.
+/// How long a planted process lives when it is not ended.
 const LIFE: Duration = Duration::from_secs(150);
 /// How long a directory and a link are swapped.
 const SWAPPING: Duration = Duration::from_millis(1_200);
-/// What the file in that directory holds.
+/// The content of the file in that directory.
 pub(crate) const INSIDE: &str = "nothing\n";
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(2);
-/// An address that belongs to nobody (RFC 5737); nothing is sent to it.
+/// An address without an owner (RFC 5737). The probe sends nothing to it.
 const NOBODY: &str = "192.0.2.1:9";
 
-/// Runs the probe that these arguments name; none when they name none.
+/// Runs the probe that these arguments name; `None` when they do not name a probe.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let words: Vec<String> = arguments.skip(1).map(|word| word.into_string().unwrap_or_default()).collect();
     let (first, words) = words.split_first()?;
@@ -73,12 +73,12 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode
     Some(code)
 }
 
-/// An error's name and what it means.
+/// An error's text for people.
 fn said(error: &io::Error) -> String {
-    // Without the number, which says nothing to people.
+    // Without the number, which tells people nothing.
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
-    // The system's own words begin a sentence; a name in ours stays as it is.
+    // The system's words begin with a capital, which becomes a small letter here.
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
@@ -149,7 +149,7 @@ fn write(path: &str) -> io::Result<String> {
     Ok("it was written".into())
 }
 
-/// Writes what stands there already, so that nothing changes.
+/// Writes the present content again, so that nothing changes.
 fn rewrite(path: &str) -> io::Result<String> {
     let text = fs::read(path)?;
     fs::OpenOptions::new().write(true).open(path)?.write_all(&text)?;
@@ -175,7 +175,7 @@ fn connect(port: u16) -> io::Result<String> {
     Ok("connected".into())
 }
 
-/// Connecting a UDP socket asks for a route, and sends nothing.
+/// Asks for a route by connecting a UDP socket, which sends nothing.
 fn route() -> io::Result<String> {
     UdpSocket::bind("0.0.0.0:0")?.connect(NOBODY)?;
     Ok("there is a route".into())
@@ -191,7 +191,7 @@ fn alone(flags: UnshareFlags) -> io::Result<()> {
     Ok(rustix::thread::unshare(flags)?)
 }
 
-/// Tries something as it is, and then as root of namespaces of its own, where anybody may be that.
+/// Tries the work as it is, and then as root of its own namespaces, if every user may create these.
 fn as_root_of_namespaces(work: impl Fn() -> io::Result<String>) -> io::Result<String> {
     work().or_else(|first| {
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
@@ -226,22 +226,22 @@ fn disk(path: &str, mib: usize) -> io::Result<String> {
     Ok(format!("{mib} MiB of disk"))
 }
 
-/// Leaves a process behind that has nothing more to do with this one.
+/// Leaves a process behind that is independent of this one.
 fn leave(mark: &str) -> io::Result<String> {
     let mut command = Command::new(env::current_exe()?);
     command.args([ARGUMENT, "wait", mark]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
-    // It says so once it is in a session of its own.
+    // It writes a byte when it is in its own session.
     if let Some(mut said) = child.stdout.take() {
         said.read_exact(&mut [0])?;
     }
     Ok("it was left behind".into())
 }
 
-/// A planted process: to be looked at, traced or killed, or to be left behind.
+/// A planted process. Probes look at it, trace it, kill it or leave it behind.
 fn wait() -> io::Result<String> {
     setsid().ok();
-    // Where only a parent may trace, anybody may trace this one.
+    // Let any process trace this one, even where only a parent may trace.
     set_ptracer(PTracer::Any).ok();
     io::stdout().write_all(b".")?;
     io::stdout().flush()?;
@@ -256,7 +256,7 @@ pub(crate) struct Swapped {
 }
 
 impl Swapped {
-    /// Makes them in a new folder.
+    /// Makes the directory and the link in a new folder.
     pub(crate) fn make(folder: &Path) -> io::Result<Self> {
         let swapped = Self { plain: folder.join("plain"), link: folder.join("link") };
         fs::create_dir_all(&swapped.plain)?;
@@ -265,7 +265,7 @@ impl Swapped {
         Ok(swapped)
     }
 
-    /// Each takes the other's place.
+    /// Swaps the directory and the link.
     pub(crate) fn swap(&self) -> io::Result<()> {
         Ok(renameat_with(CWD, &self.plain, CWD, &self.link, RenameFlags::EXCHANGE)?)
     }
@@ -277,13 +277,13 @@ fn swap(folder: &str) -> io::Result<String> {
     while begin.elapsed() < SWAPPING {
         swapped.swap()?;
         times += 1;
-        // Each is there for a moment, so that a read meets it.
+        // Each stays for a moment, so that a read meets it.
         thread::sleep(Duration::from_micros(300));
     }
     Ok(format!("swapped {times} times"))
 }
 
-/// Gives a directory another name, and its own back.
+/// Gives a directory another name, and then its own name again.
 fn moved(path: &str) -> io::Result<String> {
     let other = format!("{path}.moved");
     fs::rename(path, &other)?;

@@ -132,7 +132,7 @@ pub struct Origin {
 pub enum OriginKind {
     /// A person's words.
     Person,
-    /// A message with words of a person for whom no other person vouches: passed on, quoted, or a guest's.
+    /// A message with words that no person vouches for: passed on, quoted, or a guest's.
     Message,
     /// The project's text about itself for agents.
     Project,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 /// base64.
 pub const IMAGES_BYTES_MAX: usize = 3 << 20;
 
-/// A picture, recognised by its first bytes. Bailey does not look at the bytes behind them.
+/// A picture, recognised by its first bytes. The bytes behind them are not checked.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "Blob")]
 pub struct Image {

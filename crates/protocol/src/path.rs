@@ -34,7 +34,7 @@ impl WsPath {
             .map(|rest| rest.trim_start_matches('/'))
     }
 
-    /// The path below `to` that this path is below `from`; `None` when it is not within `from`.
+    /// This path with the directory `from` replaced by `to`; `None` when it is not within `from`.
     #[must_use]
     pub fn moved(&self, from: &str, to: &str) -> Option<Self> {
         let below = self.relative_to(from)?;

@@ -1,7 +1,7 @@
 //! `bailey prove`: the attacks of SECURITY.md, tried against this installation, each with its control.
 //!
-//! Read `table.rs` first (what is tried), then `trial.rs` (what follows from a try), then `stand.rs` (where).
-//! The attacks themselves are in `crate::probe`.
+//! Read `table.rs` first (the attacks), then `trial.rs` (the verdict of an attempt), then `stand.rs` (the
+//! place). The attacks themselves are in `crate::probe`.
 
 mod claims;
 mod desk;
@@ -35,7 +35,7 @@ use table::{LINES, Line};
 use tokio::signal::unix::{SignalKind, signal};
 use trial::{Attempt, Tried, Verdict};
 
-/// The longest that all of it may take, and one line of it.
+/// The maximum time for all lines, and for one line.
 const ALL_MAX: Duration = Duration::from_secs(110);
 const LINE_MAX: Duration = Duration::from_secs(30);
 /// Where the right column begins.
@@ -49,14 +49,14 @@ struct Finding {
     verdict: Verdict,
     /// How the attack ended, or why it was not tried.
     because: String,
-    /// How the same ended without the wall.
+    /// How the same attack ended without the wall.
     control: String,
     wall: &'static str,
     claim: &'static str,
     millis: u128,
 }
 
-/// Tries every line, or those whose names begin like one of these.
+/// Tries every line, or the lines whose names begin with one of `only`.
 pub(super) async fn run(home: &Home, only: &[String], printer: &Printer) -> Result<ExitCode> {
     let lines: Vec<&Line> = LINES.iter().filter(|line| is_wanted(line, only)).collect();
     if lines.is_empty() {
@@ -70,12 +70,12 @@ pub(super) async fn run(home: &Home, only: &[String], printer: &Printer) -> Resu
     let config = Config::load(home)?;
     tokio::select! {
         done = all(config, &lines, printer) => done,
-        // What was made for it is gone with it.
+        // The dropped future removes everything that was made for it.
         code = interrupted() => Ok(ExitCode::from(code?)),
     }
 }
 
-/// Waits until somebody wants it to end; the exit code of that.
+/// Waits for a signal to end, and returns its exit code.
 async fn interrupted() -> Result<u8> {
     let hear = |kind| signal(kind).context("signals cannot be heard");
     let (mut cancel, mut end) = (hear(SignalKind::interrupt())?, hear(SignalKind::terminate())?);
@@ -93,7 +93,8 @@ fn is_wanted(line: &Line, only: &[String]) -> bool {
 
 async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitCode> {
     let since = Instant::now();
-    // So that whoever stops reading leaves nothing behind: what was made for it goes with the stand.
+    // When the output's reader goes away, the run ends and leaves nothing behind: the stand removes
+    // everything that was made for it.
     printer.watch();
     let opening = printer.waiting(|| "making a place to try it in".into(), Stand::new(config));
     let stand = opening.await.context("nothing can be tried")?;
@@ -131,7 +132,7 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
         "{held} held, {not_held} NOT HELD, {untried} could not be tried here, in {:.1} s",
         since.elapsed().as_secs_f64()
     ));
-    // Again, behind all that may have scrolled them away.
+    // Name them again at the end, because they may have scrolled away.
     if !fallen.is_empty() {
         printer.alarm(&format!("NOT HELD: {}", fallen.join(", ")));
     }
@@ -146,13 +147,14 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
     Ok(ExitCode::from(code(count)))
 }
 
-/// Whether what was tried says neither yes nor no: of how many lines held, did not hold and could not be
-/// tried.
+/// Whether the run shows nothing. The numbers are: lines that held, lines that did not hold, and lines that
+/// could not be tried.
 fn is_nothing_shown([held, not_held, _]: [usize; 3]) -> bool {
     held == 0 && not_held == 0
 }
 
-/// Whoever asks only whether it failed is not told that walls hold of which none was tried.
+/// The exit code. A run that shows nothing fails, so that a script that reads only the code does not take
+/// untried walls for walls that hold.
 fn code(count: [usize; 3]) -> u8 {
     let [_, not_held, _] = count;
     if not_held > 0 || is_nothing_shown(count) { exit::FAILED } else { exit::DONE }
@@ -162,7 +164,7 @@ fn is_all(lines: &[&Line]) -> bool {
     lines.len() == LINES.len()
 }
 
-/// The right column.
+/// Puts a text into the right column.
 fn folded(text: &str) -> String {
     let is_terminal = std::io::stdout().is_terminal();
     let text = if is_terminal { fold(text, 80 - INDENT, INDENT) } else { text.to_owned() };

@@ -10,17 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The variable that holds the stand-in of a key, and what a URL says in its place.
+/// The variable that holds the stand-in of a key, and the word for it in a URL.
 pub(crate) const KEY: &str = "BAILEY_PROVE_KEY";
 const STAND_IN: &str = "{stand-in}";
-/// How long an answer may take.
+/// The maximum time for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The most of an answer that is read, in bytes.
+/// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// How long two commands wait for each other.
+/// The maximum time that two commands wait for each other.
 const MEETING_MAX: Duration = Duration::from_secs(10);
 
-/// What a request shows besides its URL.
+/// The parts of a request besides its URL.
 #[derive(Default)]
 struct Shown {
     /// Whether the stand-in stands where the key belongs.
@@ -28,13 +28,13 @@ struct Shown {
     body: String,
 }
 
-/// Asks through this command's own door.
+/// Sends a request through this command's own door.
 pub(super) fn ask(url: &str, how: &[&str]) -> io::Result<String> {
     let (pass, door) = own_door()?;
     request(&pass, &door, url, &shown(how)?)
 }
 
-/// Lets another command find this one's door, and waits until it is done.
+/// Lets another command find this command's door, and waits until the other one is done.
 pub(super) fn lend(folder: &str) -> io::Result<String> {
     let folder = Path::new(folder);
     let (_, door) = own_door()?;
@@ -45,7 +45,7 @@ pub(super) fn lend(folder: &str) -> io::Result<String> {
     met(is_back).map(|_| "it was lent".into())
 }
 
-/// Asks through another command's door, with the pass of this one.
+/// Sends a request through another command's door, with the pass of this command.
 pub(super) fn borrow(folder: &str, url: &str) -> io::Result<String> {
     let folder = Path::new(folder);
     let (pass, _) = own_door()?;
@@ -110,7 +110,7 @@ fn request(pass: &str, door: &str, url: &str, shown: &Shown) -> io::Result<Strin
     writeln!(io::stdout(), "{body}")?;
     match status {
         "200" => Ok("it was answered".into()),
-        // The first line says what, and the second why, where there is one.
+        // The first line names the refusal. The second line, if any, gives the reason.
         _ => {
             let why = body.lines().nth(1).or_else(|| body.lines().next()).unwrap_or_default();
             Err(io::Error::other(format!("answered {status}: {}", why.trim())))

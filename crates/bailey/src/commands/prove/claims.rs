@@ -1,4 +1,4 @@
-//! What SECURITY.md claims and no line here tries, each with the reason that stands there.
+//! The claims of SECURITY.md that no line here tries, each with the reason from that file.
 
 const SECURITY: &str = include_str!("../../../../../SECURITY.md");
 

@@ -1,4 +1,4 @@
-//! A journal of its own, at which things are begun that must not begin.
+//! A separate journal, where the prover tries to begin effects that must not begin.
 
 use super::{
     gate::{effect, rules, run},
@@ -18,11 +18,11 @@ use std::{sync::Arc, time::Duration};
 
 /// How long a question lasts, and a token.
 const LASTS: Duration = Duration::from_secs(60);
-/// What a model call is to cost, and what is left, in tokens.
+/// The cost of a model call, and the rest of the budget, in tokens.
 const WANTED: u64 = 1_000;
 const LEFT: u64 = 10;
 
-/// A journal of its own, with rules in force and a session.
+/// A separate journal, with rules in force and a session.
 pub(super) struct Desk {
     mint: Mint,
     policy: Policy,
@@ -84,7 +84,7 @@ impl Desk {
         Ok(Tried { attack, control: begin().await? })
     }
 
-    /// A yes to a question that had run out.
+    /// A yes to a question that has run out.
     pub(super) async fn late(&self) -> Result<Tried> {
         let answered = async |lasts| -> Result<Attempt> {
             let sealed = effect(self.session, run(&["deploy"], "/w"), 0)?;
@@ -101,7 +101,7 @@ impl Desk {
         Ok(Tried { attack: answered(Duration::ZERO).await?, control: answered(LASTS).await? })
     }
 
-    /// What was allowed before other rules came into force.
+    /// An effect that was allowed before other rules came into force.
     pub(super) async fn rules(&self) -> Result<Tried> {
         let begin = async || {
             let sealed = effect(self.session, run(&["echo"], "/w"), 0)?;
@@ -112,7 +112,7 @@ impl Desk {
         Ok(Tried { attack: begin().await?, control })
     }
 
-    /// A token that this home minted and did not sign.
+    /// A token of this home with a signature that the home did not make.
     pub(super) async fn forged(&self) -> Result<Tried> {
         let minted = self.token().await?;
         let attack = self.used(&Macaroon::parse(&changed(&minted.text()))?).await?;
@@ -188,8 +188,8 @@ fn because() -> Circumstances {
     Circumstances { purpose: Purpose::Act, payer: None, reasons: Vec::new(), uses: None }
 }
 
-/// A token's text with another signature, which ends it. Not all of the last letter's bits count, so that one
-/// stays as it is.
+/// A token's text with another signature; the signature is the end of the text. The last letter stays as it
+/// is, because not all of its bits count.
 pub(super) fn changed(text: &str) -> String {
     let (head, tail) = text.split_at(text.len().saturating_sub(20));
     let mut letters = tail.chars();

@@ -1,5 +1,5 @@
-//! Requests at the network door, made by a command inside the walls. The servers are this process's own; what
-//! reached them is what counts, and not what the command says.
+//! Requests at the network door, made by a command inside the walls. The servers belong to this process. The
+//! data that reaches them counts, not the word of the command.
 
 use super::{
     stand::{Inside, Side, Stand},
@@ -17,23 +17,23 @@ use std::{
     time::Duration,
 };
 
-/// The longest that a connection to a server may say nothing.
+/// The maximum silence of a connection to a server.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How the stand-in of the key begins.
 const STAND_IN: &str = "bailey-bailey-prove-key-";
-/// Bytes that may go to the server of which that is limited.
+/// The number of bytes that may go to the limited server.
 const SENT_MAX: u64 = 1_000;
 /// A path whose answer shows the key.
 const SHOWS: &str = "/shown";
 
-/// What is asked of the door.
+/// The request at the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
-    /// What no rule allows.
+    /// A request that no rule allows.
     Unruled,
-    /// What leads to a private address that nobody named.
+    /// A request to a private address that the configuration does not name.
     Private,
-    /// A stand-in where its key is put in, at another path.
+    /// A stand-in in the place where its key is put in, but at another path.
     Elsewhere,
     /// A stand-in in a URL.
     Url,
@@ -41,9 +41,9 @@ pub(super) enum Request {
     Body,
     /// An answer that shows the key.
     Answer,
-    /// More than may go to a host.
+    /// More bytes than may go to a host.
     Limit,
-    /// With the pass of another command.
+    /// A request with the pass of another command.
     Pass,
 }
 
@@ -74,7 +74,7 @@ impl Servers {
         Ok(Self { open: start()?, unruled: start()?, private: start()?, limited: start()? })
     }
 
-    /// The words that lead to them.
+    /// The words of probes that lead to the servers, with their URLs.
     pub(super) fn places(&self) -> [(&'static str, String); 4] {
         [
             ("{open}", self.open.url()),
@@ -87,9 +87,10 @@ impl Servers {
     /// Sets the door up.
     ///
     /// # Errors
-    /// When a setting makes no sense.
+    /// When a setting is invalid.
     pub(super) fn set(&self, network: &mut Network) -> Result<()> {
-        // The port of the one that is not named is open to this process, so that it is not what keeps it.
+        // The private server's port is among the named ones, so that the address alone keeps the request
+        // back.
         let port = format!("http://10.255.255.1:{}", self.private.address.port());
         let key = BoundKey {
             secret: KEY.into(),
@@ -111,7 +112,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Rules by which commands may ask, and three of the servers.
+    /// Rules that allow commands to ask for the network, and that allow three of the servers.
     pub(super) fn rules(&self) -> String {
         let hosts =
             [&self.open, &self.private, &self.limited].map(|server| format!("\"{}\"", server.address));
@@ -130,7 +131,7 @@ impl Server {
         let came: Arc<Mutex<Vec<String>>> = Arc::default();
         let (all, secret) = (came.clone(), secret.to_owned());
         thread::spawn(move || {
-            // One at a time: nobody else asks.
+            // One at a time: no other program asks.
             for stream in listener.incoming().map_while(Result::ok) {
                 serve(&stream, &all, &secret).ok();
             }
@@ -142,7 +143,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// What came since this was asked last.
+    /// The requests that came since the last call.
     fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.came.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -169,7 +170,7 @@ fn serve(mut stream: &TcpStream, came: &Mutex<Vec<String>>, secret: &str) -> std
     let whole = reader.take(length).read_to_end(&mut body);
     request += &String::from_utf8_lossy(&body);
     let text = if request.lines().next().unwrap_or_default().contains(SHOWS) { secret } else { "took it" };
-    // Written down first: whoever hears the answer finds it there.
+    // Record the request before the answer, so that it is there when the answer arrives.
     came.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     whole?;
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len())
@@ -207,14 +208,14 @@ async fn arrived(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt>
     Ok(judged(server.take().first().map(|_| "the server got it".into()), ran.attempt))
 }
 
-/// The attack comes through when the server is shown stand-in or key; its control when the key is put in
-/// where it is bound.
+/// The attack comes through when the server sees the stand-in or the key. The control comes through when the
+/// key is put in where it is bound.
 async fn shown(stand: &Stand, probe: &str) -> Result<(Attempt, Attempt)> {
     let open = &stand.servers.open;
     let ran = asked(stand, probe).await?;
     let came = open.take().concat();
     let has_key = came.contains(&stand.secret).then(|| "the server got the key".to_owned());
-    // Where it belongs the key is put in, so that alone says nothing.
+    // At the bound path the door puts the key in, so the key alone shows nothing there.
     let is_bound = probe.contains("/bound/");
     let has_stand_in = came.contains(STAND_IN).then(|| "the server was shown the stand-in".to_owned());
     let attack = judged(has_stand_in.or(has_key.filter(|_| !is_bound)), ran.attempt);
@@ -224,7 +225,7 @@ async fn shown(stand: &Stand, probe: &str) -> Result<(Attempt, Attempt)> {
     Ok((attack, judged(is_put_in.then(|| "the server got the key".into()), ran.attempt)))
 }
 
-/// Whether the command sees the key in an answer; that of a server which has none passes as it is.
+/// Whether the command sees the key in an answer. An answer of a server without a bound key passes as it is.
 async fn seen(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt> {
     let ran = asked(stand, probe).await?;
     server.take();
@@ -232,7 +233,7 @@ async fn seen(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt> {
     Ok(judged(is_seen.then(|| "the command saw the key".into()), ran.attempt))
 }
 
-/// Two commands at once, one of which asks at the other's door.
+/// Two commands at once: one of them asks at the other's door.
 async fn borrowed(stand: &Stand) -> Result<Attempt> {
     let (lent, borrowed) =
         tokio::join!(asked(stand, "lend {yard}/doors"), asked(stand, "borrow {yard}/doors {open}/x"));
@@ -247,7 +248,7 @@ async fn asked(stand: &Stand, probe: &str) -> Result<Inside> {
     stand.at_the_door(stand.words(probe, Side::Inside, None)).await
 }
 
-/// What is known by what came through; the probe's own word that it did does not count.
+/// The verdict by the data that came through. The probe's own word does not count.
 fn judged(came: Option<String>, attempt: Attempt) -> Attempt {
     match (came, attempt) {
         (Some(how), _) => Attempt::Reached(how),

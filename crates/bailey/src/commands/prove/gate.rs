@@ -1,5 +1,5 @@
-//! The gate, asked for what it must refuse: with a journal and rules of their own, or through the session's
-//! kernel.
+//! Requests to the gate that it must refuse. They use a separate journal and separate rules, or go through
+//! the session's kernel.
 
 use super::{
     desk::Desk,
@@ -23,34 +23,35 @@ use bailey_protocol::{
 use bailey_runtime::Opening;
 use std::{collections::BTreeMap, fs};
 
-/// What the gate is asked for.
+/// The request to the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     /// To change Bailey's own rules.
     Law,
     /// To run a command without a sandbox, by rules that allow it.
     Unwalled,
-    /// To run a command behind less than its tier wants.
+    /// To run a command behind less isolation than its tier wants.
     Tier,
     /// To use an approval twice.
     Once,
-    /// To run a script that is not the approved one any more.
+    /// To run a script that changed after its approval.
     Files,
     /// To ask a model beyond the budget.
     Budget,
-    /// To begin something after an emergency stop.
+    /// To begin an effect after an emergency stop.
     Stop,
-    /// To begin by a yes that came too late.
+    /// To begin an effect by a yes that came too late.
     Late,
-    /// To begin what rules allowed that are not in force any more.
+    /// To begin an effect that was allowed by rules that are not in force any more.
     Rules,
     /// To use a token that this home did not sign.
     Forged,
-    /// To use a token once more than it says.
+    /// To use a token once more than it permits.
     Spent,
 }
 
-/// Everything is allowed that the built-in rules leave to others, but for what a human is asked about.
+/// Rules that allow everything that the built-in rules leave to other rules, except a command that a human
+/// is asked about.
 const RULES: &str = r#"
 [[rule]]
 name = "all"
@@ -81,7 +82,7 @@ pub(super) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
     }
 }
 
-/// A change of the rules, by rules that allow everything: with and without the built-in ones.
+/// A change of the rules, under rules that allow everything: with the built-in rules, and without them.
 fn law(stand: &Stand) -> Result<Tried> {
     let path = WsPath(stand.home.policy().join("new.toml").display().to_string());
     let change = Action::Change { files: vec![FileChange { path, base: None, new: Some("".into()) }] };
@@ -105,7 +106,8 @@ fn law(stand: &Stand) -> Result<Tried> {
     Ok(Tried { attack: asked(built_in_rules())?, control: asked(Vec::new())? })
 }
 
-/// A command where there are no walls, by rules that allow everything: with and without what then asks.
+/// A command without walls, under rules that allow everything: with the policy that then asks a human, and
+/// without it.
 fn unwalled(stand: &Stand) -> Result<Tried> {
     let sealed = effect(compose::new_session()?, command(&["true"], stand), 0)?;
     let places = Places { workspace: stand.project.display().to_string(), ..Places::default() };
@@ -124,7 +126,8 @@ fn unwalled(stand: &Stand) -> Result<Tried> {
     Ok(Tried { attack: asked(&policy.without_walls()), control })
 }
 
-/// A command in a session whose tier wants more than there is, and in one whose tier wants what there is.
+/// A command in a session whose tier wants more isolation than there is, and in a session whose tier does
+/// not.
 async fn tier(stand: &Stand) -> Result<Tried> {
     let ran = async |least: Level| -> Result<Attempt> {
         let home = Home { root: stand.folder(least.name())?, user: stand.home.user.clone(), agent: None };
@@ -150,7 +153,7 @@ async fn tier(stand: &Stand) -> Result<Tried> {
     Ok(Tried { attack: ran(Level::Microvm).await?, control: ran(Level::Landlock).await? })
 }
 
-/// Through the session's own kernel: a command that a human said yes to, whose script is another one then.
+/// Through the session's own kernel: a command that a human approved, and whose script changes after that.
 async fn files(stand: &Stand) -> Result<Tried> {
     let rules = stand.home.policy();
     let ask = "[[rule]]\nname = \"ask\"\nanswer = \"review\"\nreason = \"a rule that asks\"\n\

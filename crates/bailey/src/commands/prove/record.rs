@@ -1,4 +1,5 @@
-//! A copy of the journal that this run wrote is changed as somebody with an SQLite shell would, and verified.
+//! Changes a copy of the journal that this run wrote, as a person with an SQLite shell would, and verifies
+//! it.
 
 use super::{
     stand::Stand,
@@ -15,7 +16,7 @@ use std::{
     sync::Arc,
 };
 
-/// What is done to the copy.
+/// The change of the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tampering {
     /// One bit of an entry is flipped.
@@ -24,15 +25,15 @@ pub(super) enum Tampering {
     Order,
     /// The newest entries are cut off.
     End,
-    /// It is an older copy, with the key that lay beside it, and by itself as good as on its day.
+    /// It is an older copy, with the key that lay beside it. By itself it is still valid.
     Back,
 }
 
-/// An entry in the middle, and another one, that are changed.
+/// The entries that are changed: one in the middle, and another one.
 const ENTRIES: (u64, u64) = (4, 7);
 
 pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> {
-    // So that there is something to change.
+    // Writes entries that can be changed.
     for _ in 0..4 {
         let path = format!("{}/plain/passwd", stand.host.workspace().0);
         stand.host.act(Action::Read { path: WsPath(path) }).await?;
@@ -67,7 +68,7 @@ pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> 
     Ok(Tried { attack, control })
 }
 
-/// The copy in the place of a journal that went on and told a witness.
+/// The copy takes the place of a journal that went on and told a witness.
 async fn put_back(stand: &Stand, copy: &Path, signed: u64) -> Result<Tried> {
     let journal = stand.kernel.journal();
     let path = WsPath(format!("{}/plain/passwd", stand.host.workspace().0));
@@ -110,7 +111,7 @@ fn copied(journal: &Path, folder: &Path) -> Result<PathBuf> {
 async fn found(path: &Path) -> Result<Option<(u64, String)>> {
     let redactor = Redactor::new(&Vault::default());
     let (journal, _mint) = Journal::open(path, redactor, Arc::new(SystemClock)).await?;
-    // The whole chain first, which names the entry; then what was signed last, which names the end.
+    // First the whole chain, which names the entry; then the last signed checkpoint, which names the end.
     let verified = match journal.verify().await {
         Ok(_) => journal.sound().await,
         Err(error) => Err(error),
@@ -143,7 +144,8 @@ async fn change(path: &Path, tampering: Tampering, last: u64) -> Result<usize> {
             }
             Tampering::Back => 0,
             Tampering::End => {
-                // With all that lies beside the chain and speaks of it; the key's file is another one.
+                // Also delete everything beside the chain that refers to these entries. The key is in
+                // another file.
                 tx.execute("DELETE FROM checkpoint WHERE entries >= ?1", params![last])?;
                 tx.execute("DELETE FROM tile", params![])?;
                 tx.execute("DELETE FROM payload WHERE seq >= ?1", params![last])?;

@@ -1,4 +1,4 @@
-//! A command prints a key that Bailey knows, as it is and in Base64; the journal must hold neither.
+//! A command prints a key that Bailey knows, as it is and in Base64. The journal must hold neither form.
 
 use super::{
     stand::{Side, Stand},
@@ -22,7 +22,7 @@ pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
         });
     }
     let attack = held(&stand.home.journal(), &forms)?;
-    // The control: the same text by way of a redactor that knows no key.
+    // The control: the same text through a redactor that knows no key.
     let path = stand.folder("bare")?.join("journal.db");
     let redactor = Redactor::new(&Vault::default());
     let (journal, _mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await?;

@@ -1,5 +1,5 @@
-//! Where the attacks are tried: a home, a project and a user's home of their own in a temporary place, with
-//! baits in them, and an open session over that project. Nothing of the user's is among it.
+//! The place of the attacks: a separate home, project and user's home in a temporary place, with baits in
+//! them, and an open session over that project. It holds nothing of the user's.
 
 use super::{door::Servers, trial::Attempt};
 use crate::{
@@ -34,10 +34,10 @@ use std::{
 /// The longest that a probe may run, in milliseconds.
 const PROBE_MS: u64 = 20_000;
 
-/// How often the place is tried to be removed.
+/// How often the stand tries to remove the place.
 const REMOVALS: usize = 20;
 
-/// Variables that a command gets with values of its own, or that anybody's shell sets.
+/// Variables that a command gets with its own values, or that every user's shell sets.
 const COMMON: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "PWD", "SHLVL", "PYTHONDONTWRITEBYTECODE"];
 
@@ -48,13 +48,13 @@ pub(super) enum Side {
     Outside,
 }
 
-/// A directory that is gone with its owner.
+/// A directory that is removed when its owner is dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Where this comes before the warden's end, both remove the session's folder, and one of them finds
-        // less than it saw.
+        // When this runs before the warden's end, both remove the session's folder. One of them then finds
+        // fewer files than it saw.
         for _ in 0..REMOVALS {
             if bailey_sandbox::remove(&self.0).is_ok() || !self.0.exists() {
                 return;
@@ -69,7 +69,7 @@ pub(super) struct Stand {
     pub(super) home: Home,
     pub(super) project: PathBuf,
     pub(super) outside: PathBuf,
-    /// What is put for the words of probes.
+    /// The values for the words of probes.
     places: Vec<(&'static str, String)>,
     variables: Vec<String>,
     /// A key that Bailey knows; a file of the project holds it.
@@ -80,14 +80,14 @@ pub(super) struct Stand {
     pub(super) limits: Limits,
     pub(super) host: Host,
     pub(super) kernel: Kernel,
-    /// Whom requests of commands go to.
+    /// The servers for requests of commands.
     pub(super) servers: Servers,
     _listeners: (TcpListener, [UnixListener; 3]),
-    /// Last, so that nothing of the session is left when it goes.
+    /// The last field, so that it is dropped after everything of the session.
     scratch: Scratch,
 }
 
-/// What a probe inside came to.
+/// The result of a probe inside.
 pub(super) struct Inside {
     pub(super) attempt: Attempt,
     /// The limit that ended it.
@@ -119,12 +119,13 @@ impl Stand {
         let hidden_socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&hidden)?)?;
         let server = TcpListener::bind("127.0.0.1:0").context("no server on the loopback")?;
         let servers = Servers::start(&secret)?;
-        // The default rule that asks would keep a request back as well: nobody can be asked inside a command.
-        // What is tried is that without any rule nothing passes.
+        // The default rule that asks would also keep a request back, because inside a command no human can
+        // be asked. The attack tries that nothing passes without a rule, so here the answer of this rule is
+        // `pass`.
         let asks = "name = \"web\"\nanswer = \"review\"";
         let rules = bailey_policy::DEFAULT_RULES.replace(asks, "name = \"web\"\nanswer = \"pass\"");
-        // A swapped link leads outside, again and again: behind so many open questions no further one is
-        // asked, and the read would wait.
+        // A swapped link leads outside, again and again. Behind so many open questions no further question
+        // is asked, and the read would wait.
         let asked = "name = \"outside-reads\"\nanswer = \"review\"";
         let rules = rules.replace(asked, "name = \"outside-reads\"\nanswer = \"deny\"");
         fs::write(home.policy().join("default.toml"), rules)?;
@@ -140,7 +141,7 @@ impl Stand {
             ("{mark}", mark),
         ];
         places.extend(servers.places());
-        // Nobody is asked and nobody is told: neither a model, nor the owner's witness and extensions.
+        // The session asks no model, and tells nothing to the owner's witness and extensions.
         (config.witness, config.providers, config.extensions) = (None, BTreeMap::new(), Vec::new());
         servers.set(&mut config.network)?;
         let mut vault = Vault::default();
@@ -156,7 +157,7 @@ impl Stand {
         let Open { host, kernel, .. } = compose::open(session).await?;
         let limits = Limits { wall_ms: PROBE_MS, ..config.command.clone() };
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        // The walls set git's own for every command.
+        // The walls set git's own variables for every command.
         let is_common = |name: &str| COMMON.contains(&name) || name.starts_with("GIT_CONFIG_");
         let variables = names.filter(|name| !is_common(name)).collect();
         Ok(Self {
@@ -187,7 +188,7 @@ impl Stand {
         Ok(folder)
     }
 
-    /// Where the host would have what a probe wrote into its own place.
+    /// The path where the host would have the file that a probe wrote into its own place.
     pub(super) fn on_host(&self, file: &str, side: Side) -> PathBuf {
         let yard = if side == Side::Inside { &self.project } else { &self.outside };
         PathBuf::from(self.put(file, &[("{yard}", yard.display().to_string())]))
@@ -288,7 +289,7 @@ impl Stand {
         command.arg("wait").env(probe::VARIABLE, probe::BAIT).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         if let Some(said) = &mut child.stdout {
-            // Once it says so it can be looked at and traced.
+            // When it has written a byte, it can be looked at and traced.
             said.read_exact(&mut [0])?;
         }
         Ok(Planted(child))
@@ -301,7 +302,7 @@ impl Stand {
     }
 }
 
-/// A process that the prover started, to be attacked; it is ended with it.
+/// A process that the prover started as a target. It ends when this value is dropped.
 pub(super) struct Planted(Child);
 
 impl Planted {
@@ -309,7 +310,7 @@ impl Planted {
         self.0.id()
     }
 
-    /// Whether something ended it.
+    /// Whether it has ended.
     pub(super) fn has_ended(&mut self) -> bool {
         self.0.try_wait().is_ok_and(|status| status.is_some())
     }
@@ -322,7 +323,7 @@ impl Drop for Planted {
     }
 }
 
-/// How a probe says that it ended.
+/// The result that a probe reports.
 fn ended(report: &ExecReport) -> Attempt {
     said(&report.stdout.head.0).unwrap_or_else(|| {
         let stderr = String::from_utf8_lossy(&report.stderr.head.0);
@@ -341,8 +342,8 @@ fn said(stdout: &[u8]) -> Option<Attempt> {
     reached.or_else(|| last.strip_prefix(probe::REFUSED).map(|how| Attempt::Refused(how.into())))
 }
 
-/// A new directory in the temporary place. Whoever may not see into it is kept out by what is tried, and not
-/// by its mode.
+/// A new directory in the temporary place. Its mode lets every user see into it, so that only the tried
+/// walls keep an attack out.
 fn place(name: &str) -> Result<PathBuf> {
     let path = std::env::temp_dir().join(name);
     fs::DirBuilder::new()
@@ -352,7 +353,7 @@ fn place(name: &str) -> Result<PathBuf> {
     Ok(fs::canonicalize(&path)?)
 }
 
-/// Puts the baits out, and the program that attacks.
+/// Writes the baits, and the program that attacks.
 fn plant(home: &Home, project: &Path, outside: &Path, secret: &str) -> Result<()> {
     let bait = format!("{}{}\n", probe::BAIT, random()?);
     let files = [

@@ -1,7 +1,8 @@
-//! A directory of the project that is swapped for a link, all the time, while the kernel reads a file in it.
+//! A directory of the project that is swapped for a link again and again, while the kernel reads a file in
+//! it.
 //!
 //! A command inside the walls swaps them, so that the reads, which share its view, meet both. The link leads
-//! to a place that the inside has, too (/etc), so that it is the way of opening that holds, and not the view.
+//! to a place that also exists inside (/etc), so that only the way of opening can hold, and not the view.
 
 use super::{
     stand::{Side, Stand},
@@ -19,8 +20,9 @@ use std::{
 
 /// How often the reads must have met the directory, and how often the link.
 const EACH: usize = 5;
-/// How long commands swap, one after the other, until they have. Each read is journalled, and a disk that is
-/// still busy with other programs' files takes a fifth of a second for one.
+/// The maximum time for commands to swap, one after the other, until the reads have met both. Each read is
+/// journalled, and a disk that is still busy with other programs' files takes a fifth of a second for one
+/// entry.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
@@ -35,7 +37,7 @@ pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
         let file = WsPath(format!("{}/race{round}/plain/passwd", stand.host.workspace().0));
         let swapping = stand.inside(words, stand.limits.clone());
         tokio::pin!(swapping);
-        // What is not there yet meets neither.
+        // A refusal before the first successful read does not count: the directory may not exist yet.
         let mut has_begun = false;
         loop {
             let acted = tokio::select! {
@@ -47,7 +49,7 @@ pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
             };
             match &acted {
                 Acted::Done(output) if let Report::File(report) = output.report() => {
-                    // One that is still being written is the file inside, too.
+                    // A file that is still being written is also the file inside.
                     leaked |= !INSIDE.as_bytes().starts_with(&report.content.0);
                     (has_begun, read) = (true, read + 1);
                 }
@@ -67,7 +69,7 @@ pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
     Ok(Tried { attack, control })
 }
 
-/// The control looks first and opens then, as one would; the swap comes just between.
+/// The control looks first and then opens, as a simple program would. The swap comes between the two.
 fn fooled(folder: &Path) -> Result<Attempt> {
     let swapped = Swapped::make(folder)?;
     let is_plain = fs::symlink_metadata(&swapped.plain)?.is_dir();

@@ -1,5 +1,5 @@
-//! What `bailey prove` tries: each line with the wall that it is about and the claim of SECURITY.md that it
-//! belongs to. A test compares the two.
+//! The attacks of `bailey prove`: each line names its wall and its claim of SECURITY.md. A test compares the
+//! table with SECURITY.md.
 
 use super::{door::Request, gate::Check, record::Tampering};
 
@@ -8,9 +8,9 @@ use super::{door::Request, gate::Check, record::Tampering};
 pub(super) struct Line {
     /// Its name.
     pub(super) id: &'static str,
-    /// What must hold, in plain words.
+    /// The property that must hold, in plain words.
     pub(super) says: &'static str,
-    /// What holds it.
+    /// The wall that holds it.
     pub(super) wall: &'static str,
     /// The claim in SECURITY.md.
     pub(super) claim: &'static str,
@@ -20,24 +20,24 @@ pub(super) struct Line {
 /// How an attack is tried.
 ///
 /// In a probe's words `{user}`, `{project}`, `{outside}` and `{home}` are planted places; `{yard}` is the
-/// project inside of the walls, and a place like it outside. `{pid}` is a planted process, `{port}` and
+/// project inside the walls, and a similar place outside. `{pid}` is a planted process, `{port}` and
 /// `{abstract}` are planted listeners, `{open}` and its like planted servers (see `door.rs`), `{variables}`
 /// the names of this process's own variables.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Trial {
-    /// The same probe inside and outside of the walls (see `probe.rs`).
+    /// The same probe inside and outside the walls (see `probe.rs`).
     Probe(&'static str),
-    /// The same, where the host's file tells whether it came through.
+    /// The same, but the host's file shows whether the probe came through.
     File { probe: &'static str, file: &'static str },
-    /// A planted process is to be killed.
+    /// The probe tries to kill a planted process.
     Kill,
-    /// A process is to be left behind.
+    /// The probe tries to leave a process behind.
     Leave,
-    /// Something is to grow past a limit.
+    /// The probe tries to grow past a limit.
     Grow { probe: &'static str, limit: Limit },
     /// A directory is swapped for a link to the outside while the kernel reads.
     Swap,
-    /// The gate is asked.
+    /// A request to the gate.
     Gate(Check),
     /// A copy of the journal is changed.
     Record(Tampering),
@@ -47,7 +47,7 @@ pub(super) enum Trial {
     Door(Request),
 }
 
-/// A limit of a command, lower here than it would be.
+/// A limit of a command, lower here than usual.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Limit {
     /// Tasks.

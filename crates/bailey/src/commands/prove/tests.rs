@@ -1,4 +1,4 @@
-//! SECURITY.md and the table say the same, and what follows from a try.
+//! SECURITY.md and the table say the same; the verdict of an attempt.
 
 use super::{
     claims, code,
@@ -8,7 +8,7 @@ use super::{
 };
 use std::{collections::BTreeMap, path::Path};
 
-/// The claims of SECURITY.md with what their third column says of `bailey prove`.
+/// The claims of SECURITY.md, each with its third column, which is about `bailey prove`.
 fn claims() -> BTreeMap<String, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../SECURITY.md");
     let text = std::fs::read_to_string(path).unwrap();
@@ -79,8 +79,8 @@ fn only_what_succeeds_without_the_wall_is_held() {
 
 #[test]
 fn a_token_with_another_signature_is_still_a_token() {
-    // Of a signature's last letter not all bits count: a token's text that ends in an odd one cannot be read
-    // at all.
+    // Not all bits of a signature's last letter count. A token's text cannot be read when an unused bit is
+    // set.
     for last in ["AAA", "BBQ", "zzA"] {
         let text = format!("{}{last}", "A".repeat(60));
         let other = changed(&text);

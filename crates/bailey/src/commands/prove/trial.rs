@@ -1,4 +1,4 @@
-//! One attack, tried inside the walls and, as its control, outside of them.
+//! One attack, tried inside the walls and, as its control, outside the walls.
 
 use super::{
     door, gate, record, secret,
@@ -16,17 +16,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The longest that a killed process may take to be gone.
+/// The maximum time that a killed process may take to end.
 const END: Duration = Duration::from_secs(2);
 
-/// How one try ended.
+/// The end of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// It came through, and how that is known.
+    /// It came through. The text says how that is known.
     Reached(String),
-    /// It was stopped, and by which words.
+    /// It was stopped. The text is the refusal.
     Refused(String),
-    /// It shows nothing, and why.
+    /// It shows nothing. The text says why.
     Nothing(String),
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Tried {
     pub(super) control: Attempt,
 }
 
-/// What follows from both.
+/// The verdict from both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -50,7 +50,7 @@ pub(super) enum Verdict {
 }
 
 impl Tried {
-    /// What follows, and what is to be said of it.
+    /// The verdict, and its reason.
     pub(super) fn verdict(&self) -> (Verdict, String) {
         match (&self.attack, &self.control) {
             (Attempt::Reached(how), _) => (Verdict::NotHeld, how.clone()),
@@ -90,7 +90,8 @@ async fn probed(stand: &Stand, probe: &str) -> Result<Tried> {
     Ok(Tried { attack, control })
 }
 
-/// What a probe wrote is where the host sees it, or is not; the probe's own word does not count.
+/// The attack came through when the host sees the file that the probe wrote. The probe's own word does not
+/// count.
 async fn wrote(stand: &Stand, probe: &str, file: &str) -> Result<Tried> {
     let on_host = |side, attempt| {
         let path = stand.on_host(file, side);
@@ -120,10 +121,10 @@ async fn killed(stand: &Stand) -> Result<Tried> {
     Ok(Tried { attack, control })
 }
 
-/// What became of the process; the probe's own word that it killed it does not count.
+/// Judges by the state of the process. The probe's own word that it killed the process does not count.
 async fn of_process(planted: &mut Planted, attempt: Attempt) -> Attempt {
     let said_so = matches!(attempt, Attempt::Reached(_));
-    // Its end is there a moment after the signal.
+    // The process ends a moment after the signal.
     let until = Instant::now() + END;
     while said_so && !planted.has_ended() && Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -156,7 +157,7 @@ async fn left(stand: &Stand) -> Result<Tried> {
     Ok(Tried { attack, control })
 }
 
-/// Processes of the host whose last argument is this mark.
+/// The processes of the host whose last argument is this mark.
 fn marked(mark: &str) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -171,7 +172,7 @@ fn marked(mark: &str) -> Vec<Pid> {
 async fn grown(stand: &Stand, probe: &str, limit: Limit) -> Result<Tried> {
     let usual = stand.limits.clone();
     let (limits, wall, name) = match limit {
-        // What is over this one is refused, and nothing ends it.
+        // The kernel refuses tasks over this limit, and does not end the command.
         Limit::Tasks(pids) => (Limits { pids, ..usual }, Wall::PidsLimit, None),
         Limit::Memory(memory_bytes) => {
             (Limits { memory_bytes, ..usual }, Wall::MemoryLimit, Some("memory limit"))
