@@ -10,11 +10,12 @@ mod tests;
 mod work;
 
 pub(crate) use crate::config::Store;
+use bailey_session::{chat, pool, run};
 pub(crate) use daemon::{Agent, Channels, Page, PersonRole, Schedule};
 pub(crate) use journal::{Archive, Audit, Export};
 pub(crate) use rules::{Approvals, Extensions, Policy, Simulate, Update};
 pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier};
-pub(crate) use work::{Approve, Chat, Run, Sessions, TurnOptions};
+pub(crate) use work::{Approve, Sessions};
 
 use crate::{
     exit,
@@ -144,7 +145,7 @@ pub(crate) struct Models {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Give the agent a task in this repository
-    Run(Run),
+    Run(run::Args),
     /// Tasks that are done by the clock, beneath the daemon
     #[command(subcommand)]
     Schedule(Schedule),
@@ -172,7 +173,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Page(Page),
     /// Talk with the agent about this repository
-    Chat(Chat),
+    Chat(chat::Args),
     /// Start the daemon of this home: sessions that live on when a terminal is closed
     #[command(after_help = START_HELP)]
     Start {
@@ -248,7 +249,7 @@ pub(crate) enum Command {
     Sandbox(Sandbox),
     /// Make workspaces ready ahead, with a project's dependencies loaded
     #[command(subcommand)]
-    Pool(Pool),
+    Pool(pool::Args),
     /// Write a commented configuration and the default rules
     Init,
     /// Say whether everything that Bailey stands on is there, and how to get what is not
@@ -358,36 +359,4 @@ pub(crate) enum Sandbox {
     },
     /// Try the walls, and say which of them stand here
     Doctor,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Pool {
-    /// Run a command in new sessions, and keep each for a task to begin in
-    ///
-    /// It runs inside the walls, like any command: what it writes stays in the session's private layer and
-    /// home. A task takes one with `bailey run --warm`, and goes on there.
-    Add(Ready),
-    /// List what is ready, and what became stale because a manifest of the project changed
-    List,
-    /// Let no task take this one
-    Remove {
-        /// Its session
-        session: String,
-    },
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Ready {
-    /// Work over this directory's repository
-    #[arg(long, short = 'C', value_name = "DIR")]
-    pub(crate) directory: Option<PathBuf>,
-    /// With a way to the network: the door lets pass what your rules allow (docs/network.md)
-    #[arg(long)]
-    pub(crate) network: bool,
-    /// Make so many ready, one after the other
-    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
-    pub(crate) count: u8,
-    /// The command, such as `npm ci`
-    #[arg(required = true, last = true)]
-    pub(crate) command: Vec<String>,
 }

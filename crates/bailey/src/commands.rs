@@ -3,27 +3,22 @@
 mod agent;
 mod approvals;
 mod audit;
-mod auto_apply;
 mod backup;
 mod budget;
 mod channels;
-mod chat;
 mod config;
 mod context;
 mod daemon;
 mod doctor;
 mod estop;
-mod hunks;
 mod init;
 mod man;
 mod models;
 mod page;
 mod policy;
-mod pool;
 mod prove;
 mod ps;
 mod replay;
-mod run;
 mod sandbox;
 mod schedule;
 mod secrets;
@@ -34,21 +29,17 @@ mod trust;
 mod version;
 
 #[cfg(feature = "fuzz")]
-pub(crate) use chat::desk::fuzz as desk;
+pub(crate) use bailey_session::chat::server::fuzz as desk;
 #[cfg(feature = "fuzz")]
 pub(crate) use policy::decide;
 
 use crate::{
     cli::{Audit, Channels, Cli, Command},
-    compose::{self, Keys},
-    config::Config,
-    exit::Mistyped,
-    front::short,
     home::{Begun, Home},
     print::Printer,
 };
 use anyhow::{Context as _, Result};
-use bailey_protocol::SessionId;
+use bailey_session::{chat, home_of, journal, pick as hunks, pool, run};
 use std::{future::Future, process::ExitCode};
 
 /// Runs a command.
@@ -102,7 +93,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Channels(Channels::Run { channel }) => wait(channels::bridge(&home()?, &channel, printer)),
         Command::Page(command) => wait(page::run(&home()?, command, printer)),
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
-        Command::Chat(chat) if cli.desk => wait(chat::desk::run(&home()?, chat, printer)),
+        Command::Chat(chat) if cli.desk => wait(chat::server::run(&home()?, chat, printer)),
         Command::Chat(chat) => match cli.seat {
             None => wait(chat::keep()),
             Some(seat) => wait(chat::run(&home()?, chat, &seat, printer)),
@@ -139,33 +130,4 @@ fn wait(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     // A question that still waits for the terminal must not keep the program.
     runtime.shutdown_background();
     done
-}
-
-/// The home as the agent of a session has it, which goes on with it.
-///
-/// # Errors
-/// When that one is gone, or another one was asked for.
-async fn home_of(home: &Home, journal: &bailey_journal::Journal, session: SessionId) -> Result<Home> {
-    let agent = journal.agent_of(session).await?;
-    let name =
-        |agent: &Option<String>| agent.as_ref().map_or("the home's own".into(), |name| format!("`{name}`"));
-    if home.agent.is_some() && home.agent != agent {
-        return Err(Mistyped(format!(
-            "session {} is that of another agent: {}, and not {}",
-            short(&session),
-            name(&agent),
-            name(&home.agent)
-        ))
-        .into());
-    }
-    home.of_agent(agent.as_deref())
-}
-
-/// The journal of a home, to be read.
-async fn journal(home: &Home, printer: &Printer) -> Result<bailey_journal::Journal> {
-    let config = Config::load(home)?;
-    let keys = Keys::load(home, &config, printer)?;
-    let (journal, _) = compose::journal(home, &keys).await?;
-    journal.sound().await?;
-    Ok(journal)
 }

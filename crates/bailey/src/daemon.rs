@@ -14,7 +14,6 @@ pub(crate) mod alone;
 mod attached;
 pub(crate) mod bridge;
 mod channels;
-pub(crate) mod client;
 pub(crate) mod first;
 mod health;
 mod inbox;
@@ -28,7 +27,6 @@ mod record;
 mod schedules;
 mod sessions;
 pub(crate) mod telemetry;
-pub(crate) mod wire;
 
 use crate::{
     compose::{self, Named},
@@ -37,6 +35,7 @@ use crate::{
     extensions::Extensions,
     home::{Home, make_private},
     program,
+    wire::{self, Ask, Status, Told},
 };
 use anyhow::{Context as _, Result};
 use attached::Kept;
@@ -67,14 +66,10 @@ use tokio::{
     task::{LocalSet, spawn_blocking, spawn_local},
     time::{interval, sleep, timeout},
 };
-use wire::{Ask, Status, Told};
 
-/// The daemon's socket, and its log, in the daemon's folder of a home.
-pub(crate) const SOCKET: &str = "socket";
+/// The daemon's log, in the daemon's folder of a home.
 pub(crate) const LOG: &str = "log";
 
-/// How long turns that run are waited for, where nobody says.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one whose line is cut may take to end.
 const ENDING_MAX: Duration = Duration::from_secs(10);
 /// How many connections are served at once.
@@ -148,7 +143,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
     let lock = alone::alone(home, &holder, &say).await?;
     // Before anything is started, so that all of it is in the same group.
     bailey_sandbox::settle_group();
-    let listener = wire::listen(&folder, SOCKET)?;
+    let listener = wire::listen(&folder, wire::SOCKET)?;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
     let daemon = Rc::new(Daemon {
@@ -188,7 +183,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
     let is_up = || say("the daemon is up");
     let served = LocalSet::new().run_until(daemon.serve(listener, &config, let_go, is_up)).await;
     if daemon.is_at_home() {
-        fs::remove_file(folder.join(SOCKET)).ok();
+        fs::remove_file(folder.join(wire::SOCKET)).ok();
     }
     daemon.tell_health(Phase::Stopped);
     daemon.log.note("ended", json!({ "pid": std::process::id() }));
@@ -266,9 +261,9 @@ impl Daemon {
                     // What is wrong is in the log.
                     spawn_local(async move { daemon.reload().await });
                 }
-                _ = terminate.recv() => self.stop(PATIENCE),
-                _ = interrupt.recv() => self.stop(PATIENCE),
-                Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(PATIENCE),
+                _ = terminate.recv() => self.stop(wire::PATIENCE),
+                _ = interrupt.recv() => self.stop(wire::PATIENCE),
+                Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(wire::PATIENCE),
                 _ = beat.tick() => {
                     self.manager.tell("WATCHDOG=1");
                     // What runs ends with this process, where it stands.

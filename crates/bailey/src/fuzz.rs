@@ -14,10 +14,11 @@ use crate::{
     config::{Config, Document},
     daemon::{
         bridge::{self, Given, Need, Packet},
-        page, wire,
+        page,
     },
     home::Home,
     telemetry::{Said, Signal},
+    wire,
 };
 use bailey_gateway::Act;
 use bailey_policy::is_tool_name;

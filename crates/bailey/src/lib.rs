@@ -3,34 +3,25 @@
 //!
 //! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
 
-mod agent_file;
-mod book;
-mod bounds;
 mod channels;
 mod cli;
 mod commands;
-mod compose;
-#[cfg(feature = "controls")]
-mod controls;
 mod daemon;
-mod exit;
-mod extensions;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-mod herald;
-mod law;
 mod page;
-mod place;
 mod probe;
 mod replay;
-mod retention;
-mod reveal;
 mod telemetry;
-mod web;
-mod witness;
 
 use bailey_home::{
     agents, clock, config, git, home, identity, person, program, project, prompt, schedules, stores, trust,
+};
+#[cfg(feature = "controls")]
+use bailey_session::controls;
+use bailey_session::{
+    agent_file, book, bounds, client, compose, exit, extensions, notifier, place, policy_update, retention,
+    wire, witness,
 };
 use bailey_terminal::{self as front, print};
 use std::process::ExitCode;
@@ -47,8 +38,8 @@ pub fn main() -> ExitCode {
     if let Some(code) = probe::main(std::env::args_os()) {
         return code;
     }
-    // And of a herald, which runs the owner's own programs.
-    if let Some(code) = herald::main(std::env::args_os()) {
+    // And of a notifier, which runs the owner's own programs.
+    if let Some(code) = notifier::main(std::env::args_os()) {
         return code;
     }
     #[cfg(feature = "controls")]

@@ -21,8 +21,8 @@ use bailey_kernel::{Kernel, Provider};
 use bailey_llm::{Endpoint, Wire};
 use bailey_policy::Policy;
 use bailey_protocol::{Answer, ApprovalId, Event, Happening, Op, WsPath};
-use bailey_runtime::{Host, HostError, Opening, Parts};
 use bailey_sandbox::Shape;
+use bailey_session::{Host, HostError, Opening, Parts};
 use player::{Player, Recording, Replayed};
 use std::{
     fs,

@@ -70,7 +70,9 @@ type Answered<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>)
 /// One front end: on a terminal, on a pipe, or for a script. It owns the user's input: messages, answers and
 /// signals.
 pub struct Front<'a> {
+    /// Prints for this front end.
     pub printer: &'a Printer,
+    /// Asks the user.
     pub asker: Asker,
     events: mpsc::Receiver<Event>,
     /// `None` once the front end has told the session to end.

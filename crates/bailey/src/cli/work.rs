@@ -1,51 +1,8 @@
 //! The arguments of what gives an agent work, and of what came of it.
 
-use crate::front::Answering;
+use bailey_session::TurnOptions;
 use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
-
-/// What `run` and `sessions resume` share.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct TurnOptions {
-    /// The model: PROVIDER/NAME, or replay:FILE to play a recording
-    #[arg(long, short, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// Record the exchange with the model to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// Who answers questions; those that are asked can be answered by `bailey approvals` as well
-    #[arg(long, value_enum, default_value_t = Answering::Ask)]
-    pub(crate) approve: Answering,
-    /// Apply the changes at the end without a question (what is Red is still asked)
-    #[arg(long)]
-    pub(crate) apply: bool,
-    /// Reveal masked files to this session: one, such as .env, those of a directory, or those that a pattern
-    /// in quotes names
-    #[arg(long, value_name = "PATH")]
-    pub(crate) reveal: Vec<PathBuf>,
-    /// Keep these words in front of the model for the whole session, whatever is summed up
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) pin: Vec<String>,
-    /// Show what commands print while they run
-    #[arg(long, short)]
-    pub(crate) verbose: bool,
-    /// Let the session use up so many tokens at most, where `limits.session_tokens` is not lower
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) tokens: Option<u64>,
-}
-
-impl TurnOptions {
-    /// Whether something is said of one session, and of none that comes after it in the same conversation.
-    pub(crate) fn is_of_one_session(&self) -> bool {
-        !(self.reveal.is_empty() && self.pin.is_empty())
-    }
-
-    /// That one is over.
-    pub(crate) fn forget_session(&mut self) {
-        self.reveal.clear();
-        self.pin.clear();
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Approve {
@@ -53,55 +10,6 @@ pub(crate) enum Approve {
     Ask,
     /// Answer every question with no
     Never,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Run {
-    /// What to do; `-` reads it from standard input
-    pub(crate) task: String,
-    /// Work in this directory's repository
-    #[arg(long, short = 'C', value_name = "DIR")]
-    pub(crate) directory: Option<PathBuf>,
-    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
-    /// about
-    #[arg(long)]
-    pub(crate) no_sandbox: bool,
-    /// Begin in a workspace that `bailey pool add` made ready
-    #[arg(long, conflicts_with = "no_sandbox")]
-    pub(crate) warm: bool,
-    /// By itself, and not beneath the daemon that runs
-    #[arg(long)]
-    pub(crate) alone: bool,
-    #[command(flatten)]
-    pub(crate) options: TurnOptions,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Chat {
-    /// Go on with this session, by its name or its last digits
-    #[arg(long, value_name = "SESSION", conflicts_with = "directory")]
-    pub(crate) resume: Option<String>,
-    /// Work in this directory's repository
-    #[arg(long, short = 'C', value_name = "DIR")]
-    pub(crate) directory: Option<PathBuf>,
-    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
-    /// about
-    #[arg(long, conflicts_with = "resume")]
-    pub(crate) no_sandbox: bool,
-    /// Begin in a workspace that `bailey pool add` made ready
-    #[arg(long, conflicts_with_all = ["resume", "no_sandbox"])]
-    pub(crate) warm: bool,
-    /// Without the questions that a home's first conversation begins with
-    #[arg(long)]
-    pub(crate) no_onboarding: bool,
-    /// By itself, and not beneath the daemon that runs
-    #[arg(long)]
-    pub(crate) alone: bool,
-    /// Private: the schedule whose time this session is, and which says what its agent may
-    #[arg(long, hide = true, value_name = "NAME", conflicts_with = "resume")]
-    pub(crate) schedule: Option<String>,
-    #[command(flatten)]
-    pub(crate) options: TurnOptions,
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,14 +15,12 @@ pub(super) use notes::begin_anew;
 use crate::{
     channels::People,
     cli::{self, Channels},
+    client::Client,
     config::Config,
-    daemon::{
-        client::Client,
-        wire::{Ask, Told},
-    },
     exit::Mistyped,
     home::Home,
     print::{Printer, Style},
+    wire::{Ask, Told},
 };
 use anyhow::{Result, bail};
 use bailey_protocol::Role;

@@ -1,9 +1,10 @@
 //! `bailey config`: what is in force and why, and a way to change it that leaves no broken file behind.
 
 use crate::{
-    agent_file, cli, compose,
+    agent_file, cli,
+    client::Client,
+    compose,
     config::{Channel, Config, Document, Origin, TEMPLATE, is_private, known_variables, unknown_variables},
-    daemon::client::Client,
     exit,
     home::{Home, write_private},
     print::{Printer, Style},

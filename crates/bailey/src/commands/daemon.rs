@@ -1,22 +1,17 @@
 //! `bailey start`, `stop`, `status`, `reload` and `logs`: the daemon of a home.
 
 use crate::{
-    daemon::{
-        self, LOG, alone,
-        client::Client,
-        first,
-        log::as_now,
-        wire::{Ask, ChannelState, MemoryState, PageState, Running, Status, Told},
-    },
+    client::Client,
+    daemon::{self, LOG, alone, first, log::as_now},
     exit::{self, Failure},
     front::{one_line, short},
     home::{Home, make_private, reserve},
     print::{Printer, Style},
     program,
+    wire::{Ask, ChannelState, MemoryState, PageState, Running, Status, Told},
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{JournalError, JournalFile};
-use bailey_protocol::{SessionId, Timestamp};
+use bailey_protocol::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
@@ -89,7 +84,7 @@ pub(super) async fn start(
             }
             tell_up(&status, if is_ours { "is up" } else { "runs already" }, printer);
             // It is up, and of no use: whoever started it is told, and not only who asks for something first.
-            if let Err(why) = standing(home) {
+            if let Err(why) = bailey_session::standing(home) {
                 printer.warn(&nothing_begins(&why.to_string()));
             }
             return Ok(ExitCode::SUCCESS);
@@ -181,7 +176,7 @@ fn named(pid: Option<u32>, by: &str) -> (String, String) {
 async fn deaf(home: &Home) -> Result<()> {
     let Some(pid) = alone::deaf(home).await? else { return Ok(()) };
     let (who, kill) = named(pid, "kill");
-    let socket = home.daemon().join(daemon::SOCKET);
+    let socket = home.daemon().join(crate::wire::SOCKET);
     bail!(
         "the daemon of this home runs ({who}) and cannot be asked: nobody listens at `{}`; {kill}",
         socket.display()
@@ -241,7 +236,7 @@ struct Standing<'a> {
 }
 
 pub(super) async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let stands = standing(home);
+    let stands = bailey_session::standing(home);
     let unreadable = stands.as_ref().err().map(ToString::to_string);
     let stopped = stands.unwrap_or_default();
     if let Some(why) = unreadable.as_ref().filter(|_| !printer.is_json()) {
@@ -298,18 +293,6 @@ pub(super) fn status_of_none(root: &Path, printer: &Printer) -> ExitCode {
         root.display()
     ));
     ExitCode::from(exit::FAILED)
-}
-
-/// Since when everything is stopped.
-///
-/// # Errors
-/// When the journal cannot be opened.
-pub(super) fn standing(home: &Home) -> Result<Option<Timestamp>, JournalError> {
-    let journal = home.journal();
-    if !journal.exists() {
-        return Ok(None);
-    }
-    Ok(JournalFile::open(&journal)?.standing(SessionId::new(0, [0; 10]))?.0)
 }
 
 fn nothing_begins(why: &str) -> String {

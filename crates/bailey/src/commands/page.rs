@@ -3,17 +3,17 @@
 use crate::{
     bounds,
     cli::Page,
+    client::Client,
     daemon::{
         bridge::{self, Packet},
-        client::Client,
         link::Link,
         page::Greeting,
-        wire::{Ask, Told},
     },
     exit::Mistyped,
     home::Home,
     page::{Kind, Logins},
     print::{Printer, Style},
+    wire::{Ask, Told},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_gateway::{Answer, Asked, Origins};

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use bailey_kernel::{Acted, Output, Scope};
 use bailey_policy::file::Texts;
 use bailey_protocol::{Action, Command, ExecReport, Report, SessionId, Status, WsPath};
-use bailey_runtime::{Host, HostError, Opening};
+use bailey_session::{Host, HostError, Opening};
 use bailey_tools::Unreached;
 use serde_json::Value;
 use std::{collections::BTreeMap, future::Future, process::ExitCode};

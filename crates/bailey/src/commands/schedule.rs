@@ -2,12 +2,9 @@
 
 use crate::{
     cli::Schedule as Asked,
+    client::Client,
     compose,
     config::Config,
-    daemon::{
-        client::Client,
-        wire::{Ask, Told},
-    },
     exit::Mistyped,
     extensions::Extensions,
     front::short,
@@ -15,6 +12,7 @@ use crate::{
     print::{Printer, Style},
     program, project,
     schedules::{Cron, Schedule, Schedules, UNSAID, zone},
+    wire::{Ask, Told},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};

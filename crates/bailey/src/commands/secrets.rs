@@ -5,12 +5,13 @@ use crate::{
     cli::{NO_ARGUMENT, Secrets, Store},
     compose::Named,
     config::Config,
-    daemon::{SOCKET, alone},
+    daemon::alone,
     exit,
     home::Home,
     print::{Printer, Style},
     prompt,
     stores::{Stores, is_in_environment},
+    wire::SOCKET,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_secrets::{Redactor, Secret, Vault, is_secret_name};

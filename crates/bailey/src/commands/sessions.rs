@@ -5,25 +5,22 @@ mod keep;
 use super::{hunks, run as one_task};
 use crate::{
     cli::{Approve, Sessions},
+    client::Client,
     compose::{self, Keys, Open, Session},
     config::Config,
-    daemon::{
-        client::Client,
-        wire::{Ask, Told},
-    },
     exit,
-    front::Answering,
-    front::{Asker, Front, Spent, barred, one_line, short},
+    front::{Answering, Asker, Front, Spent, barred, one_line, short},
     home::Home,
     place::origin,
     print::{Printer, Style},
     project,
+    wire::{Ask, Told},
 };
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
 use bailey_protocol::{Kind, SessionId, WsPath};
-use bailey_runtime::{Changes, HALF_APPLIED, Host, Opening};
 use bailey_sandbox::Shape;
+use bailey_session::{Changes, HALF_APPLIED, Host, Opening};
 use serde::Serialize;
 use std::{
     path::{Component, PathBuf},

@@ -1,11 +1,11 @@
 //! A home has one daemon: whoever wants to be it takes its lock.
 
-use super::{
-    SILENCE_MAX,
+use super::SILENCE_MAX;
+use crate::{
     client::Client,
+    home::Home,
     wire::{Ask, Told},
 };
-use crate::home::Home;
 use anyhow::{Result, bail};
 use bailey_journal::{FileLocks, Holder, InUse, JournalError, SessionLock};
 use bailey_protocol::SessionId;

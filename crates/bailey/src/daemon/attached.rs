@@ -7,9 +7,8 @@ use super::{
     ended,
     inbox::Inbox,
     process, reader,
-    wire::ChannelState,
 };
-use crate::{exit, program};
+use crate::{exit, program, wire::ChannelState};
 use anyhow::{Context as _, Result};
 use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType},

@@ -5,7 +5,7 @@
 //! connections the daemon gives it, and speaks there as whom the daemon introduced: it can neither come to
 //! another session nor call itself the owner.
 
-use super::wire;
+use crate::wire;
 use bailey_gateway::{Delivery, Wish};
 use bailey_protocol::Speaker;
 use rustix::{

@@ -4,13 +4,13 @@ use super::{
     Daemon,
     attached::Kept,
     bridge::{Answer, Asked, Given, Need, Page, What},
-    wire::{self, Introduced, Told, Wanted},
 };
 use crate::{
     channels::{People, Sessions},
     config::{Channel, Config, Kind},
     exit::{self, Failure},
     program,
+    wire::{self, Introduced, Told, Wanted},
 };
 use anyhow::{Context as _, Error, Result, bail};
 use bailey_protocol::{Role, SessionId, Speaker};

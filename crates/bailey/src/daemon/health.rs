@@ -3,12 +3,11 @@
 //! It is written when something has changed, whole or not at all, and not by the clock: once a minute is
 //! looked whether the disk or the journal says something else.
 
-use super::{
-    Daemon,
-    schedules::newest_copy,
+use super::{Daemon, schedules::newest_copy};
+use crate::{
+    home::Home,
     wire::{ChannelState, PageState},
 };
-use crate::home::Home;
 use anyhow::{Context as _, Result};
 use bailey_journal::{Clock as _, FileLocks, InUse, SystemClock};
 use bailey_protocol::Digest;

@@ -6,8 +6,8 @@
 //! of time that was lost and not of room that is left, and are not to be had in many containers and control
 //! groups of version 1.
 
-use super::{Daemon, Held, wire::MemoryState};
-use crate::config;
+use super::{Daemon, Held};
+use crate::{config, wire::MemoryState};
 use anyhow::{Result, bail};
 use bailey_sandbox::{Gauge, Memory};
 use serde_json::json;

@@ -6,12 +6,12 @@ use super::{
     attached::Kept,
     bridge::{self, Packet},
     channels::COPY_MAX,
-    wire::{self, Introduced, PageState, Told, Wanted},
 };
 use crate::{
     config,
     page::{self, Kind, Login, Logins, PORT, Place},
     person,
+    wire::{self, Introduced, PageState, Told, Wanted},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_gateway::{Act, Answer, Ask, View, Wish};

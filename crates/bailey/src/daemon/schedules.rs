@@ -1,13 +1,11 @@
 //! The daemon's clock: what is due begins as a session of its own, said under the name of its moment, so that
 //! it is done once however often the daemon ends in between.
 
-use super::{
-    Daemon,
-    wire::{self, Introduced, Told, Wanted},
-};
+use super::Daemon;
 use crate::{
     home::{COPY_NAME, Home, OLD_STAYS},
     schedules::{Begun, MISSED_MAX, Schedule, Schedules, UNSAID, zone},
+    wire::{self, Introduced, Told, Wanted},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};

@@ -4,13 +4,13 @@
 use super::{
     Daemon, ENDING_MAX, ended, process, reader,
     record::{self, Record},
-    wire::{self, DRAIN, KEYS, RULES, Report, Running, State, Told, Wanted},
 };
 use crate::{
     compose::Named,
     exit::{self, Failure},
     front::short,
     program,
+    wire::{self, DRAIN, KEYS, RULES, Report, Running, State, Told, Wanted},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};

@@ -7,9 +7,8 @@ use super::{
     Daemon,
     attached::Kept,
     bridge::{Asking, Refusable},
-    wire::ChannelState,
 };
-use crate::{config::Telemetry, telemetry::Figures};
+use crate::{config::Telemetry, telemetry::Figures, wire::ChannelState};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use serde::{Deserialize, Serialize};
 use serde_json::json;

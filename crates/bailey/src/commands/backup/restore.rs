@@ -7,11 +7,11 @@ use super::{
     sums::{self, Compared, Sums},
 };
 use crate::{
+    client::Client,
     commands::{
         channels,
         estop::{self, running::in_use},
     },
-    daemon::client::Client,
     home::{Begun, Home, make_private, swap},
     identity,
     print::Printer,

@@ -12,11 +12,9 @@ use super::{
     notes::{Notes, Open},
 };
 use crate::{
-    daemon::{
-        bridge::{self as asked, What},
-        wire::{self, EVENT_BYTES_MAX},
-    },
+    daemon::bridge::{self as asked, What},
     front::one_line,
+    wire::{self, EVENT_BYTES_MAX},
 };
 use anyhow::{Context as _, Result};
 use bailey_channels::{Conversation, Post, Sender, Tap};

@@ -13,7 +13,7 @@ use bailey_kernel::Acted;
 use bailey_protocol::{
     Action, Command, Enforced, ExecReport, Level, Report, SessionId, Status, Wall, WsPath,
 };
-use bailey_runtime::Opening;
+use bailey_session::Opening;
 use std::{
     collections::BTreeMap,
     path::Path,

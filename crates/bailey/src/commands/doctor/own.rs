@@ -13,7 +13,7 @@ use crate::{
     stores::Stores,
 };
 use bailey_journal::JournalError;
-use bailey_runtime::HostError;
+use bailey_session::HostError;
 use bailey_store::StoreError;
 use rustix::fs::statvfs;
 use std::{io::ErrorKind, path::PathBuf};
@@ -251,7 +251,7 @@ pub(super) fn why_unwritten(error: &anyhow::Error) -> Option<Unwritten> {
 
 /// Whether an emergency stop holds; none where it does not.
 pub(super) fn stop(home: &Home) -> Option<Finding> {
-    let since = crate::commands::daemon::standing(home).ok()??;
+    let since = bailey_session::standing(home).ok()??;
     let says = format!("everything in this home is stopped since {since}, and so no provider is asked");
     Some(Finding::fail("stop", says, "when you know why: bailey estop --release"))
 }

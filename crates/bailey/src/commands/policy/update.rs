@@ -14,7 +14,7 @@ use crate::{
     front::Answering,
     front::{Asker, diff_lines, type_phrase, type_reason},
     home::{Home, make_private},
-    law,
+    policy_update,
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
@@ -117,7 +117,7 @@ impl Change {
                 draft.lay_as(file, asked.name.as_deref())?
             }
         };
-        law::name_in(&home.policy(), &home.policy().join(&name))?;
+        policy_update::name_in(&home.policy(), &home.policy().join(&name))?;
         let (new, parsed) = draft.read(printer)?;
         let broken: Vec<_> = parsed.broken(&new).collect();
         for mistake in &broken {

@@ -20,7 +20,7 @@ use bailey_protocol::{
     Action, Answer, CallId, Command, Cost, Effect, EffectId, FileChange, Labels, Level, Report, Role, Sealed,
     SessionId, Status, WsPath,
 };
-use bailey_runtime::Opening;
+use bailey_session::Opening;
 use std::{collections::BTreeMap, fs};
 
 /// The request to the gate.

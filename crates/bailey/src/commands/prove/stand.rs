@@ -11,8 +11,8 @@ use crate::{
 use anyhow::{Context as _, Result};
 use bailey_kernel::{Acted, Kernel};
 use bailey_protocol::{Action, Command, Enforced, ExecReport, Limits, Profile, Report, Status, WsPath};
-use bailey_runtime::{Host, Opening};
 use bailey_secrets::{Redactor, Secret, Vault};
+use bailey_session::{Host, Opening};
 use std::{
     collections::BTreeMap,
     fs,

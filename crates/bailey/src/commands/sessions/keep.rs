@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Holder, Journal, Query, Recorded, SessionInfo, SessionLock};
 use bailey_kernel::Standpoint;
 use bailey_protocol::{Blob, SessionId};
-use bailey_runtime::HALF_APPLIED;
+use bailey_session::HALF_APPLIED;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{

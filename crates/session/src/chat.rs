@@ -1,0 +1,215 @@
+//! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own
+//! (`keeper.rs`), which binds itself like the process of `bailey run`.
+
+pub(super) mod keeper;
+pub(super) mod remote;
+mod seat;
+pub mod server;
+mod welcome;
+
+pub use keeper::keep;
+
+use crate::{
+    HostError, Opening, TurnOptions,
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    exit,
+    front::{Asker, Chat, Front, History, Leave},
+    home::Home,
+    place::{origin, standpoint},
+    print::Printer,
+    project,
+    schedules::Schedules,
+};
+use anyhow::Result;
+use bailey_agent::TurnEnd;
+use bailey_kernel::{Confined, Standpoint};
+use bailey_protocol::WsPath;
+use seat::Seat;
+use std::{
+    io::{self, IsTerminal as _},
+    path::PathBuf,
+    process::ExitCode,
+};
+use tokio::sync::mpsc;
+
+/// The arguments of `bailey chat`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Go on with this session, by its name or its last digits
+    #[arg(long, value_name = "SESSION", conflicts_with = "directory")]
+    pub(crate) resume: Option<String>,
+    /// Work in this directory's repository
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
+    /// about
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) no_sandbox: bool,
+    /// Begin in a workspace that `bailey pool add` made ready
+    #[arg(long, conflicts_with_all = ["resume", "no_sandbox"])]
+    pub(crate) warm: bool,
+    /// Without the questions that a home's first conversation begins with
+    #[arg(long)]
+    pub(crate) no_onboarding: bool,
+    /// By itself, and not beneath the daemon that runs
+    #[arg(long)]
+    pub(crate) alone: bool,
+    /// Private: the schedule whose time this session is, and which says what its agent may
+    #[arg(long, hide = true, value_name = "NAME", conflicts_with = "resume")]
+    pub(crate) schedule: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: TurnOptions,
+}
+
+/// Ops that may wait for the host.
+const OPS_WAITING_MAX: usize = 64;
+/// The note that a new session does not use the values of `--reveal` and `--pin`: they were for the session
+/// before.
+const ANEW: &str = "what --reveal and --pin said was for the session before; this one is a new one";
+
+/// Serves one session of a conversation.
+pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Result<ExitCode> {
+    // When the keeper ends for any reason, this process gets SIGTERM. It must not stay behind and use a
+    // terminal that belongs to another program by then.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    let seat = Seat::take(seat)?;
+    let is_somebody_there = io::stdin().is_terminal() && io::stdout().is_terminal() && !printer.is_json();
+    if seat.is_first && is_somebody_there && !chat.no_onboarding && chat.resume.is_none() {
+        welcome::welcome(home, printer)?;
+    }
+    let daemon = match seat.lost {
+        // When input is a pipe, it is not known how much of it the lost process has read.
+        Some(session) if !io::stdin().is_terminal() => {
+            return Err(remote::lost(home, session).await);
+        }
+        Some(session) => Some(remote::back(home, session, printer).await?),
+        None => remote::daemon(home, &chat)?,
+    };
+    if let Some(daemon) = daemon {
+        return remote::run(home, chat, seat, daemon, printer).await;
+    }
+    let Place { home, root, workspace, standpoint, opening, confined } =
+        place(home, &chat, seat.is_first, printer).await?;
+    let home = &home;
+    let mut options = chat.options;
+    options.model = seat.model.clone().or(options.model);
+    if !seat.is_first && options.is_of_one_session() {
+        options.forget_session();
+        printer.note(ANEW);
+    }
+    let mut config = Config::load(home)?;
+    printer.notes(config.narrow(home, &root)?);
+    config.spend(options.tokens);
+    let asker = Asker::compliant(options.approve, compose::is_compliance(&config)?)?;
+    let keys = Keys::load(home, &config, printer)?;
+    let revealed = match opening {
+        Opening::New(_) => Vec::new(),
+        Opening::Resume(id) | Opening::Visit(id) => {
+            compose::journal(home, &keys).await?.0.revealed(id).await?
+        }
+    };
+    let is_terminal = io::stdin().is_terminal();
+    let history = if is_terminal { History::open(&home.history()) } else { History::default() };
+    let session = Session {
+        options: Some(&options),
+        unattended: asker.is_nobody(),
+        revealed,
+        standpoint,
+        any_model: true,
+        is_direct: chat.no_sandbox,
+        confined,
+        ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
+    };
+    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
+        compose::open(session).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
+    super::run::tell_unwalled(printer, chat.no_sandbox);
+    if seat.is_first {
+        super::run::tell_unenforced(printer, &unenforced);
+    }
+    super::run::reveal(&kernel, &host, reveals).await?;
+    super::run::pin(&mut host, &options).await?;
+    let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
+    let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
+    if chat.no_sandbox {
+        front.has_no_layer();
+    }
+    front.converse(Chat::new(printer, history, models(&config))?)?;
+    let last = front.during(host.serve(&mut inbox)).await;
+    host.quiet().await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
+    end(&mut front, last, seat)
+}
+
+fn end(front: &mut Front<'_>, last: Result<Option<TurnEnd>, HostError>, seat: Seat) -> Result<ExitCode> {
+    crate::front::restore();
+    let leave = front.left();
+    if front.has_story(&leave) {
+        front.tell_story();
+    }
+    if let Some(code) = front.ending() {
+        return Ok(ExitCode::from(code));
+    }
+    if leave == Leave::Clear {
+        let model = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
+        seat.leave(model.as_deref())?;
+        return Ok(ExitCode::from(exit::NEXT));
+    }
+    last?;
+    Ok(ExitCode::from(exit::DONE))
+}
+
+/// The names that a person can give after `/model`: the configured model, and each provider for its models.
+fn models(config: &Config) -> Vec<String> {
+    let providers = config.providers.keys().map(|name| format!("{name}/"));
+    config.model.iter().cloned().chain(providers).collect()
+}
+
+/// Where a conversation's next session is, and whose it is.
+struct Place {
+    /// The home as the session's agent has it.
+    home: Home,
+    root: PathBuf,
+    workspace: WsPath,
+    /// See [`Session::standpoint`].
+    standpoint: Option<Standpoint>,
+    opening: Opening,
+    /// The rights of the agent in a new session that belongs to a schedule.
+    confined: Option<Confined>,
+}
+
+/// Finds the project, and the session: a new one or the one that goes on.
+async fn place(home: &Home, chat: &Args, is_first: bool, printer: &Printer) -> Result<Place> {
+    if let Some(name) = &chat.resume {
+        let journal = super::journal(home, printer).await?;
+        let mut info = journal.session(name).await?;
+        let home = super::home_of(home, &journal, info.id).await?;
+        info.workspace = origin(&home, info.id).unwrap_or(info.workspace);
+        project::still_there(&info.workspace)?;
+        let root = PathBuf::from(&info.workspace.0);
+        let opening = if is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
+        // The next session has the standpoint of the named session.
+        let standpoint = if is_first { None } else { Some(standpoint(&home, info.id)?) };
+        return Ok(Place { home, root, workspace: info.workspace, standpoint, opening, confined: None });
+    }
+    let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
+    if is_first {
+        project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
+    }
+    let opening = match chat.warm && is_first {
+        true => Opening::Resume(super::pool::take(home, &root, printer)?),
+        false => Opening::New(compose::new_session()?),
+    };
+    let confined = match &chat.schedule {
+        // Takes exactly this schedule: another one with the same name may give other rights than this task
+        // was given.
+        Some(of) => {
+            let (name, id) = of.split_once('@').unwrap_or((of, ""));
+            Schedules::of(home)?.still(name, id)?.confined(name)
+        }
+        None => None,
+    };
+    let standpoint = Some(project::standpoint(chat.directory.as_deref(), &workspace)?);
+    Ok(Place { home: home.clone(), root, workspace, standpoint, opening, confined })
+}

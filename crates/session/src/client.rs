@@ -1,0 +1,69 @@
+//! The other side of the daemon's socket: asking it.
+
+use super::wire::{self, Ask, Request, Told, VERSION};
+use crate::{exit::Failure, home::Home};
+use anyhow::{Context as _, Error, Result, bail};
+use std::io::{self, ErrorKind};
+use tokio::{io::BufReader, net::UnixStream};
+
+/// A way to the daemon of a home.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects; none where no daemon runs.
+    ///
+    /// # Errors
+    /// When one may run and cannot be reached.
+    pub fn connect(home: &Home) -> Result<Option<Self>> {
+        let stream = match wire::connect(&home.daemon(), wire::SOCKET) {
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                return Ok(None);
+            }
+            stream => stream.with_context(|| {
+                format!("cannot reach the daemon at `{}`", home.daemon().join(wire::SOCKET).display())
+            })?,
+        };
+        stream.set_nonblocking(true)?;
+        Ok(Some(Self { stream: BufReader::new(UnixStream::from_std(stream)?) }))
+    }
+
+    /// Whether a daemon listens.
+    pub fn is_there(home: &Home) -> bool {
+        wire::connect(&home.daemon(), wire::SOCKET).is_ok()
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// What the daemon refuses, in its words; or it ended before it answered.
+    pub async fn ask(&mut self, ask: Ask) -> Result<Told> {
+        let asked = wire::say(&mut self.stream, &Request { v: VERSION, ask }).await;
+        // One that has no room for anybody more says so without being asked, and hears nothing: what it said
+        // counts.
+        let lost = |error: &Error| error.is::<io::Error>();
+        match (self.told().await, asked.context("the daemon has ended")) {
+            (Ok(Some(told)), _) => Ok(told),
+            (Ok(None), Ok(())) => bail!("the daemon ended before it answered"),
+            (Ok(None), Err(error)) => Err(error),
+            (Err(why), Err(error)) if lost(&why) => Err(error),
+            (Err(why), _) => Err(why),
+        }
+    }
+
+    /// What it says besides; none once it has ended.
+    ///
+    /// # Errors
+    /// As for [`Client::ask`].
+    pub async fn told(&mut self) -> Result<Option<Told>> {
+        match wire::hear(&mut self.stream).await? {
+            Some(Told::Refused { why, code }) => match code {
+                Some(code) => Err(Failure { error: why, code }.into()),
+                None => bail!(why),
+            },
+            told => Ok(told),
+        }
+    }
+}

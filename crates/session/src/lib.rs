@@ -1,0 +1,52 @@
+//! A session: one conversation of an agent in one project, from its beginning to the end of its changes.
+//!
+//! `host.rs` holds one session: its lock, its context, its layer. It runs turns, takes the Ops of front ends,
+//! sends them Events, and moves the session's changes to the project and back, each as an effect through the
+//! kernel. `compose.rs` puts the circle together: it chooses the concrete parts, reads the settings of the
+//! home, draws the bounds of the session and hands the parts to the host. `run.rs` is one task in one process,
+//! `chat.rs` a conversation; beneath the daemon the server of `chat/server.rs` owns the session, and
+//! `chat/remote.rs` is its client.
+//!
+//! Read `compose.rs` first, then `host.rs`, then `changes.rs`.
+
+pub mod agent_file;
+mod auto_apply;
+pub mod book;
+pub mod bounds;
+mod changes;
+pub mod chat;
+pub mod client;
+pub mod compose;
+#[cfg(feature = "controls")]
+pub mod controls;
+pub mod exit;
+pub mod extensions;
+mod history;
+mod host;
+mod hunks;
+pub mod notifier;
+mod open;
+mod options;
+pub mod pick;
+mod pins;
+pub mod place;
+pub mod policy_update;
+pub mod pool;
+pub mod retention;
+pub mod reveal;
+pub mod run;
+mod threeway;
+mod unified;
+pub mod web;
+pub mod wire;
+pub mod witness;
+
+pub use changes::{Change, Changes, HALF_APPLIED, Merged};
+pub use host::{Choose, Host, HostError, Opening, Parts};
+pub use hunks::{FileHunks, Hunk};
+pub use open::{home_of, journal, standing};
+pub use options::TurnOptions;
+
+// The rooms below, under the names by which modules here call them.
+use bailey_home::{clock, config, git, home, identity, person, program, project, prompt, schedules, stores};
+use bailey_terminal::{self as front, print};

@@ -1,0 +1,47 @@
+//! The options of a turn, which `run`, `chat` and `sessions resume` share.
+
+use bailey_terminal::Answering;
+use std::path::PathBuf;
+
+/// Options of the turns of one session.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TurnOptions {
+    /// The model: PROVIDER/NAME, or replay:FILE to play a recording
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Record the exchange with the model to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Who answers questions; those that are asked can be answered by `bailey approvals` as well
+    #[arg(long, value_enum, default_value_t = Answering::Ask)]
+    pub(crate) approve: Answering,
+    /// Apply the changes at the end without a question (what is Red is still asked)
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// Reveal masked files to this session: one, such as .env, those of a directory, or those that a pattern
+    /// in quotes names
+    #[arg(long, value_name = "PATH")]
+    pub(crate) reveal: Vec<PathBuf>,
+    /// Keep these words in front of the model for the whole session, whatever is summed up
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) pin: Vec<String>,
+    /// Show what commands print while they run
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+    /// Let the session use up so many tokens at most, where `limits.session_tokens` is not lower
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub tokens: Option<u64>,
+}
+
+impl TurnOptions {
+    /// Whether an option holds for one session only, not for the next sessions of the same conversation.
+    pub(crate) fn is_of_one_session(&self) -> bool {
+        !(self.reveal.is_empty() && self.pin.is_empty())
+    }
+
+    /// Forgets those options: the session is over.
+    pub(crate) fn forget_session(&mut self) {
+        self.reveal.clear();
+        self.pin.clear();
+    }
+}

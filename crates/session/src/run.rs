@@ -1,0 +1,360 @@
+//! `bailey run`: one task, to its end.
+
+pub mod beneath;
+
+use crate::{
+    Change, Changes, Host, HostError, Merged, Opening, TurnOptions, auto_apply,
+    client::Client,
+    compose::{self, Keys, Open, Session},
+    config::Config,
+    exit,
+    front::{Asker, Front, Part, one_line, short, some_of},
+    home::Home,
+    pick, pool,
+    print::{Printer, Style, fold},
+    project,
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_agent::TurnEnd;
+use bailey_kernel::Acted;
+use bailey_protocol::{Action, Report, StatReport, WsPath};
+use std::{io::Read as _, path::PathBuf, process::ExitCode};
+use tokio::sync::mpsc;
+
+/// The arguments of `bailey run`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to do; `-` reads it from standard input
+    pub(crate) task: String,
+    /// Work in this directory's repository
+    #[arg(long, short = 'C', value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
+    /// about
+    #[arg(long)]
+    pub(crate) no_sandbox: bool,
+    /// Begin in a workspace that `bailey pool add` made ready
+    #[arg(long, conflicts_with = "no_sandbox")]
+    pub(crate) warm: bool,
+    /// By itself, and not beneath the daemon that runs
+    #[arg(long)]
+    pub(crate) alone: bool,
+    #[command(flatten)]
+    pub(crate) options: TurnOptions,
+}
+
+/// Ops that may wait for the host.
+const OPS_WAITING_MAX: usize = 64;
+/// The longest task that is read, in bytes.
+const TASK_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs a task to its end, here or beneath the daemon.
+pub async fn run(home: &Home, run: Args, printer: &Printer) -> Result<ExitCode> {
+    let task = task(&run.task)?;
+    let is_alone = run.no_sandbox || run.alone;
+    if let Some(daemon) = if is_alone { None } else { Client::connect(home)? } {
+        return beneath::run(home, &run, task, daemon, printer).await;
+    }
+    let (root, workspace) = project::find(run.directory.as_deref(), home)?;
+    let mut config = Config::load(home)?;
+    printer.notes(config.narrow(home, &root)?);
+    config.spend(run.options.tokens);
+    project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
+    let keys = Keys::unlocked(home, &config, printer)?;
+    let opening = match run.warm {
+        true => Opening::Resume(pool::take(home, &root, printer)?),
+        false => Opening::New(compose::new_session()?),
+    };
+    let is_direct = run.no_sandbox;
+    tell_unwalled(printer, is_direct);
+    let standpoint = Some(project::standpoint(run.directory.as_deref(), &workspace)?);
+    let session = Session { is_direct, standpoint, ..Session::new(home, &config, keys, workspace, opening) };
+    turn(session, &run.options, Some(task), printer).await
+}
+
+/// Opens the session, runs one turn, shows the changes, and applies them when that is wanted.
+pub async fn turn(
+    mut session: Session<'_>,
+    options: &TurnOptions,
+    message: Option<String>,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let asker = Asker::compliant(options.approve, compose::is_compliance(session.config)?)?;
+    session.unattended = asker.is_nobody();
+    session.options = Some(options);
+    let (config, is_direct) = (session.config, session.is_direct);
+    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
+        compose::open(session).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
+    tell_unenforced(printer, &unenforced);
+    reveal(&kernel, &host, reveals).await?;
+    pin(&mut host, options).await?;
+    let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
+    let mut front = Front::new(printer, events, ops, asker, options.verbose)?;
+    if is_direct {
+        front.has_no_layer();
+    }
+    message.iter().for_each(|message| front.asked(message));
+    let ended = match message {
+        Some(text) => front.during(host.say(text.into(), &mut inbox)).await,
+        None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
+        // A model that has answered is not asked to answer its own answer.
+        None => {
+            printer.note("the last turn came to its end; to go on, say what to do");
+            Ok(TurnEnd::Answered)
+        }
+    };
+    // Done before the changes are compared: a process may change files as long as it lives.
+    for (number, line) in kernel.processes(host.session()) {
+        tell_ending(printer, number, &line);
+    }
+    front.during(host.quiet()).await;
+    let code = finish(&mut front, &host, (options, config), ended, Part::All, &mut inbox).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
+    code
+}
+
+/// Tells the user that a background process ends, because no process outlives its run.
+fn tell_ending(printer: &Printer, number: u32, line: &str) {
+    printer.note(&format!("process {number} in the background ends with this run: {}", one_line(line)));
+}
+
+/// Warns, before anything happens, that there are no walls.
+pub(super) fn tell_unwalled(printer: &Printer, is_direct: bool) {
+    if is_direct {
+        printer.alarm(
+            "NO SANDBOX: what the agent runs and changes happens on this machine itself, as you, with your files, keys and \
+             network. Each command and each change of a file is asked about, one by one. Nothing can be compared, taken back or \
+             undone afterwards.",
+        );
+    }
+}
+
+/// Tells the user which limits this process could not set for itself.
+pub(super) fn tell_unenforced(printer: &Printer, unenforced: &[&str]) {
+    if !unenforced.is_empty() {
+        printer.note(&format!("this kernel is too old to keep Bailey itself from {}", unenforced.join("; ")));
+    }
+}
+
+async fn finish(
+    front: &mut Front<'_>,
+    host: &Host,
+    (options, config): (&TurnOptions, &Config),
+    ended: Result<TurnEnd, HostError>,
+    part: Part,
+    inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
+) -> Result<ExitCode> {
+    if let Some(code) = front.ending() {
+        return Ok(ExitCode::from(code));
+    }
+    let printer = front.printer;
+    let changes = front.during(host.changes()).await;
+    if changes.is_err() {
+        front.not_compared();
+    }
+    let (ended, changes) = match (ended, changes) {
+        (Ok(ended), Ok(changes)) => (ended, changes),
+        (Err(error), _) | (Ok(_), Err(error)) => {
+            front.tell(part);
+            project::still_there(host.workspace())?;
+            return Err(error.into());
+        }
+    };
+    show(printer, &changes);
+    let merged = merge(front, host, (options, config), ended, changes, inbox).await;
+    front.tell(part);
+    if let Some(code) = front.ending() {
+        return Ok(ExitCode::from(code));
+    }
+    if ended == TurnEnd::Unanswered {
+        printer
+            .error(&anyhow::anyhow!("the model gave no answer; `bailey sessions resume` asks it once more"));
+    }
+    Ok(ExitCode::from(match (merged?, ended) {
+        (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
+        (_, TurnEnd::Cancelled) => exit::CANCELLED,
+        (_, TurnEnd::Limit | TurnEnd::Waiting | TurnEnd::Budget | TurnEnd::Stuck) => exit::PAUSED,
+        (_, TurnEnd::Answered) => exit::DONE,
+        (_, TurnEnd::Refused | TurnEnd::Unanswered) => exit::MODEL,
+    }))
+}
+
+/// Applies the changes when that is wanted.
+async fn merge(
+    front: &mut Front<'_>,
+    host: &Host,
+    (options, config): (&TurnOptions, &Config),
+    ended: TurnEnd,
+    mut changes: Changes,
+    inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
+) -> Result<Option<Merged>> {
+    let printer = front.printer;
+    let again = format!("apply {}", short(&host.session()));
+    let is_half_applied = host.is_half_applied().await?;
+    if ended != TurnEnd::Answered || changes.is_empty() && !is_half_applied {
+        return Ok(None);
+    }
+    let auto = config.auto_apply.as_ref().filter(|_| !options.apply && !is_half_applied);
+    if let Some(auto) = auto {
+        match auto_apply::tested(front, host, auto, &config.command, &changes).await? {
+            Ok(tested) => {
+                let merged = front.during(host.apply(&tested, inbox)).await?;
+                tell_merged(printer, &format!("applied, as `{}` passed", auto.test), &merged, &again);
+                return Ok(Some(merged));
+            }
+            Err(why) => printer.note(&format!("not applied unasked: {}", one_line(&why))),
+        }
+    }
+    // Red changes have a card of their own: one question is enough.
+    let asks = front.asker.is_here() && !printer.is_json();
+    let question = if is_half_applied {
+        "An apply was cut in the middle. End it, and apply these changes? [y/N] "
+    } else {
+        "Apply these changes? [y/N/pick] "
+    };
+    if !options.apply {
+        let answer = match (asks, changes.red.is_empty()) {
+            (false, _) => return Ok(None),
+            (true, false) => "yes".into(),
+            (true, true) => front.ask_line(question).await.unwrap_or_default(),
+        };
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => {}
+            "p" | "pick" if !is_half_applied => {
+                let Some(picked) = pick::asked(front, &changes).await.filter(pick::is_some) else {
+                    return Ok(None);
+                };
+                changes = changes.pick(&picked)?;
+            }
+            _ => return Ok(None),
+        }
+    }
+    let merged = front.during(host.apply(&changes, inbox)).await?;
+    tell_merged(printer, "applied", &merged, &again);
+    Ok(Some(merged))
+}
+
+/// Shows a session's changes; under `--json` the event has told them.
+pub fn show(printer: &Printer, changes: &Changes) {
+    if printer.is_json() || (changes.changes.is_empty() && changes.commits.is_empty()) {
+        return;
+    }
+    printer.line("");
+    for change in &changes.changes {
+        crate::front::diff_lines(printer, &change.diff, printer.cells())
+            .iter()
+            .for_each(|line| printer.line(line));
+        for remark in change.remarks.iter().cloned().chain(change.would_keep()) {
+            say(printer, Style::Yellow, 4, &format!("{} {remark}", change.path));
+        }
+        if let Some(why) = stays(change) {
+            say(printer, Style::Yellow, 4, &why);
+        }
+    }
+    for line in &changes.commits {
+        let indent = if line.starts_with(' ') { 4 } else { 2 };
+        say(printer, Style::Plain, indent, line.trim_start());
+    }
+    let label = if changes.is_denied { "stays in the session" } else { "Red" };
+    for reason in &changes.reasons {
+        say(printer, Style::Red, 2, &format!("{label}: {reason}"));
+    }
+}
+
+/// Tells which changes stay in the session, and why.
+pub fn tell_held(printer: &Printer, changes: &Changes) {
+    if !printer.is_json() {
+        let held = changes
+            .changes
+            .iter()
+            .filter_map(stays)
+            .chain(changes.stuck.iter().map(|line| format!("stays in the session: {line}")));
+        held.for_each(|why| say(printer, Style::Yellow, 0, &why));
+    }
+}
+
+/// Tells which of a session's changes git ignores, and how to apply them anyway.
+pub fn tell_ignored(printer: &Printer, changes: &Changes, session: &str) {
+    if let Some(first) = changes.ignored.first().filter(|_| !printer.is_json()) {
+        let paths = some_of(&changes.ignored);
+        let what = format!(
+            "stays in the session, for git ignores it: {paths} (bailey sessions apply {session} {first})"
+        );
+        say(printer, Style::Dim, 0, &what);
+    }
+}
+
+fn stays(change: &Change) -> Option<String> {
+    change.refused.as_ref().map(|why| format!("{} stays in the session: {why}", change.path))
+}
+
+/// Prints a line of foreign text, indented by `indent` blanks and broken between words when it is wider than
+/// the terminal.
+pub(super) fn say(printer: &Printer, style: Style, indent: usize, text: &str) {
+    let text = format!("{:indent$}{}", "", one_line(&printer.redact(text)));
+    let cells = printer.cells();
+    let lines = printer.paint_lines(style, &fold(&text, cells, indent));
+    lines.iter().for_each(|line| printer.line(line));
+}
+
+/// Tells the result of a merge. `again` is the command of `bailey sessions` that does the part that was kept
+/// back.
+pub fn tell_merged(printer: &Printer, what: &str, merged: &Merged, again: &str) {
+    if printer.is_json() {
+        return;
+    }
+    if !merged.files.is_empty() || merged.commits.is_empty() {
+        say(printer, Style::Green, 0, &format!("{what}: {}", some_of(&merged.files)));
+    }
+    for line in &merged.commits {
+        say(printer, Style::Green, 0, &format!("{what}: {line}"));
+    }
+    for conflict in &merged.conflicts {
+        say(printer, Style::Yellow, 0, &format!("kept as it is: {conflict}"));
+    }
+    if !merged.conflicts.is_empty() {
+        printer.note(&format!(
+            "what is kept as it is was not written over; mend what is named, then say it again: bailey sessions {again}"
+        ));
+    }
+}
+
+fn task(task: &str) -> Result<String> {
+    let mut text = task.to_owned();
+    if task == "-" {
+        text.clear();
+        std::io::stdin().take(TASK_BYTES_MAX).read_to_string(&mut text).context("cannot read the task")?;
+    }
+    // The end of the last line is not part of the task.
+    text.truncate(text.trim_end().len());
+    if text.is_empty() {
+        bail!("the task is empty: say what to do, such as: bailey run \"make the tests pass\"");
+    }
+    Ok(text)
+}
+
+/// Pins the texts that the human gives by a flag, before the turn.
+pub(super) async fn pin(host: &mut Host, options: &TurnOptions) -> Result<()> {
+    for text in &options.pin {
+        if text.trim().is_empty() {
+            bail!("`--pin` got no words: say what to keep, such as: --pin \"the public API stays as it is\"");
+        }
+        host.pin(text.trim()).await?;
+    }
+    Ok(())
+}
+
+/// Records the files that the human reveals by a flag, before the turn.
+pub(super) async fn reveal(kernel: &bailey_kernel::Kernel, host: &Host, reveals: Vec<WsPath>) -> Result<()> {
+    for path in reveals {
+        let stat = host.act(Action::Stat { path: path.clone() }).await?;
+        let is_there = matches!(&stat, Acted::Done(output)
+            if matches!(output.report(), Report::Stat(StatReport { found: Some(_), .. })));
+        if !is_there {
+            bail!("there is no `{path}` that could be revealed");
+        }
+        kernel.journal().reveal(host.session(), path).await?;
+    }
+    Ok(())
+}

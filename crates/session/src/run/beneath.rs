@@ -1,0 +1,220 @@
+//! A task beneath the daemon. The process that reads the turn's output is bound and can open no session, so
+//! there are two processes. [`run`] opens the session, waits, and afterwards compares and applies the
+//! changes, as `bailey sessions apply` does. [`listen`] is the turn's terminal; when the user leaves, the
+//! turn goes on.
+
+use super::{Args, finish, task, tell_ending, tell_unenforced};
+use crate::{
+    Opening, bounds,
+    chat::{
+        keeper::Ear,
+        remote::{back, for_task, say},
+    },
+    client::Client,
+    compose::{self, Keys, Open, SEAT, Session},
+    config::Config,
+    exit,
+    front::{Asker, Front, Part, short},
+    home::Home,
+    print::Printer,
+    program, project,
+    wire::{self, Ask, EVENT_BYTES_MAX, Told},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_agent::TurnEnd;
+use bailey_protocol::{Event, Fault, Happening, Inbound, Op, SessionId};
+use rustix::fs::MemfdFlags;
+use std::{
+    env,
+    fs::File,
+    io::{ErrorKind, Seek as _, Write as _},
+    process::{Child, ExitCode, Stdio},
+};
+use tokio::{
+    io::BufReader,
+    net::{UnixStream, unix::OwnedReadHalf},
+    sync::mpsc,
+};
+
+/// Events and ops that may wait here.
+const EVENTS_WAITING_MAX: usize = 1024;
+const OPS_WAITING_MAX: usize = 64;
+
+/// Runs a task whose text is `text` beneath the daemon.
+pub(super) async fn run(
+    home: &Home,
+    run: &Args,
+    text: String,
+    mut daemon: Client,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let (root, workspace) = project::find(run.directory.as_deref(), home)?;
+    let mut config = Config::load(home)?;
+    printer.notes(config.narrow(home, &root)?);
+    project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
+    let Told::Opened { session, remarks } = daemon.ask(Ask::Open(for_task(home, run)?)).await? else {
+        bail!("the daemon answered something else than was asked");
+    };
+    remarks.iter().for_each(|remark| printer.note(remark));
+    drop(daemon);
+
+    // The message's key: when the same message is sent again under it, no second turn begins.
+    let key = compose::new_session()?;
+    let mut ear = Ear::listen()?;
+    let is_read = run.task == "-";
+    let code = loop {
+        let code = ear.wait(&start(session, key, is_read.then_some(&text))?).await?;
+        if code != exit::AGAIN {
+            break code;
+        }
+        back(home, session, printer).await?;
+    };
+    let ended = match code {
+        exit::DONE => TurnEnd::Answered,
+        exit::PAUSED => TurnEnd::Limit,
+        exit::CANCELLED => TurnEnd::Cancelled,
+        exit::REFUSED => TurnEnd::Refused,
+        code => return Ok(ExitCode::from(code)),
+    };
+    let keys = Keys::load(home, &config, printer)?;
+    let journal = compose::journal(home, &keys).await?.0;
+    for process in journal.in_background().await?.iter().filter(|process| process.session == session) {
+        tell_ending(printer, process.number, &process.command);
+    }
+    if let Some(mut daemon) = Client::connect(home)?
+        && let Err(why) = daemon.ask(Ask::Close { session }).await
+    {
+        printer.note(&format!("{why:#}; to see what it changed: bailey sessions diff {}", short(&session)));
+        return Ok(ExitCode::from(code));
+    }
+
+    let asker = Asker::compliant(run.options.approve, compose::is_compliance(&config)?)?;
+    let revealed = journal.revealed(session).await?;
+    drop(journal);
+    let opening = Opening::Visit(session);
+    let unattended = asker.is_nobody();
+    let visit = Session { unattended, revealed, ..Session::new(home, &config, keys, workspace, opening) };
+    let Open { host, kernel, events, remarks, witness, .. } = compose::open(visit).await?;
+    remarks.iter().for_each(|remark| printer.warn(remark));
+    let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
+    let mut front = Front::new(printer, events, ops, asker, run.options.verbose)?;
+    front.is_of(session);
+    let wanted = (&run.options, &config);
+    let code = finish(&mut front, &host, wanted, Ok(ended), Part::Changes, &mut inbox).await;
+    compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
+    code
+}
+
+/// Starts the turn's terminal with the same arguments. That process reads a task from standard input once
+/// more.
+fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Child> {
+    let mut words: Vec<_> = env::args_os().skip(1).collect();
+    let mut stdin = Stdio::inherit();
+    if let Some(text) = read {
+        let memory =
+            rustix::fs::memfd_create("bailey-task", MemfdFlags::CLOEXEC).context("no file in memory")?;
+        let mut memory = File::from(memory);
+        memory.write_all(text.as_bytes())?;
+        memory.rewind()?;
+        stdin = memory.into();
+    }
+    words.insert(0, format!("{SEAT}{session},{key}").into());
+    let mut child = program::again();
+    child.args(words).stdin(stdin).spawn().context("cannot start the process of a terminal")
+}
+
+/// How a turn ended.
+enum Ended {
+    So(String, Option<(String, Fault)>),
+    /// The user left before that.
+    Left,
+    /// The session's process ended before that.
+    CutOff,
+}
+
+/// Sends the task to its session, and shows the events until its turn is over.
+pub async fn listen(home: &Home, run: &Args, seat: &str, printer: &Printer) -> Result<ExitCode> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    let private = "`--seat` is private; to do a task: bailey run";
+    let (session, key) = seat.split_once(',').context(private)?;
+    let session = SessionId::parse(session).context(private)?;
+    let text = task(&run.task)?;
+    let config = Config::load(home)?;
+    // This process loads the keys only to keep them out of its output.
+    Keys::load(home, &config, printer)?;
+    let asker = Asker::compliant(run.options.approve, compose::is_compliance(&config)?)?;
+    let Ok(stream) = wire::connect(&home.daemon(), &session.to_string()) else {
+        return Ok(ExitCode::from(exit::AGAIN));
+    };
+    stream.set_nonblocking(true)?;
+    // INVARIANT: from here on this process reads the model's output.
+    tell_unenforced(printer, &bounds::bind_front()?);
+    let (read, write) = UnixStream::from_std(stream)?.into_split();
+    let (events, happened) = mpsc::channel(EVENTS_WAITING_MAX);
+    let (ops, asked) = mpsc::channel(OPS_WAITING_MAX);
+    ops.try_send(Op::Say(Inbound { key: Some(key.into()), ..Inbound::from(text.clone()) }))?;
+    let mut front = Front::new(printer, happened, ops, asker, run.options.verbose)?;
+    front.is_guest();
+    front.asked(&text);
+    let turn = async {
+        tokio::select! {
+            ended = hear(read, events, key) => ended,
+            // When a request cannot be sent any more, the session's process has ended.
+            said = say(write, asked) => Ok(if said.is_ok() { Ended::Left } else { Ended::CutOff }),
+        }
+    };
+    let ended = front.during(turn).await;
+    let name = short(&session);
+    match ended? {
+        Ended::Left => {
+            printer.note(&format!("the turn goes on without you; to come back: bailey chat --resume {name}"));
+            Ok(ExitCode::from(front.ending().unwrap_or(exit::FAILED)))
+        }
+        Ended::CutOff => Ok(ExitCode::from(exit::AGAIN)),
+        Ended::So(_, Some((error, fault))) => {
+            front.tell_story();
+            Err(exit::Failure { error, code: exit::of_fault(fault) }.into())
+        }
+        Ended::So(reason, None) => {
+            front.tell(Part::Turn);
+            Ok(ExitCode::from(match reason.as_str() {
+                "answered" => exit::DONE,
+                "refused" | "unanswered" => exit::REFUSED,
+                "cancelled" => exit::CANCELLED,
+                _ => exit::PAUSED,
+            }))
+        }
+    }
+}
+
+/// Passes on the session's events until the turn of this message is over.
+async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Result<Ended> {
+    let mut read = BufReader::new(read);
+    loop {
+        let line = match wire::line(&mut read, EVENT_BYTES_MAX).await {
+            Ok(Some(line)) => line,
+            // A killed process leaves data unread, which resets the connection.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Ended::CutOff),
+            Ok(None) => return Ok(Ended::CutOff),
+            Err(error) => return Err(error.into()),
+        };
+        let event: Event = serde_json::from_slice(&line).context("the session said what is no event")?;
+        let ended = match &event.happening {
+            Happening::End { reason, error, fault } => {
+                let failure = error.clone().map(|error| (error, fault.unwrap_or(Fault::Other)));
+                Some(Ended::So(reason.clone(), failure))
+            }
+            Happening::Repeated { key: of, ended: Some(reason), .. } if of == key => {
+                Some(Ended::So(reason.clone(), None))
+            }
+            Happening::Failed { op, error } if op == "say" => {
+                Some(Ended::So("failed".into(), Some((error.clone(), Fault::Other))))
+            }
+            _ => None,
+        };
+        events.send(event).await.ok();
+        if let Some(ended) = ended {
+            return Ok(ended);
+        }
+    }
+}
