@@ -1,14 +1,14 @@
 //! The daemon of a home: it keeps the processes of sessions, so that they live on when a terminal is closed.
 //!
-//! It is not bound, and so hears nobody but its owner: lines of JSON over a socket in the home, from peers
-//! whose user the kernel names. It loads no key and parses nothing of the world; what needs either is done by
-//! processes of its own. Each session has a process of its own, which is that of `bailey chat` without a
-//! terminal (`commands/chat/desk.rs`): it binds itself, listens at a socket of its own name, and says here
-//! how it is. Front ends talk to that process, never through this one.
+//! The daemon is not bound, so it hears only its owner: lines of JSON over a socket in the home, from peers
+//! whose user the kernel names. It loads no key and parses no data from the outside; separate processes do
+//! the work that needs either. Each session has a process of its own, which is the process of `bailey chat`
+//! without a terminal (`commands/chat/desk.rs`): it binds itself, listens at a socket of its own name, and
+//! reports its state here. Front ends talk to that process, never through this one.
 //!
-//! A session's process holds the other end of a pipe: that the daemon is gone it hears at once, and ends
-//! where it stands. What it ran is begun again by the next daemon (`record.rs`), and the journal knows how
-//! far it came.
+//! A session's process holds the other end of a pipe: when the daemon is gone, the process notices at once
+//! and ends where it stands. The next daemon begins such sessions again (`record.rs`), and the journal knows
+//! how far they came.
 
 pub(crate) mod alone;
 mod attached;
@@ -74,13 +74,14 @@ pub(crate) const LOG: &str = "log";
 const ENDING_MAX: Duration = Duration::from_secs(10);
 /// How many connections are served at once.
 const CONNECTIONS_MAX: usize = 64;
-/// How long who connected may say nothing, and who opened a session not come to it.
+/// How long a connected client may say nothing, and how long a client that opened a session may take to come
+/// to it.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How many sessions are begun again at once.
 const AGAIN_MAX: usize = 4;
-/// How often is noted that connections are refused.
+/// How often the log notes that connections are refused.
 const REFUSALS_EACH: Duration = Duration::from_secs(60);
-/// How long nothing is accepted where there is no descriptor for it.
+/// How long the daemon accepts no connection when there is no descriptor for one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 struct Daemon {
@@ -91,17 +92,17 @@ struct Daemon {
     log: Noted,
     manager: Manager,
     sessions: RefCell<BTreeMap<SessionId, Held>>,
-    /// When processes of sessions ended that nobody told to.
+    /// When processes of sessions ended that were not told to end.
     crashes: RefCell<BTreeMap<SessionId, Vec<Instant>>>,
-    /// Sessions that ended so often that somebody has to ask for them.
+    /// Sessions that ended so often that they begin only when a client asks for them.
     given_up: RefCell<BTreeSet<SessionId>>,
-    /// Those that are being opened again, and how many are being opened at all.
+    /// The sessions that are being opened again. `beginning` counts all sessions that are being opened.
     opening: RefCell<BTreeSet<SessionId>>,
-    /// Those that were cut off and are begun again, which may have to wait for that.
+    /// The sessions that were cut off and are begun again; a session may have to wait for that.
     returning: RefCell<BTreeSet<SessionId>>,
     beginning: Cell<usize>,
     connections: Cell<usize>,
-    /// When somebody was refused and it was noted, and how many since then.
+    /// When a refusal was last noted, and how many connections were refused since then.
     refusals: Cell<(Option<Instant>, u64)>,
     channels: RefCell<Vec<Rc<Kept>>>,
     page: RefCell<Option<Rc<page::Page>>>,
@@ -109,31 +110,32 @@ struct Daemon {
     told: health::Told,
     turns: Cell<u64>,
     is_stopping: Cell<bool>,
-    /// Until when turns that run are waited for then, and what wakes whoever waits when that comes nearer.
+    /// Until when the stopping daemon waits for running turns. `hurried` wakes the waiting task when that
+    /// time comes nearer.
     waits_until: Cell<Option<Instant>>,
     hurried: Notify,
-    /// How often it read its configuration again, and the names of keys since then; and what lets that be
-    /// done by one at a time.
+    /// How often the daemon read its configuration again, the names of keys since then, and the semaphore
+    /// that allows one reload at a time.
     reloads: Cell<u64>,
     named: RefCell<Named>,
     reloading: Semaphore,
-    /// Whether the home is copied each day, and whether it is being copied.
+    /// Whether the home is copied each day, and whether a copy is being made now.
     is_daily: Cell<bool>,
     is_copying: Cell<bool>,
     memory: Watch,
-    /// Wakes whoever waits for a session's state, or for one that is being opened.
+    /// Wakes the tasks that wait for a session's state, or for a session that is being opened.
     changed: Notify,
     ended: Notify,
 }
 
-/// Runs the daemon of a home until it is told to end, or, where it is held, until its standard input ends;
-/// `say` tells whoever started it that it waits, and that it listens.
+/// Runs the daemon of a home until it is told to end. With `held`, it also ends when its standard input ends.
+/// `say` tells the caller that the daemon waits, and that it listens.
 ///
 /// # Errors
-/// When another one runs, or the configuration or the rules have mistakes: what is wrong is said before
-/// anything begins.
+/// When another daemon runs, or when the configuration or the rules have mistakes: mistakes are reported
+/// before anything begins.
 pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<()> {
-    // Where this program lies it may not lie any more when sessions begin.
+    // The program's file may lie elsewhere when sessions begin, so it is found now.
     program::files()?;
     let config = look(home)?;
     let folder = home.daemon();
@@ -141,7 +143,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
     let since = SystemClock.now();
     let holder = Holder { pid: std::process::id(), since, command: "bailey start".into() };
     let lock = alone::alone(home, &holder, &say).await?;
-    // Before anything is started, so that all of it is in the same group.
+    // This comes before any process is started, so that all of them are in the same group.
     bailey_sandbox::settle_group();
     let listener = wire::listen(&folder, wire::SOCKET)?;
     listener.set_nonblocking(true)?;
@@ -191,7 +193,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
     served
 }
 
-/// Hears of the end of standard input, where that is to be heard. Nothing else comes there.
+/// With `held`, tells the receiver when standard input ends. Nothing else comes there.
 fn let_go(held: bool) -> oneshot::Receiver<()> {
     let (say, hear) = oneshot::channel();
     if held {
@@ -203,7 +205,7 @@ fn let_go(held: bool) -> oneshot::Receiver<()> {
     hear
 }
 
-/// That what a session would obey can be obeyed.
+/// Checks that a session can obey the configuration, the rules and the catalogue.
 fn look(home: &Home) -> Result<Config> {
     let config = Config::load(home)?;
     compose::policy(home, &Extensions::read(&config))?;
@@ -227,11 +229,11 @@ impl Daemon {
         let turns = Rc::new(Semaphore::new(AGAIN_MAX));
         for record in Record::all(&self.home) {
             let (daemon, turns) = (self.clone(), turns.clone());
-            // Before anybody looks at the clock: it must not be taken for one that is over.
+            // Before the schedules look at the clock: they must not take this session for one that is over.
             self.returning.borrow_mut().insert(record.session);
             spawn_local(async move {
                 let _turn = turns.acquire().await;
-                // What does not begin any more is the next daemon's.
+                // A session that does not begin any more is left to the next daemon.
                 if !daemon.is_stopping.get() {
                     daemon.begin_again(record).await;
                 }
@@ -258,7 +260,7 @@ impl Daemon {
                 },
                 _ = hang_up.recv() => {
                     let daemon = self.clone();
-                    // What is wrong is in the log.
+                    // `reload` has logged the error.
                     spawn_local(async move { daemon.reload().await });
                 }
                 _ = terminate.recv() => self.stop(wire::PATIENCE),
@@ -266,7 +268,7 @@ impl Daemon {
                 Ok(()) = &mut let_go, if !let_go.is_terminated() => self.stop(wire::PATIENCE),
                 _ = beat.tick() => {
                     self.manager.tell("WATCHDOG=1");
-                    // What runs ends with this process, where it stands.
+                    // The processes of sessions end with this process, where they stand.
                     self.stay().inspect_err(|error| self.log.note("home_gone", json!({ "why": error.to_string() })))?;
                     self.end_overdue();
                     self.watch();
@@ -276,13 +278,13 @@ impl Daemon {
         }
     }
 
-    /// Whether the home still lies where it lay: what is at its path now may be another one, with a daemon of
-    /// its own.
+    /// Whether the home still lies where it lay: the home at its path now may be another one, with a daemon
+    /// of its own.
     fn is_at_home(&self) -> bool {
         self.lock.is_in(&self.home.daemon())
     }
 
-    /// That nothing is done in a home that is another one.
+    /// Fails when the home at this path is another one, so that nothing is done in it.
     fn stay(&self) -> Result<()> {
         if self.is_at_home() {
             return Ok(());
@@ -291,11 +293,12 @@ impl Daemon {
         let error = format!(
             "the home was moved or removed while its daemon ran: `{home}` is not what it was; start it again where it is now"
         );
-        // Whoever keeps daemons up is to begin none in what lies there now.
+        // With this code, a service manager begins no daemon in the home that lies there now.
         Err(Failure { error, code: exit::WRONG }.into())
     }
 
-    /// Lets nothing be asked of another home but how this daemon is, and that it ends.
+    /// When the home at this path is another one, allows only two requests: how this daemon is, and that it
+    /// ends.
     fn here(&self, ask: Ask) -> Result<Ask> {
         match ask {
             Ask::Status | Ask::Stop { .. } => Ok(ask),
@@ -320,14 +323,14 @@ impl Daemon {
         self.connections.set(self.connections.get() + 1);
         let daemon = self.clone();
         spawn_local(async move {
-            // Whoever went away has no use for an answer.
+            // A client that went away has no use for an answer.
             daemon.answer(stream).await.ok();
             daemon.connections.set(daemon.connections.get() - 1);
         });
     }
 
-    /// Notes who was refused: the first, and once a minute how many others there were, so that nobody fills
-    /// the log.
+    /// Notes a refused connection: the first one, and once a minute how many others there were, so that
+    /// refusals cannot fill the log.
     fn refused(&self, mut about: Value) {
         let (since, others) = self.refusals.get();
         if since.is_some_and(|since| since.elapsed() < REFUSALS_EACH) {
@@ -399,7 +402,7 @@ impl Daemon {
     }
 
     /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that
-    /// nobody looks at end, and begin with what was read when they are wanted again.
+    /// no client looks at end, and begin with the new configuration when they are wanted again.
     async fn reload(self: &Rc<Self>) -> Result<Told> {
         let _one = self.reloading.acquire().await;
         self.stay()?;
@@ -419,7 +422,7 @@ impl Daemon {
         self.reloads.set(self.reloads.get() + 1);
         let mut older = 0;
         for held in self.sessions.borrow_mut().values_mut() {
-            // Who opened it a moment ago is on the way.
+            // The client that opened it a moment ago is on its way.
             if held.shown.state.is_at_rest() && held.opened.elapsed() > SILENCE_MAX {
                 held.drain();
             } else {
@@ -431,13 +434,14 @@ impl Daemon {
         Ok(Told::Reloaded { older })
     }
 
-    /// What is to hold from now on, where all of it can be obeyed.
+    /// The configuration and the names of keys that are to hold from now on, if all of it can be obeyed.
     async fn look_again(self: &Rc<Self>) -> Result<(Config, Named)> {
         let config = look(&self.home)?;
-        // Who starts is not kept from all else by one of them.
+        // Only a reload checks this: at the start, one bad agent must not keep the daemon from all other
+        // work.
         config.check_agents(&self.home)?;
         let named = self.named_keys().await?;
-        // Last, for all else is but looked at.
+        // The page comes last, because the steps before only read.
         if !self.is_stopping.get() {
             self.keep_page(&config.page)?;
         }
@@ -459,10 +463,10 @@ impl Daemon {
         serde_json::from_slice(&ran.stdout).context("the keys cannot be read")
     }
 
-    /// Ends: no session begins, turns that run are waited for, and what is left then ends where it stands.
-    /// Whoever says it once more makes it come sooner, and never later.
+    /// Ends the daemon: no session begins, the daemon waits for running turns, and the sessions that are left
+    /// then end where they stand. A second call can make the end come sooner, and never later.
     fn stop(self: &Rc<Self>, patience: Duration) {
-        // One that no clock reaches is as good as none.
+        // A time that the clock cannot reach counts as no limit.
         let until = Instant::now().checked_add(patience);
         let sooner = [self.waits_until.get(), until].into_iter().flatten().min();
         self.waits_until.set(sooner);
@@ -476,7 +480,7 @@ impl Daemon {
         self.changed.notify_waiters();
         let daemon = self.clone();
         spawn_local(async move {
-            // Who works is cut first, and who is about to end has some time more.
+            // Working sessions are cut first; sessions that are about to end have some more time.
             let mut is_empty = daemon.emptied_in_time().await;
             for cut in [Cut::Working, Cut::All, Cut::Killed] {
                 if is_empty {
@@ -493,7 +497,7 @@ impl Daemon {
     }
 }
 
-/// The process of this number, which is also its group's.
+/// The process with this number, which is also the number of its group.
 fn process(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
 }

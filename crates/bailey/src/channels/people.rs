@@ -1,4 +1,5 @@
-//! Who may speak over a channel: people whom the owner let in, each with a role, and who asked to be.
+//! Who may speak over a channel: the people whom the owner let in, each with a role, and those who asked to
+//! be let in.
 
 use crate::home::{Home, change_json, read_json};
 use anyhow::{Context as _, Result, bail};
@@ -7,34 +8,34 @@ use bailey_protocol::{Role, Speaker, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How many may wait to be let in, and for how long, in milliseconds.
+/// How many people may wait to be let in, and for how long, in milliseconds.
 const ASKED_MAX: usize = 8;
 const ASKED_MS: i64 = 60 * 60 * 1000;
-/// What codes are made of: no two of these look alike.
+/// The characters of a code: no two of them look alike.
 const LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
-/// Those of one channel.
+/// The people of one channel.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct People {
     pub(crate) people: Vec<Person>,
     pub(crate) asked: Vec<Asked>,
 }
 
-/// Somebody who was let in.
+/// A person whom the owner let in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Person {
-    /// Who it is, as the platform vouches.
+    /// The person's id, as the platform vouches.
     pub(crate) id: String,
-    /// What they called themselves then.
+    /// The name that the person used at that time.
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) since: Timestamp,
 }
 
-/// Somebody who wrote and is not known.
+/// A person who wrote and is not known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    /// What they were told to give the owner.
+    /// The code that the person was told to give the owner.
     pub(crate) code: String,
     pub(crate) id: String,
     pub(crate) name: String,
@@ -42,14 +43,15 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Whether that is not too long ago. What a clock that was put back has yet to come is none either.
+    /// Whether the request is recent enough. A request from the future (the clock was put back) is not
+    /// recent.
     fn is_fresh(&self, now: i64) -> bool {
         (0..ASKED_MS).contains(&(now - self.at.as_millisecond()))
     }
 }
 
 impl People {
-    /// Those of a channel.
+    /// The people of a channel.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -57,10 +59,10 @@ impl People {
         read_json(&path(home, channel))
     }
 
-    /// Changes them, one process after the other.
+    /// Changes the people of a channel, one process after the other.
     ///
     /// # Errors
-    /// Those of `change`, after which nothing is changed; or the file cannot be written.
+    /// When `change` fails, after which nothing is changed; or when the file cannot be written.
     pub(crate) fn change<T>(
         home: &Home,
         channel: &str,
@@ -70,14 +72,14 @@ impl People {
         change_json(&folder.join("lock"), &path(home, channel), change)
     }
 
-    /// Who this is to the home; none where the owner let nobody of this id in.
+    /// The speaker that this id stands for; `None` when the owner let in no person with this id.
     pub(crate) fn speaker(&self, channel: &str, id: &str) -> Option<Speaker> {
         let person = self.people.iter().find(|person| person.id == id)?;
         let Person { id, name, role, .. } = person.clone();
         Some(Speaker { channel: channel.into(), id, name, role })
     }
 
-    /// Whether there is nothing to note when this one asks: they were told their code already, or too many
+    /// Whether a request of this person needs no note: they were told their code already, or too many people
     /// wait.
     pub(crate) fn is_noted(&self, id: &str) -> bool {
         let now = SystemClock.now().as_millisecond();
@@ -86,8 +88,8 @@ impl People {
         fresh.len() >= ASKED_MAX || fresh.iter().any(|asked| asked.id == id)
     }
 
-    /// Notes that somebody asks to be let in: the code that they give the owner, and whether it is a new one.
-    /// None where too many wait already.
+    /// Notes that a person asks to be let in. Returns the code that the person gives the owner, and whether
+    /// it is a new one. `None` when too many people wait already.
     ///
     /// # Errors
     /// When there are no random numbers.
@@ -105,10 +107,10 @@ impl People {
         Ok(Some((code, true)))
     }
 
-    /// Lets in who was told this code; and whether they were somebody else to this home before.
+    /// Lets in the person who was told this code. Also returns whether the home knew this person before.
     ///
     /// # Errors
-    /// When nobody was, or it is too long ago.
+    /// When no person was told this code, or it was told too long ago.
     pub(crate) fn pair(&mut self, code: &str, role: Role) -> Result<(Person, bool)> {
         self.forget_old();
         let plain = |code: &str| code.replace('-', "").to_ascii_uppercase();
@@ -126,10 +128,10 @@ impl People {
         Ok((person, was_known))
     }
 
-    /// Lets somebody in no more.
+    /// Removes a person, who may not speak any more.
     ///
     /// # Errors
-    /// When nobody has this id.
+    /// When no person has this id.
     pub(crate) fn forget(&mut self, id: &str) -> Result<Person> {
         let at = self.people.iter().position(|person| person.id == id);
         let at = at.with_context(|| {

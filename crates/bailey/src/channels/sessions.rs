@@ -1,4 +1,4 @@
-//! Which session a conversation is.
+//! Which session belongs to which conversation.
 
 use crate::home::{Home, write_private};
 use anyhow::Result;
@@ -10,33 +10,34 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Those of one channel, by conversation.
+/// The sessions of one channel, by conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(BTreeMap<String, Kept>);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Kept {
-    /// As the channel's project was configured when it began.
+    /// With the channel's project, as it was configured when the conversation began.
     In { session: SessionId, workspace: PathBuf },
-    /// As it was noted before.
+    /// The older format, without a project.
     Anywhere(SessionId),
 }
 
 impl Sessions {
-    /// Those of a channel. A file that is none is no session lost: the conversations begin anew.
+    /// The sessions of a channel. A file that cannot be parsed loses no session: the conversations begin
+    /// anew.
     pub(crate) fn of(home: &Home, channel: &str) -> Self {
         let bytes = fs::read(path(home, channel)).unwrap_or_default();
         Self(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    /// The one of a conversation, whatever it is about.
+    /// The session of a conversation, for any project.
     pub(crate) fn get(&self, conversation: &str) -> Option<SessionId> {
         let (Kept::In { session, .. } | Kept::Anywhere(session)) = self.0.get(conversation)?;
         Some(*session)
     }
 
-    /// The one of a conversation that goes on about this project; none where it was about another one.
+    /// The session of a conversation, to go on about this project; `None` when it was about another project.
     pub(crate) fn about(&self, conversation: &str, project: &Path) -> Option<SessionId> {
         match self.0.get(conversation)? {
             Kept::In { workspace, .. } if workspace != project => None,
@@ -44,7 +45,7 @@ impl Sessions {
         }
     }
 
-    /// This conversation is that session about that project from now on.
+    /// Notes that this conversation is that session, about that project, from now on.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -58,7 +59,7 @@ impl Sessions {
         Self::change(home, channel, |sessions| drop(sessions.insert(conversation.to_owned(), kept)))
     }
 
-    /// It is a new one, when somebody speaks there again.
+    /// Forgets the conversation's session: when a person speaks there again, a new session begins.
     ///
     /// # Errors
     /// When it cannot be written.

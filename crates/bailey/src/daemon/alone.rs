@@ -1,4 +1,4 @@
-//! A home has one daemon: whoever wants to be it takes its lock.
+//! A home has one daemon: a process that wants to be the daemon takes its lock.
 
 use super::SILENCE_MAX;
 use crate::{
@@ -12,11 +12,11 @@ use bailey_protocol::SessionId;
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
-/// How long a daemon that nobody can ask any more may take to be gone.
+/// How long a daemon that cannot be asked any more may take to be gone.
 const LAST_BREATH: Duration = Duration::from_secs(1);
-/// The longest that is waited for one that hears nobody any more.
+/// The longest wait for a daemon that hears no client any more.
 const GONE_MAX: Duration = Duration::from_secs(5);
-/// How often is looked.
+/// The pauses between two looks at the lock.
 const PAUSE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -25,10 +25,10 @@ fn session() -> SessionId {
     SessionId::new(0, [2; 10])
 }
 
-/// Takes the daemon's lock. One that is ending is waited for, which `say` tells of.
+/// Takes the daemon's lock. If a daemon is ending, waits for its end and tells the user so with `say`.
 ///
 /// # Errors
-/// When another one runs, and is not about to end.
+/// When another daemon runs and is not about to end.
 pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> Result<SessionLock> {
     let (mut since, mut is_told) = (Instant::now(), false);
     loop {
@@ -51,16 +51,16 @@ pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> R
     }
 }
 
-/// Waits until a daemon that hears nobody any more has let go of its home: until then it writes there.
-/// Whether it has.
+/// Waits until a daemon that hears no client any more has let go of its home: until then it writes there.
+/// Returns whether it has let go.
 ///
 /// # Errors
 /// When that cannot be seen.
 pub(crate) async fn gone(home: &Home) -> Result<bool> {
     let since = Instant::now();
-    // By whom it is held does not matter.
+    // The holder's number does not matter here.
     while InUse::of(&home.daemon(), &FileLocks::default())?.is_some() {
-        // The next one may be there already.
+        // The next daemon may be there already.
         if Client::is_there(home) {
             return Ok(true);
         }
@@ -72,8 +72,8 @@ pub(crate) async fn gone(home: &Home) -> Result<bool> {
     Ok(true)
 }
 
-/// The process that is the home's daemon and that nobody can ask, where there is one: its number, where the
-/// kernel or it says that. Who begins or ends at the moment is waited for.
+/// The process that is the home's daemon but cannot be asked, if there is one: its number, if the kernel or
+/// the daemon's own note gives it. Waits for a daemon that is beginning or ending.
 ///
 /// # Errors
 /// When that cannot be seen.
@@ -81,7 +81,8 @@ pub(crate) async fn deaf(home: &Home) -> Result<Option<Option<u32>>> {
     if gone(home).await? { Ok(None) } else { holder(home) }
 }
 
-/// The process that is the home's daemon, where there is one: its number, where the kernel or it says that.
+/// The process that is the home's daemon, if there is one: its number, if the kernel or the daemon's own note
+/// gives it.
 ///
 /// # Errors
 /// When that cannot be seen.
@@ -90,7 +91,7 @@ pub(crate) fn holder(home: &Home) -> Result<Option<Option<u32>>> {
     Ok(in_use.map(|it| it.processes.first().copied().or(it.says.map(|says| says.pid))))
 }
 
-/// The daemon that runs, where it is about to end.
+/// The number of the running daemon's process, if that daemon is about to end.
 async fn ending(home: &Home) -> Option<u32> {
     let mut client = Client::connect(home).ok()??;
     match timeout(SILENCE_MAX, client.ask(Ask::Status)).await {

@@ -1,5 +1,5 @@
-//! Processes that hear the world for the daemon: each is begun again when it ends, and asks over a line of
-//! packets for what it may not do itself.
+//! Processes that listen to the outside for the daemon. The daemon begins each one again when it ends. Over a
+//! line of packets, the process asks for the things that it may not do itself.
 
 use super::{
     Daemon,
@@ -37,19 +37,19 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// How long one is left before it is begun again, at first and at most.
+/// How long the daemon waits before it begins a process again, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
-/// How long a process may take to end through which somebody may speak no more.
+/// How long a process may take to end when a person may no longer speak through it.
 const REVOKED_MAX: Duration = Duration::from_millis(300);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// One that lived so long begins anew at once.
+/// After a process has lived this long, the pause is the shortest again.
 const LIVED: Duration = Duration::from_secs(300);
-/// How much of what it asks for is looked after at once, and how much waits for that: more than a page's
+/// How many requests of a process are served at once, and how many may be pending: more than a page's
 /// connections ask for.
 const AT_ONCE_MAX: usize = 16;
 const WAITING_MAX: usize = 256;
 
-/// Places for what a process asks for.
+/// Places for the requests of a process.
 #[derive(Clone)]
 struct Places {
     heard: Arc<Semaphore>,
@@ -62,22 +62,22 @@ impl Places {
         Self { heard, served }
     }
 
-    /// Whoever waits for a place hears it, and does nothing for a process that is gone.
+    /// Tells the tasks that wait for a place to give up: they do nothing for a process that is gone.
     fn close(&self) {
         self.heard.close();
         self.served.close();
     }
 }
 
-/// One that is kept up.
+/// A process that is kept up.
 pub(super) struct Kept {
-    /// What it is, for the log.
+    /// The kind of process, for the log.
     kind: &'static str,
     state: RefCell<ChannelState>,
-    /// The daemon's end; none while no process runs.
+    /// The daemon's end; `None` while no process runs.
     socket: RefCell<Option<Rc<UnixStream>>>,
     places: RefCell<Places>,
-    /// Whether it is to be begun no more, or at once.
+    /// Whether the process must not begin again, or must begin at once.
     is_over: Cell<bool>,
     is_anew: Cell<bool>,
     /// Whether servers deliver to it.
@@ -104,7 +104,7 @@ impl Kept {
         self.state.borrow().clone()
     }
 
-    /// Ends its process, where it stands: what it was about lies in its notes.
+    /// Ends its process, where it stands: its notes show its work.
     pub(super) fn end(&self) {
         self.is_over.set(true);
         self.cut();
@@ -116,9 +116,9 @@ impl Kept {
         self.cut();
     }
 
-    /// How long it may take to end, once its line is cut. Where it is to be no more while the daemon goes on,
-    /// somebody may speak there no more: what it holds of connections goes with it, and what it noted is on
-    /// disk.
+    /// How long the process may take to end, once its line is cut. When only this process is to end and the
+    /// daemon goes on, a person may no longer speak there: the connections that the process holds end with
+    /// it, and its notes are on disk.
     fn ends_within(&self, is_all_over: bool) -> Duration {
         let is_cut_off = self.is_anew.get() || self.is_over.get() && !is_all_over;
         if is_cut_off { REVOKED_MAX } else { super::ENDING_MAX }
@@ -138,8 +138,8 @@ impl Kept {
 }
 
 impl Daemon {
-    /// Keeps a process of this program up: `greet` says to each what it is to hear first, `serve` answers
-    /// what it asks.
+    /// Keeps a process of this program up: `greet` sends each new process its first message, `serve` answers
+    /// its requests.
     pub(super) fn keep_up<Q, A, F>(
         self: &Rc<Self>,
         kept: Rc<Kept>,
@@ -162,7 +162,7 @@ impl Daemon {
                 let begun = Instant::now();
                 let why = match daemon.attach(&kept, &words, &greet, &serve).await {
                     Ok(code) if code == Some(i32::from(exit::WRONG)) => {
-                        // Its last words say why; the owner mends it and says so.
+                        // Its last words say why. The owner corrects the cause and tells the daemon.
                         kept.state.borrow_mut().up = false;
                         daemon.changed.notify_waiters();
                         return log("given_up", &kept.state().note);
@@ -188,7 +188,7 @@ impl Daemon {
         });
     }
 
-    /// Runs such a process to its end: its exit code.
+    /// Runs such a process to its end and returns its exit code.
     async fn attach<Q, A, F>(
         self: &Rc<Self>,
         kept: &Rc<Kept>,
@@ -236,8 +236,8 @@ impl Daemon {
         let mut dying = pin!(ended(child));
         let mut died = None;
         loop {
-            // Before the next is taken: whoever asks for more than is to wait here waits with it in the
-            // kernel.
+            // A place comes before the next request: when too many requests wait here, the next ones wait in
+            // the kernel.
             let place = tokio::select! {
                 biased;
                 place = places.heard.clone().acquire_owned() => place,
@@ -263,7 +263,7 @@ impl Daemon {
                     Ok((it, fd)) => (Some(it), fd),
                     Err(error) => (A::wrong(&error), None),
                 };
-                // Who has ended needs no answer.
+                // A process that has ended needs no answer.
                 answer(&socket, number, it, fd).await.ok();
             });
         }
@@ -271,7 +271,7 @@ impl Daemon {
         places.close();
         kept.inbox.leave();
         drop(socket);
-        // It ends with its line; who does not is none any more.
+        // The process ends with its line; a process that does not end in time is killed.
         let status = match died {
             Some(status) => status,
             None => timeout(kept.ends_within(self.is_stopping.get()), dying).await.unwrap_or_else(|_| {
@@ -287,7 +287,7 @@ impl Daemon {
     }
 }
 
-/// Answers; where the answer is longer than is received, with that.
+/// Sends the answer. When it is too long for a packet, sends a refusal that says so.
 async fn answer<A: Serialize + Refusable>(
     socket: &UnixStream,
     number: u64,
@@ -297,7 +297,7 @@ async fn answer<A: Serialize + Refusable>(
     let send = async |it: Option<A>, fd: Option<OwnedFd>| {
         let Some(it) = it else { return Ok(()) };
         let (packet, fd) = (Packet { number, it }, fd.as_ref().map(|fd| fd.as_fd()));
-        // Where more is told at once than there is room for, it is told later.
+        // When the socket has no room for the packet, it is sent later.
         socket.async_io(Interest::WRITABLE, || bridge::send(socket, &packet, fd)).await
     };
     match send(it, fd).await {
@@ -308,7 +308,8 @@ async fn answer<A: Serialize + Refusable>(
     }
 }
 
-/// The next question of such a process; none when it has ended, or says what is none.
+/// The next request of such a process; `None` when the process has ended, or sends something that is not a
+/// request.
 async fn receive<Q: DeserializeOwned>(socket: &UnixStream) -> Option<Packet<Q>> {
     loop {
         socket.readable().await.ok()?;
@@ -341,12 +342,13 @@ mod tests {
                 bridge::receive::<Packet<Answer>>(&theirs).unwrap().expect("it has ended");
             (number, it)
         };
-        // What control characters are told as is six times as long.
+        // The JSON form of a control character is six times as long.
         let why = "\u{1}".repeat(70 << 10);
         let wrong = Answer::wrong(&anyhow::anyhow!(why.clone())).unwrap();
         let Answer::Refused(told) = &wrong else { panic!("{wrong:?}") };
         assert!(told.starts_with("\u{1}\u{1}") && told.contains("(cut: it is 71680 bytes long)"), "{told}");
-        // More at once than there is room for; then some that nobody would receive whole, and one that fits.
+        // More answers at once than there is room for; then two that are too long to be received whole, and
+        // one that fits.
         let answers: Vec<Answer> = std::iter::repeat_n(wrong, 20)
             .chain([65 << 10, 300 << 10].map(|bytes| Answer::Refused("x".repeat(bytes))))
             .chain([Answer::Done("fits".into())])
