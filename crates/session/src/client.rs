@@ -1,4 +1,4 @@
-//! The other side of the daemon's socket: asking it.
+//! The client side of the daemon's socket.
 
 use super::wire::{self, Ask, Request, Told, VERSION};
 use crate::{exit::Failure, home::Home};
@@ -6,17 +6,17 @@ use anyhow::{Context as _, Error, Result, bail};
 use std::io::{self, ErrorKind};
 use tokio::{io::BufReader, net::UnixStream};
 
-/// A way to the daemon of a home.
+/// A connection to the daemon of a home.
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
 }
 
 impl Client {
-    /// Connects; none where no daemon runs.
+    /// Connects; `None` when no daemon runs.
     ///
     /// # Errors
-    /// When one may run and cannot be reached.
+    /// When a daemon may run and cannot be reached.
     pub fn connect(home: &Home) -> Result<Option<Self>> {
         let stream = match wire::connect(&home.daemon(), wire::SOCKET) {
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
@@ -38,11 +38,11 @@ impl Client {
     /// Asks, and waits for the answer.
     ///
     /// # Errors
-    /// What the daemon refuses, in its words; or it ended before it answered.
+    /// The daemon's refusal, in its words; or the daemon ended before it answered.
     pub async fn ask(&mut self, ask: Ask) -> Result<Told> {
         let asked = wire::say(&mut self.stream, &Request { v: VERSION, ask }).await;
-        // One that has no room for anybody more says so without being asked, and hears nothing: what it said
-        // counts.
+        // A daemon without room for another client says so without being asked, and reads nothing: its words
+        // count.
         let lost = |error: &Error| error.is::<io::Error>();
         match (self.told().await, asked.context("the daemon has ended")) {
             (Ok(Some(told)), _) => Ok(told),
@@ -53,7 +53,7 @@ impl Client {
         }
     }
 
-    /// What it says besides; none once it has ended.
+    /// The next message of the daemon; `None` once the daemon has ended.
     ///
     /// # Errors
     /// As for [`Client::ask`].

@@ -1,9 +1,9 @@
-//! What the daemon and a process that hears the world for it say to each other: packets of JSON over a pair
-//! of sockets, with a descriptor where one is handed over.
+//! The messages between the daemon and a process that listens to the outside for it: packets of JSON over a
+//! pair of sockets, with a descriptor when one is handed over.
 //!
-//! That process, a channel's or the page's, can open no Unix socket. So it reaches the sessions whose
-//! connections the daemon gives it, and speaks there as whom the daemon introduced: it can neither come to
-//! another session nor call itself the owner.
+//! That process, a channel's or the page's, can open no Unix socket. So it reaches only the sessions whose
+//! connections the daemon gives it, and speaks there as the person whom the daemon introduced: it can neither
+//! come to another session nor call itself the owner.
 
 use crate::wire;
 use bailey_gateway::{Delivery, Wish};
@@ -24,22 +24,22 @@ use std::{
 
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = 64 << 10;
-/// How much of why something is refused is told, in bytes: written as JSON it becomes six times as long at
-/// most, and is a packet still.
+/// How many bytes of the reason for a refusal are sent: as JSON they become at most six times as long, and
+/// still fit in a packet.
 const WHY_BYTES_MAX: usize = 8 << 10;
 
-/// A question, or its answer.
+/// A request, or its answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Packet<T> {
-    /// Which question it is: answers need not come in order.
+    /// The number of the request: answers need not come in order.
     pub(crate) number: u64,
     pub(crate) it: T,
 }
 
-/// Something for somebody.
+/// A request for a person.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    /// Who it is for, as the platform vouches, and what they call themselves.
+    /// The person's id, as the platform vouches, and the name that they call themselves.
     pub(crate) id: String,
     pub(crate) name: String,
     /// The conversation.
@@ -47,41 +47,42 @@ pub(crate) struct Asked {
     pub(crate) what: What,
 }
 
-/// What the process of a channel asks for.
+/// The requests of a channel's process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Need {
-    /// Something for somebody.
+    /// A request for a person.
     Person(Asked),
-    /// What a server delivers next, for as long as it takes; and what became of the one before.
+    /// Waits for a server's next delivery, for as long as it takes, and reports the outcome of the one
+    /// before.
     Delivery(Option<Taken>),
 }
 
-/// What became of a delivery.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Taken {
-    /// It is noted, and will not be lost.
+    /// The delivery is noted, and will not be lost.
     Noted,
-    /// Nobody who has the key signed it, or not lately.
+    /// No holder of the key signed it, or the signature is not recent.
     Unsigned,
-    /// It says nothing that is understood.
+    /// Its content is not understood.
     Wrong(String),
 }
 
-/// What is wanted for somebody in a conversation.
+/// The kinds of requests for a person in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {
-    /// A connection to the conversation's session, as them.
+    /// A connection to the conversation's session, as that person.
     Connection,
-    /// The same for whoever tapped a button: who is not known has not asked to be let in.
+    /// The same for a person who tapped a button: by that, an unknown person has not asked to be let in.
     Tap,
-    /// The same where a process of it runs; it begins none.
+    /// The same if a process of the session runs; this begins no process.
     Running,
-    /// The conversation is to go on as a new session.
+    /// The conversation goes on as a new session.
     Clear,
-    /// What a command of this program prints.
+    /// The output of a command of this program.
     Told(Page),
     /// Everything stops.
     Estop,
@@ -112,25 +113,25 @@ impl Page {
     }
 }
 
-/// What the daemon answers.
+/// The daemon's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// The connection comes with this, and speaks as them.
+    /// The connection comes with this answer, and speaks as that person.
     Connected(Speaker),
-    /// It was done, or is what was asked for.
+    /// The request was done; or its output.
     Done(String),
-    /// They are not known. The code to give the owner, where they were not told one yet.
+    /// The person is not known. Holds the code to give the owner, unless they were told one already.
     Stranger(Option<String>),
-    /// They may not.
+    /// The person may not do this.
     Denied(String),
     /// It cannot be done now.
     Refused(String),
 }
 
-/// What is asked.
+/// A request of a process.
 pub(super) trait Asking {
-    /// Whether it is answered at once, and so takes no place of what takes time.
+    /// Whether the answer comes at once, so that the request takes no place of requests that take time.
     fn is_quick(&self) -> bool {
         false
     }
@@ -140,17 +141,18 @@ impl Asking for Need {}
 
 impl Asking for bailey_gateway::Ask {
     fn is_quick(&self) -> bool {
-        // Whoever looks after the daemon by it must not take a page that is busy for one that is gone.
+        // A program that watches the daemon by this request must not take a busy page for a page that is
+        // gone.
         self.wish == Wish::Health
     }
 }
 
-/// What is answered, and may be that it cannot be done.
+/// An answer that may be a refusal.
 pub(super) trait Refusable: Sized {
-    /// That it cannot be done, and why; none where nothing is ever refused.
+    /// The refusal, with its reason; `None` when this kind of request is never refused.
     fn refused(why: String) -> Option<Self>;
 
-    /// The same of what went wrong. Why that is, is often the world's to say: as much of it is told as fits a
+    /// The refusal for an error. The reason often comes from outside, so only as much of it is sent as fits a
     /// packet.
     fn wrong(error: &anyhow::Error) -> Option<Self> {
         Self::refused(wire::cut(&format!("{error:#}"), WHY_BYTES_MAX))
@@ -163,7 +165,7 @@ impl Refusable for bailey_gateway::Answer {
     }
 }
 
-/// What a [`Need`] is met with.
+/// The answer to a [`Need`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Given {
@@ -180,7 +182,7 @@ impl Refusable for Given {
 /// Sends one packet.
 ///
 /// # Errors
-/// `FileTooLarge` for what nobody would receive whole; and those of sendmsg(2).
+/// `FileTooLarge` for a packet that is too long to be received whole; and those of sendmsg(2).
 pub(crate) fn send(socket: impl AsFd, what: &impl Serialize, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let bytes = serde_json::to_vec(what).map_err(io::Error::other)?;
     if bytes.len() > PACKET_BYTES_MAX {
@@ -193,7 +195,7 @@ pub(crate) fn send(socket: impl AsFd, what: &impl Serialize, fd: Option<Borrowed
         control.push(SendAncillaryMessage::ScmRights(&fds));
     }
     match rustix::net::sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL) {
-        // Where the kernel's own bound is less.
+        // The kernel's own limit may be lower.
         Err(Errno::MSGSIZE) => Err(too_long()),
         sent => Ok(sent.map(drop)?),
     }
@@ -203,10 +205,10 @@ fn too_long() -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, "that is too long for a packet")
 }
 
-/// Receives one packet; none when the other side has closed.
+/// Receives one packet; `None` when the other side has closed.
 ///
 /// # Errors
-/// Of recvmsg(2); `InvalidData` for what was cut or is none of these.
+/// Those of recvmsg(2); `InvalidData` for a packet that was cut or is not of this type.
 pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut bytes = vec![0; PACKET_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -1,4 +1,4 @@
-//! The daemon's chat channels: what their processes ask for.
+//! The daemon's chat channels: the requests of their processes.
 
 use super::{
     Daemon,
@@ -32,12 +32,12 @@ use tokio::{
 const LAST_WORD: Duration = Duration::from_millis(300);
 /// How long a copy of the home may take.
 pub(super) const COPY_MAX: Duration = Duration::from_secs(3600);
-/// What a page may take, and how much of it is told, in bytes.
+/// How long a page may take, and how many bytes of it are sent.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 const PAGE_BYTES_MAX: usize = 3500;
 
 impl Daemon {
-    /// Keeps up what the configuration names, and nothing else.
+    /// Keeps up the channels that the configuration names, and no others.
     pub(super) fn keep_channels(self: &Rc<Self>, config: &Config) {
         let mut kept = self.channels.borrow_mut();
         kept.iter().for_each(|channel| channel.end());
@@ -70,14 +70,14 @@ impl Daemon {
         }
     }
 
-    /// Ends the processes of all channels, and with them the connections that they have; each begins again at
+    /// Ends the processes of all channels, and with them their connections; each process begins again at
     /// once.
     pub(super) fn begin_channels_anew(&self) -> Told {
         self.channels.borrow().iter().for_each(|kept| kept.begin_anew());
         Told::Anew
     }
 
-    /// What somebody at a channel asks for, by who they are to the owner.
+    /// Serves a person's request at a channel, according to who that person is to the owner.
     async fn serve_channel(
         self: Rc<Self>,
         name: &str,
@@ -86,8 +86,8 @@ impl Daemon {
     ) -> Result<(Answer, Option<OwnedFd>)> {
         let people = People::of(&self.home, name)?;
         let Some(speaker) = people.speaker(name, &asked.id) else {
-            // Whoever writes again and again writes nothing here, and whoever taps takes no place of those
-            // who ask.
+            // A stranger who writes again and again causes no more writes here, and a stranger who taps takes
+            // no place of those who ask.
             if asked.what == What::Tap || people.is_noted(&asked.id) {
                 return Ok((Answer::Stranger(None), None));
             }
@@ -133,7 +133,7 @@ impl Daemon {
                 let mut command = self.command();
                 command.args(["estop", "--reason", &reason]).stdout(Stdio::null());
                 spawn_local(async move {
-                    // The channel's process ends with all others, and is to say that it does.
+                    // The channel's process ends with all others, and first has time to say that it does.
                     sleep(LAST_WORD).await;
                     let stopped = tokio::task::spawn_blocking(move || command.status()).await;
                     if !stopped.is_ok_and(|status| status.is_ok_and(|status| status.success())) {
@@ -146,7 +146,7 @@ impl Daemon {
         }
     }
 
-    /// A connection to a conversation's session, introduced as theirs.
+    /// A connection to a conversation's session, introduced as this person's.
     async fn connect(
         self: &Rc<Self>,
         name: &str,
@@ -175,11 +175,11 @@ impl Daemon {
             }
         };
         let opened = match self.open(wanted(known)).await {
-            // For want of room nothing is the matter with it.
+            // When there is no room, the session itself has no fault.
             Err(error) if self.room().is_err() => Err(error),
-            // One that was removed, or is another agent's, is no reason to say nothing any more. One that
-            // cannot be had just now, such as one that is looked at in a terminal, or whose project is not
-            // there, is waited for: what was said to it is its.
+            // A session that was removed, or is another agent's, must not silence the conversation: a new one
+            // begins. A session that cannot be had just now is waited for, because the words that were said
+            // to it belong to it: for example, it is looked at in a terminal, or its project is not there.
             Err(error) if known.is_some_and(|known| self.is_over(known, &error)) => {
                 self.log.note("not_resumed", json!({ "session": known, "why": format!("{error:#}") }));
                 self.open(wanted(None)).await
@@ -204,7 +204,7 @@ impl Daemon {
         Ok(stream)
     }
 
-    /// Whether a session that cannot be opened never can be again here.
+    /// Whether a session that cannot be opened now can never be opened again here.
     pub(super) fn is_over(&self, session: SessionId, error: &Error) -> bool {
         let is_wrong = error.downcast_ref::<Failure>().is_some_and(|failure| failure.code == exit::WRONG);
         !self.is_stopping.get() && (is_wrong || !self.home.of_session(session, "").exists())
@@ -216,7 +216,7 @@ impl Daemon {
         command
     }
 
-    /// A copy of the home: what the command prints, or that it takes longer than anybody waits.
+    /// Copies the home: returns the command's output, or says that the copy takes longer than a person waits.
     async fn copied(self: &Rc<Self>) -> Result<String> {
         let longer = "it takes longer: it goes on, and the log tells its end (`bailey logs` at the machine)";
         match timeout(PAGE_MAX, self.copy()?).await {
@@ -225,7 +225,7 @@ impl Daemon {
         }
     }
 
-    /// Begins to copy the home, in a task of its own: what comes of it.
+    /// Begins to copy the home, in a task of its own. The receiver gets the result.
     ///
     /// # Errors
     /// When a copy is being made already.

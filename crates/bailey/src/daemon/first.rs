@@ -1,5 +1,5 @@
-//! The first process of a container, or of any PID namespace: whom parents left behind there becomes its
-//! child, and nobody else reaps it (pid_namespaces(7)).
+//! The first process of a container, or of any PID namespace: a process there whose parent has ended becomes
+//! its child, and no other process reaps it (pid_namespaces(7)).
 
 use super::process;
 use crate::{exit, program};
@@ -11,19 +11,19 @@ use std::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a process ends with that a signal ended, besides the signal's number.
+/// Added to a signal's number, this is the exit code for a process that the signal ended.
 const BY_SIGNAL: i32 = 128;
 
-/// Whether this process is that.
+/// Whether this process is the first.
 pub(crate) fn is_first() -> bool {
     id() == 1
 }
 
-/// Has the daemon be a child of this process, which passes on what it is to hear and reaps whoever else ends:
-/// how the daemon ended.
+/// Runs the daemon as a child of this process, passes signals on to it, and reaps every other child that
+/// ends. Returns how the daemon ended.
 ///
 /// # Errors
-/// When it cannot be started.
+/// When the daemon cannot be started.
 pub(crate) async fn keep() -> Result<ExitCode> {
     let hear = |kind: SignalKind| signal(kind).context("signals cannot be heard");
     let mut hang_up = hear(SignalKind::hangup())?;
@@ -45,7 +45,7 @@ pub(crate) async fn keep() -> Result<ExitCode> {
             _ = terminate.recv() => Signal::TERM,
             _ = interrupt.recv() => Signal::INT,
         };
-        // Where it has just ended, that is seen next.
+        // If the daemon has just ended, the loop sees that next.
         kill_process(daemon, signal).ok();
     }
 }

@@ -1,7 +1,7 @@
-//! How the daemon is, as a file of the home: for whoever looks after it and has no socket.
+//! The daemon's state, as a file of the home: for a program that looks after the daemon and has no socket.
 //!
-//! It is written when something has changed, whole or not at all, and not by the clock: once a minute is
-//! looked whether the disk or the journal says something else.
+//! The daemon writes the file when something has changed, whole or not at all, and not by the clock. Once a
+//! minute it looks whether the disk or the journal has changed.
 
 use super::{Daemon, schedules::newest_copy};
 use crate::{
@@ -23,16 +23,16 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The version of the file's shape. Fields may come; one that goes, or means something else, is another
-/// version.
+/// The version of the file's shape. New fields may come; when a field goes or changes its meaning, the
+/// version changes.
 const VERSION: u32 = 1;
-/// How often is looked where nothing was said, and for how long changes are gathered.
+/// How often the daemon looks when no change was reported, and for how long it gathers changes.
 const LOOK: Duration = Duration::from_secs(60);
 const GATHER: Duration = Duration::from_millis(500);
 /// The steps of free room, so that not each byte is a change, in bits.
 const ROOM_STEP: u32 = 26;
 
-/// What the daemon is about.
+/// The daemon's phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
@@ -53,10 +53,10 @@ struct Health {
     channels: Vec<ChannelState>,
     page: Option<PageState>,
     telemetry: Option<ChannelState>,
-    /// How it is with memory, where that is known.
+    /// The state of memory, if it is known.
     memory: Option<String>,
     last_backup: Option<String>,
-    /// Since when nothing begins, where an emergency stop holds.
+    /// Since when an emergency stop lets nothing begin, if one holds.
     stopped_since: Option<String>,
     journal: Option<Head>,
     /// In steps of 64 MiB.
@@ -85,7 +85,7 @@ struct Written<'a> {
     health: &'a Health,
 }
 
-/// What was written last, and into which home, wherever that is moved to.
+/// The state that was written last, and the home that it is written into, wherever that is moved to.
 pub(super) struct Told {
     last: RefCell<Option<Health>>,
     folder: File,
@@ -98,14 +98,14 @@ impl Told {
         Ok(Self { last: RefCell::default(), folder })
     }
 
-    /// The home as it can be reached by who has it open.
+    /// The home, reached through the folder that this process has open.
     fn home(&self, home: &Home) -> Home {
         Home { root: format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into(), ..home.clone() }
     }
 }
 
 impl Daemon {
-    /// Keeps the file as things are.
+    /// Keeps the file up to date.
     pub(super) async fn keep_health(self: Rc<Self>) {
         loop {
             let changed = self.changed.notified();
@@ -115,7 +115,7 @@ impl Daemon {
         }
     }
 
-    /// Writes the file, where it would say something else. That it cannot be written stops nothing.
+    /// Writes the file when its content would change. A failure to write stops nothing.
     pub(super) fn tell_health(self: &Rc<Self>, state: Phase) {
         let home = self.told.home(&self.home);
         if self.is_followed(&home) {
@@ -132,7 +132,8 @@ impl Daemon {
         }
     }
 
-    /// Whether another daemon has come, where somebody took this one's folder away: the file is that one's.
+    /// Whether another daemon has come after this one's folder was taken away: the file then belongs to that
+    /// daemon.
     fn is_followed(&self, home: &Home) -> bool {
         let folder = home.daemon();
         !self.lock.is_in(&folder) && matches!(InUse::of(&folder, &FileLocks::default()), Ok(Some(_)))
@@ -144,7 +145,7 @@ impl Daemon {
         let copied = newest_copy(home);
         let free = statvfs(&home.root).ok();
         let free = free.map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >> ROOM_STEP << ROOM_STEP);
-        // It is the daemon's to look at, and not to begin.
+        // The daemon may read the journal, and must not create it.
         let journal = Some(home.journal()).filter(|path| path.exists());
         let newest = journal.and_then(|path| bailey_journal::newest(&path).ok());
         Health {
@@ -158,7 +159,7 @@ impl Daemon {
                 questions: status.sessions.iter().map(|held| held.state.questions).sum(),
             },
             channels: status.channels,
-            // With it ends what it keeps.
+            // The page ends with the daemon.
             page: status.page.map(|page| PageState { up: page.up && state != Phase::Stopped, ..page }),
             telemetry: status.telemetry,
             memory: status.memory.map(|memory| memory.state),
@@ -170,7 +171,7 @@ impl Daemon {
     }
 }
 
-/// Whoever reads it sees what was there before, or all of this.
+/// A reader sees the whole old content or the whole new content.
 fn write(home: &Home, health: &Health) -> Result<()> {
     let path = home.health();
     let new = path.with_extension("json.new");

@@ -1,5 +1,5 @@
-//! What servers deliver to a channel: each delivery waits here until the channel's process has noted it, or
-//! found it wrong, and its server hears that.
+//! Deliveries of servers to a channel: each waits here until the channel's process has noted it, or found it
+//! wrong, and its server is told that.
 
 use super::bridge::Taken;
 use bailey_gateway::{Answer, Delivery};
@@ -13,14 +13,14 @@ use tokio::{
     time::timeout,
 };
 
-/// How many wait at once, and for how long.
+/// How many deliveries wait at once, and for how long.
 const WAITING_MAX: usize = 64;
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 pub(super) struct Inbox {
     waiting: RefCell<VecDeque<(Delivery, oneshot::Sender<Taken>)>>,
-    /// The one that the process looks at.
+    /// The delivery that the process looks at.
     taken: RefCell<Option<oneshot::Sender<Taken>>>,
     came: Notify,
     /// How many processes have asked and ended.
@@ -28,7 +28,8 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Delivers something: what its server is told. Whoever is told that it failed delivers it again.
+    /// Delivers something and returns the answer for its server. A server that is told of a failure delivers
+    /// it again.
     pub(super) async fn deliver(&self, delivery: Delivery) -> Answer {
         let (tell, told) = oneshot::channel();
         {
@@ -44,15 +45,15 @@ impl Inbox {
             Ok(Ok(Taken::Noted)) => Answer::Done(String::new()),
             Ok(Ok(Taken::Unsigned)) => Answer::Unknown,
             Ok(Ok(Taken::Wrong(why))) => Answer::Refused(why),
-            // Its process ended, or was not there.
+            // The channel's process ended, or was not there.
             Ok(Err(_)) | Err(_) => Answer::Later(5),
         }
     }
 
-    /// The next one, for the channel's process, which says what became of the one before; none once that
-    /// process has ended. `left` is [`Inbox::left`] from when it asked.
+    /// The next delivery, for the channel's process, which reports the outcome of the one before; `None` once
+    /// that process has ended. `left` is [`Inbox::left`] from when it asked.
     pub(super) async fn next(&self, left: u64, taken: Option<Taken>) -> Option<Delivery> {
-        // Without a word about it a new process asks: the one before is delivered again.
+        // A new process asks without an outcome: the delivery before is delivered again.
         let before = self.taken.borrow_mut().take();
         before.zip(taken).map(|(asker, taken)| asker.send(taken));
         while self.left.get() == left {
@@ -71,8 +72,8 @@ impl Inbox {
         self.left.get()
     }
 
-    /// The channel's process has ended: nothing is given to it any more, and what it looked at is delivered
-    /// again.
+    /// Notes that the channel's process has ended: it is given nothing more, and the delivery that it looked
+    /// at is delivered again.
     pub(super) fn leave(&self) {
         self.left.set(self.left.get() + 1);
         self.taken.borrow_mut().take();

@@ -1,5 +1,5 @@
-//! The line to the daemon: what a process that hears the world may not do itself, it asks for there. Its end
-//! is the daemon's.
+//! The line to the daemon: a process that listens to the outside asks there for the things that it may not do
+//! itself. The line ends when the daemon ends.
 
 use super::bridge::{self, Packet};
 use crate::exit;
@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// An answer, and what was handed over with it.
+/// An answer, and the descriptor that was handed over with it.
 type Came<A> = (A, Option<OwnedFd>);
 
 /// This process's end, for answers of one type.
@@ -38,10 +38,10 @@ impl<A: DeserializeOwned + Send + 'static> Link<A> {
         thread::spawn(move || {
             while let Ok(Some((Packet { number, it }, fd))) = bridge::receive(&*socket) {
                 let asker = waiting.lock().unwrap_or_else(PoisonError::into_inner).answers.remove(&number);
-                // Who asked may be gone.
+                // The asker may be gone.
                 asker.map(|asker| asker.send((it, fd)));
             }
-            // There is no daemon any more; what was under way is noted where it has to be.
+            // The daemon is gone; unfinished work is noted where it has to be.
             crate::front::quit(exit::FAILED);
         });
         link
@@ -50,7 +50,7 @@ impl<A: DeserializeOwned + Send + 'static> Link<A> {
     /// Asks for something.
     ///
     /// # Errors
-    /// When there is no daemon any more.
+    /// When the daemon is gone.
     pub(crate) async fn ask(&self, it: &impl Serialize) -> Result<Came<A>> {
         let (answer, answered) = oneshot::channel();
         let number = {

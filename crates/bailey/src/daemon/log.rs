@@ -1,7 +1,7 @@
-//! The daemon's log: a line of JSON for each thing that happened to it, with its time, how grave it is, and a
-//! sentence for whoever reads many logs. What happened in sessions is in the journal.
+//! The daemon's log: a line of JSON for each of the daemon's events, with its time, its severity, and a
+//! sentence for a person who reads many logs. The events of sessions are in the journal.
 //!
-//! Where its owner wants it, each line is printed, too, for what gathers the output of services.
+//! If the owner wants it, each line is printed, too, for a program that gathers the output of services.
 
 use anyhow::{Context as _, Result};
 use bailey_journal::{Clock as _, SystemClock};
@@ -17,15 +17,15 @@ use std::{
     time::Duration,
 };
 
-/// Where the log is moved to when it is full, and how large it may become, in bytes.
+/// Where a full log is moved to, and how large the log may become, in bytes.
 const BEFORE: &str = "log.1";
 const BYTES_MAX: u64 = 4 << 20;
-/// How many lines wait to be printed. Who does not read them in time misses some; they stand in the file.
+/// How many lines wait to be printed. A reader that is too slow misses some; they stand in the file.
 const PRINTED_LATER_MAX: usize = 1024;
 /// How long the last lines may take to be printed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The log, which is printed, too, as the configuration says.
+/// The log, which is also printed if the configuration says so.
 pub(super) struct Noted {
     folder: PathBuf,
     log: RefCell<Log>,
@@ -42,8 +42,8 @@ impl Noted {
         self.log.borrow().note(what, about);
     }
 
-    /// Begins to print what is noted, or ends that. What was to be printed before still is, and nobody waits
-    /// for it.
+    /// Begins or ends the printing of notes. Lines that already wait to be printed still are, and the daemon
+    /// does not wait for that.
     pub(super) fn print(&self, is_printed: bool) {
         if self.is_printed.get() == is_printed {
             return;
@@ -71,17 +71,17 @@ struct Log {
 }
 
 impl Log {
-    /// Goes on with the one that is there; what is noted is printed, too, where that is wanted.
+    /// Goes on with the log that is there. With `is_printed`, notes are printed, too.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the log cannot be written.
     pub(super) fn open(folder: &Path, is_printed: bool) -> Result<Self> {
         let file = file(folder)?;
         let printed = RefCell::new(is_printed.then(Printed::start));
         Ok(Self { folder: folder.to_path_buf(), file: RefCell::new(file), printed })
     }
 
-    /// Notes what happened. That it cannot be, such as on a full disk, stops nothing.
+    /// Notes an event. A failure to note it, such as on a full disk, stops nothing.
     pub(super) fn note(&self, what: &str, about: Value) {
         let mut line = Map::new();
         line.insert("time".into(), json!(SystemClock.now().to_string()));
@@ -92,7 +92,7 @@ impl Log {
             line.extend(about);
         }
         let line = format!("{}\n", Value::Object(line));
-        // Who does not read is not waited for.
+        // The daemon does not wait for a slow reader.
         self.printed.borrow().iter().for_each(|printed| drop(printed.lines.try_send(line.clone())));
         let mut file = self.file.borrow_mut();
         if file.metadata().is_ok_and(|about| about.len() > BYTES_MAX) {
@@ -103,21 +103,21 @@ impl Log {
         }
         let before = file.metadata().map(|about| about.len());
         if file.write_all(line.as_bytes()).is_err() {
-            // The part of it that had room is no line, and the next one would stand behind it.
+            // The part of the line that had room is no line, and the next line would stand behind it.
             before.and_then(|bytes| file.set_len(bytes)).ok();
         }
     }
 
-    /// Nothing more is printed; what was noted is waited for, though not for long.
+    /// Ends the printing. Waits for the lines that were noted, though not for long.
     pub(super) fn end(&self) {
         let Some(Printed { lines, is_done }) = self.printed.borrow_mut().take() else { return };
         drop(lines);
-        // It hears nothing, for the thread lets go of it when it ends.
+        // No message comes: the wait ends when the thread ends and drops the other side.
         is_done.recv_timeout(LAST_WORDS).ok();
     }
 }
 
-/// A line of before, when it had no more than its time and what happened, as one of now.
+/// Turns a line of the older form, which had only the time and the event, into a line of the present form.
 pub(crate) fn as_now(mut line: Map<String, Value>) -> Map<String, Value> {
     if let (Some(time), Some(Value::String(what))) = (line.remove("at"), line.get("what")) {
         let (level, message) = (level(what), message(what, &Value::Object(line.clone())));
@@ -129,8 +129,7 @@ pub(crate) fn as_now(mut line: Map<String, Value>) -> Map<String, Value> {
     line
 }
 
-/// How grave something is: `error` where something was not done, `warn` where somebody should look, else
-/// `info`.
+/// How grave an event is: `error` when something was not done, `warn` when a person should look, else `info`.
 fn level(what: &str) -> &'static str {
     let is_warning = [
         "refused",
@@ -151,7 +150,7 @@ fn level(what: &str) -> &'static str {
     }
 }
 
-/// What happened, in words.
+/// The event, in words.
 fn message(what: &str, about: &Value) -> String {
     let words = what.replace('_', " ");
     let more = ["text", "why", "told", "how"].iter().find_map(|name| about.get(name)?.as_str());
@@ -185,7 +184,7 @@ fn file(folder: &Path) -> Result<File> {
     let path = folder.join(super::LOG);
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
     let mut file = file.with_context(|| format!("cannot write `{}`", path.display()))?;
-    // What a power cut left of a line is one of its own.
+    // A part of a line that a power cut left becomes a line of its own.
     let mut last = [0];
     if file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n" {
         file.write_all(b"\n").ok();

@@ -1,10 +1,10 @@
-//! Memory: where it runs short nothing new begins, and what costs least to take up again makes room, before
-//! the kernel ends something at random.
+//! Memory: when it runs short, nothing new begins, and the sessions that cost least to take up again make
+//! room, before the kernel ends something at random.
 //!
-//! It is looked at when somebody wants a session, and with the daemon's own beat where sessions run; more
-//! often only while it is short. The kernel's notices of pressure (PSI) would spare the beat, but they tell
-//! of time that was lost and not of room that is left, and are not to be had in many containers and control
-//! groups of version 1.
+//! The daemon looks at memory when a client wants a session, and with its own beat while sessions run. It
+//! looks more often only while memory is short. The kernel's notices of pressure (PSI) would spare the beat,
+//! but they tell of lost time and not of the room that is left, and they are missing in many containers and
+//! in control groups of version 1.
 
 use super::{Daemon, Held};
 use crate::{config, wire::MemoryState};
@@ -14,21 +14,22 @@ use serde_json::json;
 use std::{cell::Cell, rc::Rc, sync::Arc, time::Duration};
 use tokio::{sync::Semaphore, task::spawn_local, time::sleep};
 
-/// How often is looked while memory is short.
+/// How often the daemon looks while memory is short.
 const SHORT: Duration = Duration::from_secs(1);
-/// How long whoever begins takes to hold what it needs: until then nobody can see how much room is left.
+/// How long a new process takes to hold the memory that it needs: until then the room that is left is
+/// unknown.
 const FILLING: Duration = Duration::from_secs(if cfg!(feature = "controls") { 6 } else { 2 });
-/// How much less than a limit must be taken until it counts as free again, in percent: else it would come and
-/// go.
+/// How far below a limit memory must fall until it counts as free again, in percent: else the state would
+/// come and go.
 const BACK: u64 = 5;
 
-/// How it is with memory.
+/// The state of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Free,
     /// Nothing new begins.
     Held,
-    /// And sessions make room.
+    /// Nothing new begins, and sessions make room.
     Shedding,
 }
 
@@ -56,17 +57,17 @@ impl Level {
     }
 }
 
-/// What the daemon knows of memory.
+/// The daemon's knowledge of memory.
 pub(super) struct Watch {
     gauge: Gauge,
     pub(super) limits: Cell<config::Memory>,
     level: Cell<Level>,
-    /// Whether it is looked at more often than with the beat.
+    /// Whether the daemon looks more often than with the beat.
     is_watched: Cell<bool>,
     /// How often sessions at rest, and turns, made room.
     pub(super) rested: Cell<u64>,
     pub(super) cut: Cell<u64>,
-    /// Who waits for room begins one after the other: all at once would fill it again.
+    /// Starts that wait for room come one after the other: all at once would fill it again.
     queue: Arc<Semaphore>,
 }
 
@@ -89,7 +90,7 @@ impl Watch {
 }
 
 impl Daemon {
-    /// Looks, and notes what changed.
+    /// Looks at memory, and notes a change.
     fn look(&self) -> (Level, Option<Memory>) {
         let memory = self.memory.gauge.look();
         let percent = memory.map_or(0, |memory| memory.percent());
@@ -102,7 +103,7 @@ impl Daemon {
         (level, memory)
     }
 
-    /// Looks, and from then on often while memory is short.
+    /// Looks at memory. While it is short, the daemon then looks often.
     fn heed(self: &Rc<Self>) -> (Level, Option<Memory>) {
         let seen = self.look();
         if seen.0 != Level::Free && !self.memory.is_watched.replace(true) {
@@ -111,7 +112,7 @@ impl Daemon {
         seen
     }
 
-    /// With the daemon's beat: where nothing runs, nothing can make room, and who wants to begin looks for
+    /// Looks with the daemon's beat. While no session runs, nothing can make room, and each start looks for
     /// itself.
     pub(super) fn watch(self: &Rc<Self>) {
         if !self.sessions.borrow().is_empty() {
@@ -119,7 +120,7 @@ impl Daemon {
         }
     }
 
-    /// Looks until memory is free again, and has sessions make room meanwhile.
+    /// Looks until memory is free again, and meanwhile has sessions make room.
     async fn watch_closely(self: Rc<Self>) {
         while !self.is_stopping.get() {
             match self.look().0 {
@@ -132,11 +133,11 @@ impl Daemon {
         self.memory.is_watched.set(false);
     }
 
-    /// That something new may begin.
+    /// Checks that something new may begin.
     ///
     /// # Errors
-    /// When memory is short: what of it, why that counts, and what can be done. Or the home is not where it
-    /// was.
+    /// When memory is short: the error says how much is taken, why that counts, and how to get room. Also
+    /// when the home is not where it was.
     pub(super) fn room(self: &Rc<Self>) -> Result<()> {
         self.stay()?;
         let (Level::Held | Level::Shedding, Some(memory)) = self.heed() else { return Ok(()) };
@@ -151,7 +152,7 @@ impl Daemon {
         )
     }
 
-    /// Waits for room, for what was accepted before.
+    /// Waits for room, for work that was accepted before.
     pub(super) async fn until_room(self: &Rc<Self>) {
         if self.room().is_ok() {
             return;
@@ -166,8 +167,8 @@ impl Daemon {
         });
     }
 
-    /// Has somebody make room: all at once who rests and whom nobody looks at; then, one at each look, who
-    /// costs least to take up again.
+    /// Has sessions make room. All that are at rest and that no client looks at end at once; then, at each
+    /// look, the one that costs least to take up again ends.
     fn shed(self: &Rc<Self>) {
         let mut sessions = self.sessions.borrow_mut();
         let mut idle = 0;
@@ -176,7 +177,8 @@ impl Daemon {
             idle += 1;
         }
         self.memory.rested.set(self.memory.rested.get() + idle);
-        // Who is about to end makes room in a moment; who does not, such as one that hangs, is ended.
+        // A session that is about to end makes room in a moment. If it does not end, such as one that hangs,
+        // it is killed.
         let mut is_awaited = idle > 0;
         for held in sessions.values_mut().filter(|held| held.is_ending()) {
             match held.is_overdue(super::ENDING_MAX) {
@@ -188,9 +190,9 @@ impl Daemon {
             return;
         }
         let working = sessions.values().filter(|held| held.cost() == Cost::Turn).count();
-        // Of turns the one that began last: least is lost of it, and those before were there when there was
-        // room. The last turn goes on: it is in nobody's way, and begun again it would only come as far once
-        // more.
+        // Of turns, the one that began last ends: it loses least, and the earlier ones were there when there
+        // was room. The only turn goes on: it is in no other's way, and begun again it would only come as far
+        // once more.
         let may_go = sessions.values_mut().filter(|held| held.cost() != Cost::Turn || working > 1);
         let Some(held) = may_go.min_by_key(|held| (held.cost(), std::cmp::Reverse(held.began))) else {
             return;
@@ -198,7 +200,8 @@ impl Daemon {
         let (session, cost) = (held.shown.session, held.cost());
         self.log.note("made_room", json!({ "session": session, "was_working": cost == Cost::Turn }));
         if cost == Cost::Turn {
-            // As by kill -9: the journal knows how far it came, and it goes on from there when there is room.
+            // This is like kill -9: the journal knows how far the turn came, and it goes on from there when
+            // there is room.
             held.is_shed = true;
             held.cut();
             self.memory.cut.set(self.memory.cut.get() + 1);
@@ -208,7 +211,7 @@ impl Daemon {
         }
     }
 
-    /// For whoever asks how the daemon is, also before it serves and afterwards.
+    /// The state for clients that ask how the daemon is, also before it serves and afterwards.
     pub(super) fn memory_state(&self) -> Option<MemoryState> {
         let (level, memory) = self.look();
         memory.map(|memory| MemoryState {
@@ -221,16 +224,16 @@ impl Daemon {
     }
 }
 
-/// What it costs to take a session up again, the least first.
+/// The cost of taking a session up again, the least first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Cost {
-    /// A blink, and nobody sees it.
+    /// A blink, and no person sees it.
     Idle,
-    /// It waits for an answer, which is in the journal.
+    /// The session waits for an answer, which is in the journal.
     Question,
-    /// What it runs in the background ends.
+    /// Its processes in the background end.
     Process,
-    /// Somebody looks at it.
+    /// A client looks at it.
     Client,
     /// A turn is cut off.
     Turn,
@@ -244,13 +247,14 @@ impl Held {
             (_, 1.., ..) => Cost::Client,
             (_, _, 1.., _) => Cost::Process,
             (_, _, _, 1..) => Cost::Question,
-            // Who opened it a moment ago is on the way.
+            // The client that opened it a moment ago is on its way.
             _ if self.opened.elapsed() < super::SILENCE_MAX => Cost::Client,
             _ => Cost::Idle,
         }
     }
 
-    /// Whether it is about to be gone: one with a turn may take long to come to rest.
+    /// Whether the session is about to be gone. A session with a turn is not: it may take long to come to
+    /// rest.
     pub(super) fn is_ending(&self) -> bool {
         self.life.is_none() || self.is_draining && !self.shown.state.working
     }

@@ -1,4 +1,4 @@
-//! Figures of the daemon: for whoever reads them at the page, and for a collector that is told.
+//! Figures of the daemon: for clients that read them at the page, and for a collector that gets them.
 
 use super::Daemon;
 use crate::telemetry::{Figure, Figures};
@@ -68,7 +68,7 @@ impl Daemon {
     }
 }
 
-/// From proc(5); none where the process is gone.
+/// From proc(5); `None` when the process is gone.
 fn resident_bytes(pid: u32) -> Option<u64> {
     let about = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let kibibytes = about.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?;

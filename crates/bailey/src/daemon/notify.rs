@@ -1,4 +1,4 @@
-//! What a service manager is told, where one listens (sd_notify(3)): a datagram of words to the socket of
+//! Messages to a service manager, if one listens (sd_notify(3)): a datagram of words to the socket of
 //! `NOTIFY_SOCKET`.
 
 use std::{
@@ -15,16 +15,16 @@ use std::{
     time::Duration,
 };
 
-/// The service manager, where there is one.
+/// The service manager, if there is one.
 #[derive(Debug)]
 pub(super) struct Manager {
     socket: Option<(UnixDatagram, SocketAddr)>,
-    /// How often it wants to hear that this process lives.
+    /// How often the service manager wants to hear that this process lives.
     pub(super) beat: Option<Duration>,
 }
 
 impl Manager {
-    /// Finds it in the environment.
+    /// Finds the service manager in the environment.
     pub(super) fn find() -> Self {
         let socket = env::var_os("NOTIFY_SOCKET").and_then(|path| {
             let socket = UnixDatagram::unbound().ok()?;
@@ -34,7 +34,7 @@ impl Manager {
         Self { socket, beat }
     }
 
-    /// Tells it. What it does not hear is no failure of ours.
+    /// Tells the service manager. A message that it does not hear is no failure of the daemon.
     pub(super) fn tell(&self, words: &str) {
         if let Some((socket, address)) = &self.socket {
             socket.send_to_addr(words.as_bytes(), address).ok();
@@ -42,7 +42,7 @@ impl Manager {
     }
 }
 
-/// A path, or a name that is in no file system, which is written with `@` before it.
+/// A path; or, with `@` before it, a name that is in no file system.
 fn address(path: &OsString) -> Option<SocketAddr> {
     match path.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok(),
@@ -50,7 +50,7 @@ fn address(path: &OsString) -> Option<SocketAddr> {
     }
 }
 
-/// Twice in the time that it is patient for, where that is for this process.
+/// Half of the time that the service manager waits for, if that time is meant for this process.
 fn beat() -> Option<Duration> {
     let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
     let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));

@@ -1,5 +1,6 @@
-//! The page: what its process asks for, in whose name. That process parses what browsers send, and has no
-//! power of its own: whatever it asks for comes with a bearer, and is done for who that is, or not at all.
+//! The page: the requests of its process, and in whose name they are done. That process parses data from
+//! browsers and has no power of its own: each of its requests comes with a bearer, and is done for the login
+//! of that bearer, or not at all.
 
 use super::{
     Daemon,
@@ -35,20 +36,20 @@ use tokio::{
     time::sleep,
 };
 
-/// How long a code is good for, and how many of them there are at once.
+/// How long a code is good for, and how many codes there are at once.
 const CODE_LIVES: Duration = Duration::from_secs(300);
 const CODES_MAX: usize = 8;
-/// How much may be guessed wrong within a time.
+/// How many wrong guesses are allowed within a time.
 const WRONG_MAX: usize = 10;
 const WRONG_WITHIN: Duration = Duration::from_secs(60);
-/// How many deliveries of servers are looked after at once.
+/// How many deliveries of servers are served at once.
 const DELIVERIES_MAX: usize = 8;
-/// How long what a browser sees or has done may take.
+/// How long a browser's view or act may take.
 const DOING_MAX: Duration = Duration::from_secs(300);
 /// The longest text that is passed on to a command.
 const WORD_BYTES_MAX: usize = 32 << 10;
 
-/// What the page's process hears first; its listener comes with it.
+/// The first message to the page's process; the listener comes with it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Greeting {
     pub(crate) at: SocketAddr,
@@ -60,10 +61,10 @@ pub(super) struct Page {
     kept: Rc<Kept>,
     settings: config::Page,
     at: SocketAddr,
-    /// Digests of codes that nobody showed yet, and since when they are good.
+    /// Digests of codes that no browser has shown yet, and since when they are good.
     codes: RefCell<BTreeMap<Digest, Instant>>,
-    /// When a wrong code was shown, and when a wrong bearer: who shows one of these keeps nobody from showing
-    /// a right one of those.
+    /// When wrong codes were shown, and when wrong bearers. They count apart: wrong bearers keep no browser
+    /// from showing a right code, and the other way round.
     wrong_codes: Wrong,
     wrong_bearers: Wrong,
     deliveries: Semaphore,
@@ -86,12 +87,13 @@ impl Page {
     }
 }
 
-/// When something wrong was shown, as far as that counts.
+/// When something wrong was shown, as far as that still counts.
 #[derive(Default)]
 struct Wrong(RefCell<VecDeque<Instant>>);
 
 impl Wrong {
-    /// Counts one more; or how long nothing more is looked at. `first` is told of the first in a while.
+    /// Counts one more, or returns how long nothing more is looked at. `first` is called for the first in a
+    /// while.
     fn add(&self, first: impl FnOnce()) -> Answer {
         if let Some(wait) = self.is_locked() {
             return wait;
@@ -117,11 +119,10 @@ impl Wrong {
 }
 
 impl Daemon {
-    /// Has the page up where its owner wants it, or somebody is let in; and where it is up, as the
-    /// configuration says.
+    /// Opens the page when the owner wants it or a login exists. A page that is up follows the configuration.
     ///
     /// # Errors
-    /// When it cannot listen there: what was up before still is.
+    /// When it cannot listen there: the page that was up before still is.
     pub(super) fn keep_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
         let is_wanted = settings.listen.is_some()
             || self.page.borrow().is_some()
@@ -135,8 +136,8 @@ impl Daemon {
     fn open_page(self: &Rc<Self>, settings: &config::Page) -> Result<()> {
         let before = self.page.borrow().clone();
         let was = Logins::of(&self.home)?.at;
-        // Where the address stays its listener does: the process of before lets go of it only when it has
-        // ended.
+        // When the address stays, its listener stays, because the earlier process lets go of it only when it
+        // has ended.
         let is_there = |at: SocketAddr, wanted: SocketAddr| {
             wanted.ip() == at.ip() && [0, at.port()].contains(&wanted.port())
         };
@@ -147,8 +148,9 @@ impl Daemon {
         };
         let at = listener.local_addr()?;
         if was != Some(Place::At(at)) {
-            // What a browser has is for where the page was: of no use to it here, and shown to whoever
-            // listens there now. Another address is another place, also with the same port.
+            // A browser's bearer is for the place where the page was. It is of no use here, and the browser
+            // would show it to any program that listens there now. Another address is another place, also
+            // with the same port.
             let has_moved = was.is_some_and(|was| !was.is(at));
             let count = Logins::change(&self.home, |logins| {
                 logins.at = Some(Place::At(at));
@@ -180,7 +182,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// A link by which one browser is let in, once; the page is up from now on.
+    /// A link that lets one browser in, once. The page is up from now on.
     pub(super) fn link(self: &Rc<Self>) -> Result<Told> {
         if self.is_stopping.get() {
             bail!("the daemon is ending; wait for that, then: bailey start");
@@ -198,26 +200,25 @@ impl Daemon {
         }
         codes.insert(Digest::of(code.as_bytes()), Instant::now());
         self.log.note("link", json!({}));
-        // What stands behind the `#` never leaves the browser by itself: it is in no request, and so in
-        // nobody's log.
+        // The part behind the `#` never leaves the browser by itself: it is in no request, and so in no log.
         Ok(Told::Link { url: format!("{}/#code={code}", page.url()) })
     }
 
-    /// Lets one in no more, or all. What they have open ends at once.
+    /// Removes one login, or all. Their open connections end at once.
     pub(super) fn revoke(self: &Rc<Self>, number: Option<u64>) -> Result<Told> {
         let revoked = Logins::change(&self.home, |logins| Ok(logins.revoke(number)))?;
         if let Some(page) = &*self.page.borrow() {
             if number.is_none() {
                 page.codes.borrow_mut().clear();
             }
-            // Whatever it holds for whomever is gone with it; who is still let in comes back.
+            // All connections that the process holds end with it; browsers that are still let in come back.
             page.kept.begin_anew();
         }
         self.log.note("revoked", json!({ "login": number, "count": revoked }));
         Ok(Told::Revoked { count: revoked })
     }
 
-    /// What is asked for at the page.
+    /// Serves a request of the page.
     async fn serve_page(self: Rc<Self>, Ask { bearer, wish }: Ask) -> Result<(Answer, Option<OwnedFd>)> {
         let page = self.page.borrow().clone().context("there is no page")?;
         let login = match wish {
@@ -226,10 +227,11 @@ impl Daemon {
                 let mut channels = self.channels.borrow().clone().into_iter();
                 let is_it = |kept: &Rc<Kept>| kept.takes_deliveries && kept.state().name == delivery.channel;
                 let Some(channel) = channels.find(is_it) else {
-                    // Whoever may not know learns no names.
+                    // A client that may not know learns no names.
                     return Ok((Answer::Unknown, None));
                 };
-                // Who waits for a channel's process takes no place from those who are let in.
+                // A delivery that waits for a channel's process takes no place from the browsers that are let
+                // in.
                 let Ok(_place) = page.deliveries.try_acquire() else { return Ok((Answer::Later(1), None)) };
                 return Ok((channel.inbox.deliver(delivery).await, None));
             }
@@ -273,7 +275,7 @@ impl Daemon {
         }
     }
 
-    /// A bearer for a code, which is good once.
+    /// A bearer for a code; a code is good once.
     fn let_in(&self, page: &Page, code: &str, name: &str) -> Result<Answer> {
         if let Some(wait) = page.wrong_codes.is_locked() {
             return Ok(wait);
@@ -320,10 +322,10 @@ impl Daemon {
         }
     }
 
-    /// A connection to a session, introduced as theirs.
+    /// A connection to a session, introduced as this login's.
     async fn join(self: &Rc<Self>, session: SessionId, login: &Login) -> Result<OwnedFd> {
         let words = ["--resume".to_owned(), session.to_string()].into();
-        // A page that is open comes back by itself: for a while nobody knows whether a person does.
+        // An open page comes back by itself: for a while it is not known whether a person does.
         let comes_back = self.crashes_often(session);
         let wanted =
             Wanted { directory: "/".into(), words, again: Vec::new(), session: Some(session), comes_back };
@@ -337,8 +339,8 @@ impl Daemon {
     }
 }
 
-/// What a command of this program prints, as a pipe. Where it ends otherwise than well that is its last line:
-/// with its code, or with none where it took longer than it may and was ended.
+/// The output of a command of this program, as a pipe. If the command fails, the last line says so: with its
+/// exit code, or without a code when the command took longer than it may and was ended.
 fn show(mut command: Command, input: Option<String>, remarks: bool, most: Duration) -> Result<OwnedFd> {
     let (out, mut into) = io::pipe().context("no pipe can be made")?;
     command.current_dir("/").stdout(into.try_clone()?);
@@ -351,14 +353,14 @@ fn show(mut command: Command, input: Option<String>, remarks: bool, most: Durati
     let stdin = child.stdin.take();
     let told = spawn_blocking(move || {
         if let (Some(mut stdin), Some(text)) = (stdin, input) {
-            // Who does not read to the end says why.
+            // A command that does not read to the end says why.
             stdin.write_all(text.as_bytes()).ok();
         }
     });
     spawn_local(async move {
         told.await.ok();
         let end = Instant::now() + most;
-        // Its reader may go away at any time, which ends it.
+        // The reader may go away at any time, which ends the command.
         let status = loop {
             match child.try_wait() {
                 Ok(None) if Instant::now() > end => child.kill().ok(),
@@ -370,14 +372,14 @@ fn show(mut command: Command, input: Option<String>, remarks: bool, most: Durati
         };
         if status.is_none_or(|status| !status.success()) {
             let ended = json!({ "type": "ended", "code": status.and_then(|status| status.code()) });
-            // Whoever reads may be slow.
+            // The reader may be slow.
             spawn_blocking(move || into.write_all(format!("{ended}\n").as_bytes()).ok());
         }
     });
     Ok(out.into())
 }
 
-/// Listens where the owner says; or where it was last, or usually is, or anywhere.
+/// Listens at the owner's address; or, without one, at the last address, at the usual port, or at any port.
 fn listen(wanted: Option<SocketAddr>, before: Option<SocketAddr>) -> Result<TcpListener> {
     if let Some(at) = wanted {
         return TcpListener::bind(at).with_context(|| {
@@ -386,10 +388,10 @@ fn listen(wanted: Option<SocketAddr>, before: Option<SocketAddr>) -> Result<TcpL
     }
     let mut last = None;
     let usual = [PORT, 0].map(|port| (Ipv4Addr::LOCALHOST, port).into());
-    // Whatever is noted, it is heard on this machine alone.
+    // Whatever address is noted, the page here listens on this machine alone.
     for at in before.into_iter().filter(|at| at.ip().is_loopback()).chain(usual) {
         match TcpListener::bind(at) {
-            // Somebody has it, or there is no such address any more.
+            // Another program has the port, or the address does not exist any more.
             Err(error) if matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable) => {
                 last = Some(error);
             }
@@ -399,7 +401,7 @@ fn listen(wanted: Option<SocketAddr>, before: Option<SocketAddr>) -> Result<TcpL
     bail!("the page finds no port to listen at: {last:?}")
 }
 
-/// The command that shows it.
+/// The command that shows the view.
 fn words_of(view: &View) -> Vec<String> {
     let words: &[&str] = match view {
         View::Status => &["status"],
@@ -425,7 +427,7 @@ fn words_of(view: &View) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// What it is called.
+/// The name of the act.
 pub(crate) fn name(act: &Act) -> &'static str {
     match act {
         Act::Approve { .. } => "approve",
@@ -440,8 +442,8 @@ pub(crate) fn name(act: &Act) -> &'static str {
     }
 }
 
-/// The command that does it, and what it reads. What a browser said is never taken for a flag: it stands
-/// behind an `=`, or behind `--`.
+/// The command that does the act, and the command's input. A browser's text is never taken for a flag: it
+/// stands behind an `=`, or behind `--`.
 pub(crate) fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
     let fixed = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
     let mut input = None;

@@ -1,5 +1,5 @@
-//! What runs, in files: what a killed daemon ran is begun again by the next one. A record goes when its
-//! session's process ends in order.
+//! Files that name the running sessions: the next daemon begins the sessions of a killed daemon again. A
+//! record goes when its session's process ends in order.
 
 use crate::home::{Home, write_private};
 use anyhow::Result;
@@ -18,12 +18,12 @@ const ENDING: &str = "json";
 pub(super) struct Record {
     pub(super) session: SessionId,
     pub(super) directory: PathBuf,
-    /// What stands after `bailey chat --resume SESSION`.
+    /// The words after `bailey chat --resume SESSION`.
     pub(super) again: Vec<String>,
 }
 
 impl Record {
-    /// Keeps it.
+    /// Writes the record.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -31,7 +31,7 @@ impl Record {
         write_private(&path(home, self.session), &serde_json::to_vec(self)?)
     }
 
-    /// All that are kept, the oldest session first. What is none is passed over.
+    /// All records, the oldest session first. A file that is not a record is passed over.
     pub(super) fn all(home: &Home) -> Vec<Self> {
         let entries = fs::read_dir(home.daemon()).into_iter().flatten().flatten();
         let is_one = |path: &PathBuf| path.extension().is_some_and(|ending| ending == ENDING);
@@ -41,7 +41,7 @@ impl Record {
     }
 }
 
-/// Lets a session's record go.
+/// Removes a session's record.
 pub(super) fn forget(home: &Home, session: SessionId) {
     fs::remove_file(path(home, session)).ok();
 }
