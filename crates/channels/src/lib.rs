@@ -1,13 +1,13 @@
-//! Chat channels: what people say there and what is said to them, as one platform's requests and answers.
+//! Chat channels: the messages from people and to people, as one platform's requests and answers.
 //!
-//! A channel is a codec, as a model's provider is: it does no I/O, keeps no state and knows no session.
-//! Whoever runs it asks what to send ([`Call`]), sends that through the network door, which puts the key in,
-//! and gives back what came ([`Reply`]). So the next platform is one file: see [`Telegram`], which is asked
-//! for news, and [`Webhook`], which brings them.
+//! A channel is a codec, as a model's provider is: it does no I/O, keeps no state and knows no session. Its
+//! caller asks for the next request ([`Call`]), sends it through the network door, which puts the key in, and
+//! gives back the answer ([`Reply`]). So the next platform is one file: see [`Telegram`], which is asked for
+//! news, and [`Webhook`], which brings them.
 //!
-//! What comes from the platform is foreign. People are known by what the platform vouches for
-//! ([`Sender::id`]), never by what they call themselves; words that are somebody else's
-//! ([`Message::is_quoted`]) say so.
+//! Data from the platform is foreign. A person is known by the id that the platform vouches for
+//! ([`Sender::id`]), never by the name that they call themselves. A message with another person's words is
+//! marked ([`Message::is_quoted`]).
 
 mod markup;
 mod telegram;
@@ -24,25 +24,25 @@ pub const KEY: &str = "{key}";
 
 /// A chat platform.
 pub trait Channel: Send + Sync {
-    /// Asks who the platform takes us for: the first call, by which a wrong key is found; none where it takes
-    /// us for nobody.
+    /// Asks for our identity on the platform. This is the first call, and it finds a wrong key. `None` when
+    /// the platform gives us no identity.
     fn hello(&self) -> Option<Call>;
 
-    /// Who that is.
+    /// Our identity, from the answer.
     ///
     /// # Errors
-    /// What is wrong with the answer.
+    /// The fault of the answer.
     fn greeted(&self, reply: &Reply) -> Result<Us, Failure>;
 
-    /// Asks for what is new after `cursor`, and waits for it on the other side; none where the platform comes
+    /// Asks for the news after `cursor`, and waits for them on the other side. `None` when the platform comes
     /// by itself.
     fn poll(&self, cursor: i64) -> Option<Call>;
 
-    /// What is new after `cursor`; what a server brings again from before is not. Where the platform comes by
-    /// itself, what it brought.
+    /// The news after `cursor`, without older things that a server brings again. When the platform comes by
+    /// itself: the things that it brought.
     ///
     /// # Errors
-    /// What is wrong with the answer. Single things in it that cannot be read are passed over.
+    /// The fault of the answer. Single things in it that cannot be read are passed over.
     fn news(&self, us: &Us, cursor: i64, reply: &Reply) -> Result<News, Failure>;
 
     /// A reply in the model's words, in the platform's markup, as pages that each fit into a message.
@@ -51,7 +51,7 @@ pub trait Channel: Send + Sync {
     /// Plain words in the platform's markup.
     fn plain(&self, text: &str) -> String;
 
-    /// What the platform counts together with a conversation where it wants that to be left alone.
+    /// The name under which the platform counts a conversation, maybe with others, when it asks for a pause.
     fn counted<'a>(&self, at: &'a Conversation) -> &'a str {
         &at.0
     }
@@ -65,35 +65,35 @@ pub trait Channel: Send + Sync {
     /// The name of the message that was sent or edited.
     ///
     /// # Errors
-    /// Why it was not.
+    /// Why it was not sent or edited.
     fn sent(&self, reply: &Reply) -> Result<String, Failure>;
 
-    /// Whether the platform is told a name with each call, and knows by it one that is made again.
+    /// Whether each call tells the platform a name, by which it knows a call that is made again.
     fn hears_names(&self) -> bool {
         false
     }
 
-    /// Tells whoever tapped a button what came of it.
+    /// Tells the person who tapped a button the outcome.
     fn tapped(&self, tap: &Tap, words: &str) -> Call;
 
-    /// Shows that somebody is at work, where the platform can.
+    /// Shows that work goes on, if the platform can.
     fn busy(&self, to: &Conversation) -> Option<Call>;
 
-    /// Asks where a file is; none where the platform brings no files.
+    /// Asks where a file is; `None` when the platform brings no files.
     fn locate(&self, _: &Attachment) -> Option<Call> {
         None
     }
 
-    /// The call that fetches it. The path in it is the platform's own word: whoever makes the call looks at
-    /// it first.
+    /// The call that fetches the file. The path in it is the platform's own word: the caller looks at it
+    /// first.
     ///
     /// # Errors
-    /// Why it cannot be fetched.
+    /// Why the file cannot be fetched.
     fn located(&self, _: &Reply, _bytes_max: usize) -> Result<Call, Failure> {
         Err(Failure::Refused("no files are fetched there".into()))
     }
 
-    /// Its bytes.
+    /// The bytes of the file.
     ///
     /// # Errors
     /// Why they did not come.
@@ -114,11 +114,11 @@ pub struct Call {
     pub body: String,
     /// The longest time to the answer.
     pub patience: Duration,
-    /// The most bytes of the file that is asked for; none where the body is posted.
+    /// The most bytes of the file that is asked for; `None` when the body is posted.
     pub fetches: Option<usize>,
 }
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The status code.
@@ -127,17 +127,17 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// Who the platform takes us for.
+/// Our identity on the platform.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Us {
-    /// What names us there and never changes.
+    /// Our id there, which never changes.
     pub id: String,
-    /// What people call us there.
+    /// The name by which people call us there.
     pub name: String,
 }
 
 impl Us {
-    /// Whether a text names us as people do, with an `@` by itself or behind a command; a longer name is
+    /// Whether a text names us as people do: with an `@`, by itself or behind a command. A longer name is
     /// another's, and so is an address.
     #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
@@ -157,12 +157,12 @@ impl Us {
     }
 }
 
-/// What is new on a platform.
+/// The news of a platform.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {
-    /// Where to go on.
+    /// The cursor to go on with.
     pub cursor: i64,
-    /// In the order in which it happened.
+    /// The arrivals, in the order in which they happened.
     pub arrivals: Vec<Arrival>,
 }
 
@@ -179,12 +179,12 @@ pub enum Arrival {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Conversation(pub String);
 
-/// Who says something.
+/// The person who says something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// What the platform vouches for and nobody can choose.
+    /// The id that the platform vouches for and that no person can choose.
     pub id: String,
-    /// What they call themselves: for people, and for nothing else.
+    /// The name that they call themselves: for people, and for nothing else.
     pub name: String,
 }
 
@@ -193,50 +193,50 @@ pub struct Sender {
 pub struct Message {
     /// Its name, unique in its conversation: the same when the platform brings it again.
     pub key: String,
-    /// Where.
+    /// The conversation.
     pub at: Conversation,
-    /// Who.
+    /// The sender.
     pub from: Sender,
-    /// The words, with what they are about where they answer another message.
+    /// The words; when they answer another message, with that message's words.
     pub text: String,
-    /// Whether words in it are somebody else's: passed on, or of a message that it answers.
+    /// Whether words in it are another person's: passed on, or of a message that it answers.
     pub is_quoted: bool,
     /// Whether it is to us: it is said to us alone, names us, or answers us.
     pub is_to_us: bool,
     /// Files that came with it.
     pub files: Vec<Attachment>,
-    /// What came with it and is neither text nor a file that can be fetched, in words: `a place`.
+    /// The parts that are neither text nor a file that can be fetched, in words: `a place`.
     pub left_out: Vec<String>,
 }
 
-/// A file that came with a message. What it is, how large and what it is called are what the sender and the
-/// platform say.
+/// A file that came with a message. Its kind, its size and its name are claims of the sender and the
+/// platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// The platform's name for it.
     pub id: String,
-    /// What it is said to be.
+    /// The kind that it is said to be.
     pub kind: AttachmentKind,
-    /// The sender's name for it, without control characters; empty where it has none.
+    /// The sender's name for it, without control characters; empty when it has no name.
     pub name: String,
-    /// How many bytes it has; none where nobody says so.
+    /// How many bytes it has; `None` when this is not said.
     pub bytes: Option<u64>,
 }
 
-/// What a file is said to be.
+/// The kind that a file is said to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachmentKind {
     /// A picture that models may be shown.
     Picture,
-    /// What somebody said.
+    /// A voice message.
     Voice,
     /// Anything else.
     File,
 }
 
 impl AttachmentKind {
-    /// What people call it.
+    /// The words that people use for it.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -252,45 +252,45 @@ impl AttachmentKind {
 pub struct Tap {
     /// The tap's own name, by which it is answered.
     pub id: String,
-    /// Where.
+    /// The conversation.
     pub at: Conversation,
-    /// Who.
+    /// The person who tapped.
     pub from: Sender,
-    /// What the button was made with.
+    /// The data that the button was made with.
     pub data: String,
 }
 
 /// Something to say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Post {
-    /// In the platform's markup, of a length that fits.
+    /// The text, in the platform's markup, of a length that fits.
     pub text: String,
-    /// Beneath it.
+    /// The buttons beneath it.
     pub buttons: Vec<Button>,
 }
 
 /// A button.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Button {
-    /// What stands on it.
+    /// The text on it.
     pub label: String,
-    /// What a tap brings, at most 64 bytes.
+    /// The data that a tap brings, at most 64 bytes.
     pub data: String,
 }
 
 /// Why a call brought nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The platform wants to be left alone for so long.
+    /// The platform wants no calls for this long.
     #[error("the server asks to wait for {} s", .0.as_secs())]
     Wait(Duration),
-    /// It may be tried again.
+    /// The call may be tried again.
     #[error("{0}")]
     Again(String),
-    /// The platform takes us for nobody: the key is wrong.
+    /// The platform gives us no identity: the key is wrong.
     #[error("{0}")]
     Key(String),
-    /// It will never be taken.
+    /// The platform will never take the call.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,13 +1,14 @@
-//! A model's Markdown as runs of styled text: what a platform's markup is made of.
+//! A model's Markdown as runs of styled text: a platform's markup is made of these.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
-/// How often a text is looked through for what became markup when other markup went.
+/// How often a text is searched for markup that appeared when other markup was removed.
 const ROUNDS_MAX: usize = 8;
-/// How many styles are told of a text, and how far lists are moved in. What is deeper is shown like this.
+/// How many styles of a text are kept, and how far lists are moved in. Deeper text is shown like text of this
+/// depth.
 const STYLES_MAX: usize = 8;
-/// The longest address that is kept, in bytes: each run that it is a link of has it.
+/// The longest address that is kept, in bytes: each run of a link holds it.
 const ADDRESS_BYTES_MAX: usize = 1536;
 
 /// How a run is shown.
@@ -17,7 +18,7 @@ pub(crate) enum Style {
     Italic,
     Struck,
     Code,
-    /// A block of code, with its language where it says one.
+    /// A block of code, with its language if it names one.
     Block(Option<String>),
     Quote,
     /// A link to this address.
@@ -31,8 +32,8 @@ pub(crate) struct Run {
     pub(crate) text: String,
 }
 
-/// The runs of a text. Pictures are named and never shown, since to show one is to ask its server for it;
-/// HTML is text.
+/// The runs of a text. Pictures are named and never shown, because to show a picture is to ask its server for
+/// it. HTML is text.
 pub(crate) fn runs(markdown: &str) -> Vec<Run> {
     let mut page = Page::default();
     let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -40,8 +41,8 @@ pub(crate) fn runs(markdown: &str) -> Vec<Run> {
     page.runs
 }
 
-/// The same Markdown without what loads something when it is shown: of pictures and HTML the source is shown.
-/// Code stays as it is.
+/// The same Markdown without the parts that load something when they are shown: for pictures and HTML, the
+/// source is shown. Code stays as it is.
 pub(crate) fn tame(markdown: &str) -> String {
     let mut tamed = markdown.to_owned();
     for _ in 0..ROUNDS_MAX {
@@ -81,7 +82,7 @@ fn without_pictures(markdown: &str, code: &[Range<usize>]) -> String {
     clean
 }
 
-/// Words as Markdown that shows each of them as it is, and each line as one.
+/// Words as Markdown that shows each word as it is, and each line as a line.
 pub(crate) fn escaped(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(escaped_line).collect();
     // Two blanks keep a line apart from the next.
@@ -109,12 +110,11 @@ fn escaped_line(line: &str) -> String {
 struct Page {
     runs: Vec<Run>,
     styles: Vec<Style>,
-    /// Of each style that is open, whether it stands among them: one that is there already, or one too many,
-    /// does not.
+    /// Whether each open style is in `styles`: a style that is there already, or one too many, is not.
     open: Vec<bool>,
-    /// The number of the next item of each list that is open; none where they have no numbers.
+    /// The number of the next item of each open list; `None` for a list without numbers.
     lists: Vec<Option<u64>>,
-    /// Line breaks that come before whatever comes next.
+    /// Line breaks that come before the next text.
     breaks: usize,
 }
 
@@ -230,7 +230,7 @@ impl Page {
         self.text(&format!("{}{mark}", "  ".repeat(depth)));
     }
 
-    /// So many line breaks before what comes next; more than were wanted before win.
+    /// Asks for this many line breaks before the next text; the highest number wins.
     fn part(&mut self, breaks: usize) {
         self.breaks = self.breaks.max(breaks);
     }
@@ -270,7 +270,7 @@ mod tests {
     use proptest::prelude::*;
     use pulldown_cmark::{Event, Options, Parser, Tag};
 
-    /// The words that a reader of Markdown shows, and whether it would load or hide something.
+    /// The words that a reader of Markdown shows, and whether the reader would load or hide something.
     fn read(markdown: &str) -> (String, bool) {
         let (mut words, mut loads) = (String::new(), false);
         for event in Parser::new_ext(markdown, Options::all() - Options::ENABLE_SMART_PUNCTUATION) {
@@ -298,8 +298,7 @@ mod tests {
         assert_eq!(shown("> one\n>\n> two"), "one\n\ntwo");
     }
 
-    /// Each answer is rendered anew while it grows: what is nested deep must not take the square of its
-    /// length.
+    /// Each answer is rendered anew while it grows: deep nesting must not take the square of its length.
     #[test]
     fn what_is_nested_deep_takes_no_more_than_its_length() {
         let address = format!("https://x.example/{}", "a".repeat(8000));
@@ -317,7 +316,7 @@ mod tests {
             let bytes = runs.iter().map(|run| run.text.len()).sum::<usize>() + addresses.sum::<usize>();
             assert!(bytes <= 16 * hostile.len(), "{bytes} of {}: {:.20}", hostile.len(), hostile);
         }
-        // What stands after it has its own styles again.
+        // The text after it has its own styles again.
         let deep = format!("{}a{}\n\n**b** c", "*x ".repeat(20), "*".repeat(20));
         let after = runs(&deep);
         let [.., bold, plain] = &after[..] else { panic!("{after:?}") };
@@ -334,8 +333,8 @@ mod tests {
         );
         assert_eq!(shown("a <b>bold</b> word"), "a <b>bold</b> word");
     }
-    /// A34: where Markdown goes out as Markdown, nothing in it makes its reader ask a server. Control:
-    /// without that, each does.
+    /// A34: when Markdown goes out as Markdown, nothing in it makes its reader ask a server. Control: without
+    /// `tame`, each of these texts does.
     #[test]
     fn a34_no_picture_and_no_html_is_left_in_markdown() {
         for hostile in [
@@ -357,7 +356,7 @@ mod tests {
         }
     }
 
-    /// A09: what a card quotes hides nothing from a reader of Markdown. Control: as it is, it does.
+    /// A09: a card's quoted words hide nothing from a reader of Markdown. Control: without escapes, they do.
     #[test]
     fn a09_words_are_shown_as_they_are_in_markdown() {
         let hostile =
@@ -374,7 +373,7 @@ mod tests {
             let (words, loads) = read(&escaped(&text));
             let marks = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             prop_assert!(!loads, "{}", escaped(&text));
-            // Beneath an empty line four blanks begin code, which shows what escapes as well.
+            // Beneath an empty line, four blanks begin code, which shows the escapes as well.
             if !text.contains("    ") {
                 prop_assert_eq!(marks(&words), marks(&text));
             }

@@ -16,20 +16,20 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const FILE_PATIENCE: Duration = Duration::from_secs(120);
 /// The most updates of one answer.
 const UPDATES_MAX: u32 = 100;
-/// The longest time that a server is left alone for because it says so.
+/// The longest pause that a server is granted when it asks for one.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
-/// What is said to whoever tapped, in characters.
+/// The longest text for a person who tapped, in characters.
 const TOAST_CHARS_MAX: usize = 200;
 
 /// The codec of the Bot API.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Telegram;
 
-/// What every answer is wrapped in.
+/// The wrapping of every answer.
 #[derive(Debug, Deserialize)]
 struct Wrapped {
     ok: bool,
-    /// As it is written: what cannot be read of it hides nothing else.
+    /// The result as it is written: a part that cannot be read hides nothing else.
     result: Option<Box<RawValue>>,
     #[serde(default)]
     error_code: u16,
@@ -79,8 +79,8 @@ struct To<'a> {
 struct Words<'a> {
     text: &'a str,
     parse_mode: &'a str,
-    /// None of a link: to make one, Telegram asks the link's server, which would tell it whatever the model
-    /// put there.
+    /// No preview of a link: to make one, Telegram asks the link's server, which would tell that server
+    /// everything that the model put there.
     link_preview_options: Preview,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_markup: Option<Value>,
@@ -141,7 +141,7 @@ impl Channel for Telegram {
     fn sent(&self, reply: &Reply) -> Result<String, Failure> {
         match result::<Sent>(reply) {
             Ok(sent) => Ok(sent.message_id.to_string()),
-            // It says that already.
+            // The message says that already.
             Err(Failure::Refused(why)) if why.contains("message is not modified") => Ok(String::new()),
             Err(failure) => Err(failure),
         }
@@ -170,7 +170,7 @@ impl Channel for Telegram {
     fn fetched(&self, reply: Reply) -> Result<Vec<u8>, Failure> {
         match reply.status {
             200 => Ok(reply.body),
-            // As all else is answered, and sometimes with a page of something in between.
+            // Errors are wrapped as all other answers are, and are sometimes a page of a server in between.
             status => Err(match result::<Value>(&reply) {
                 Err(failure) => failure,
                 Ok(_) => Failure::Again(format!("the server answered {status}")),
@@ -203,9 +203,9 @@ fn words(post: &Post) -> Words<'_> {
     Words { text: &post.text, parse_mode: "HTML", link_preview_options, reply_markup }
 }
 
-/// What the server answered, out of its wrapping.
+/// The server's answer, out of its wrapping.
 fn result<T: DeserializeOwned>(reply: &Reply) -> Result<T, Failure> {
-    // What is no UTF-8 stands for itself: it would come again for ever.
+    // Bytes that are not UTF-8 are replaced, because an update that is refused would come again for ever.
     let Ok(wrapped) = serde_json::from_str::<Wrapped>(&String::from_utf8_lossy(&reply.body)) else {
         return Err(Failure::Again(format!(
             "the server answered {} and nothing that can be read",

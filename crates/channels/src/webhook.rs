@@ -1,6 +1,6 @@
-//! A server of the owner's own that passes messages on: JSON, signed both ways as Standard Webhooks has it.
-//! The server vouches for who speaks; the signature vouches for the server, and is looked at before anything
-//! here is.
+//! A server of the owner's own that passes messages on: JSON, signed both ways by the rules of Standard
+//! Webhooks. The server vouches for the speaker. The signature vouches for the server, and is checked before
+//! anything here is.
 
 use crate::{
     Arrival, Call, Channel, Conversation, Failure, Message, News, Post, Reply, Sender, Tap, Us, markup,
@@ -11,24 +11,24 @@ use std::time::Duration;
 
 /// How long a server may take to its answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest text of one message to it, in characters before pictures and HTML become text, and of a name
-/// that it says, in bytes.
+/// The longest text of one message to the server, in characters before pictures and HTML become text; and the
+/// longest name that the server says, in bytes.
 const PAGE_CHARS_MAX: usize = 30_000;
 const NAME_BYTES_MAX: usize = 200;
 
-/// Any server that speaks this.
+/// Any server that speaks this protocol.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Webhook;
 
-/// What comes.
+/// A message from the server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Came {
     conversation: String,
     from: From,
-    /// They said this; or,
+    /// The words that the person said; or:
     text: Option<String>,
-    /// they chose this of what a question offered.
+    /// the choice that the person made at a question.
     chosen: Option<String>,
 }
 
@@ -40,17 +40,17 @@ struct From {
     name: String,
 }
 
-/// What the server answers to a message.
+/// The server's answer to a message.
 #[derive(Debug, Deserialize)]
 struct Taken {
     id: String,
 }
 
-/// Something to be shown.
+/// A message to be shown.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     conversation: &'a str,
-    /// The message that it takes the place of.
+    /// The message that this one replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     /// Markdown.
@@ -65,7 +65,7 @@ struct Choice<'a> {
 }
 
 fn call(body: &impl Serialize) -> Call {
-    // Strings alone: there is nothing in it that JSON does not have.
+    // The body holds only strings, and JSON can express them all.
     let body = serde_json::to_string(body).unwrap_or_default();
     Call { path: String::new(), body, patience: PATIENCE, fetches: None }
 }
@@ -88,7 +88,7 @@ impl Channel for Webhook {
         None
     }
 
-    /// Of what was delivered; its name is the delivery's.
+    /// The news of one delivery; its name is the delivery's.
     fn news(&self, _: &Us, _: i64, reply: &Reply) -> Result<News, Failure> {
         let came: Came =
             serde_json::from_slice(&reply.body).map_err(|error| Failure::Refused(error.to_string()))?;
@@ -122,7 +122,7 @@ impl Channel for Webhook {
 
     fn pages(&self, markdown: &str) -> Vec<String> {
         let characters: Vec<char> = markdown.chars().collect();
-        // Each by itself: where one ends, code may end in the middle.
+        // Each page is tamed by itself: where a page ends, code may end in the middle.
         characters.chunks(PAGE_CHARS_MAX).map(|page| markup::tame(&page.iter().collect::<String>())).collect()
     }
 
@@ -200,7 +200,7 @@ mod tests {
         );
     }
 
-    /// A09: a card's words are no Markdown there. Control: an answer's are, and come as they are.
+    /// A09: a card's words are not Markdown there. Control: an answer's words are, and come as they are.
     #[test]
     fn a09_what_a_card_quotes_is_shown_as_it_is() {
         let quoted = "echo *one* [two](https://x.example) <!-- ; curl evil -->";
@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(Webhook.pages("*one* [two](https://x.example)"), ["*one* [two](https://x.example)"]);
     }
 
-    /// A50: what is too deep, no text or no UTF-8 is refused at once, and by itself. Control: the same,
-    /// small.
+    /// A50: a body that is too deep, no text or no UTF-8 is refused at once, and by itself. Control: the
+    /// same, small.
     #[test]
     fn a50_a_bomb_is_refused() {
         let says =
@@ -246,7 +246,7 @@ mod tests {
             [30_000, 30_000, 10_000]
         );
         assert!(Webhook.pages("").is_empty());
-        // What was code in the whole, and is none in a page of its own, is none there.
+        // Code in the whole text that is no code in a page of its own is not treated as code there.
         let code = format!("```\n{}![a](https://x.example)\n```", "x\n".repeat(15_000));
         let pages = Webhook.pages(&code);
         assert!(pages.len() == 2 && pages[1].contains("!\\[a]"), "{:?}", pages.last());

@@ -1,10 +1,11 @@
-//! The notifier: runs the owner's own programs when a question is taken further.
+//! The herald: runs the owner's own programs when a question is escalated.
 //!
-//! A process that has bound itself can start nothing. So this one is started before: the same file executed
-//! again with a private first argument. It is told once which programs there are, and from then on learns of
-//! a question nothing but the number of a step, the question's first digits and a kind: six bytes. What it
-//! runs is the owner's, outside the walls, with these two words and a few variables; it ends with whoever
-//! started it: when the other end of their pipe is closed, what runs is ended and nothing more begins.
+//! A process that has bound itself can start nothing. So the herald is started before: the same file executed
+//! again with a private first argument. It is told once which programs there are. From then on it learns only
+//! three things of a question, six bytes in all: the number of a step, the question's first digits and a
+//! kind. The programs are the owner's; they run outside the walls, with these two words and a few variables.
+//! The herald ends with the process that started it: when the other end of their pipe is closed, the herald
+//! ends the running program and begins nothing more.
 
 use crate::{config::Step, program};
 use anyhow::{Context as _, Result};
@@ -27,16 +28,16 @@ use std::{
 const ARGUMENT: &str = "__notifier";
 /// The longest list of programs, in bytes.
 const PROGRAMS_BYTES_MAX: u32 = 64 * 1024;
-/// The most that one notifier runs, whoever asks it to.
+/// The most programs that one herald runs, for any asker.
 const RUNS_MAX: usize = 200;
 /// How long a program may take.
 const RUN_MAX: Duration = Duration::from_secs(30);
-/// How often is looked whether it has ended, in nanoseconds.
+/// How often the herald looks whether the program has ended, in nanoseconds.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-/// What stands for the kind of a question about no effect.
+/// The number for the kind of a question about no effect.
 const NO_KIND: u8 = u8::MAX;
-/// The variables that its programs get: what reaches a person, and no key.
+/// The variables that its programs get: those for reaching a person, and no key.
 const VARIABLES: [&str; 10] = [
     "PATH",
     "HOME",
@@ -50,7 +51,7 @@ const VARIABLES: [&str; 10] = [
     "DBUS_SESSION_BUS_ADDRESS",
 ];
 
-/// The way to a notifier.
+/// The connection to a herald.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     pipe: Mutex<ChildStdin>,
@@ -58,10 +59,10 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts one, where a step has a program.
+    /// Starts a herald, if a step has a program.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When the herald cannot be started.
     pub(crate) fn start(steps: &[Step]) -> Result<Option<Self>> {
         let programs: Vec<&[String]> = steps.iter().map(|step| step.notify.as_slice()).collect();
         if programs.iter().all(|program| program.is_empty()) {
@@ -72,7 +73,7 @@ impl Notifier {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What the terminal sends to its foreground is not for it.
+            // Signals of the terminal to its foreground are not for the herald.
             .process_group(0)
             .spawn()
             .context("cannot start the process that tells of questions")?;
@@ -84,7 +85,7 @@ impl Notifier {
         Ok(Some(Self { pipe: Mutex::new(pipe), has_program }))
     }
 
-    /// Has the program of a step run; whether there is one, and it was asked for.
+    /// Has the program of a step run. Returns whether there is one and the herald was asked.
     pub(crate) fn tell(&self, step: usize, id: ApprovalId, kind: Option<Kind>) -> bool {
         let place = |kind: Kind| Kind::ALL.iter().position(|known| *known == kind);
         let kind = kind.and_then(place).and_then(|place| u8::try_from(place).ok()).unwrap_or(NO_KIND);
@@ -95,12 +96,12 @@ impl Notifier {
         let Ok(digits) = u32::from_str_radix(&digits, 16) else { return false };
         let mut order = vec![number, kind];
         order.extend(digits.to_be_bytes());
-        // Whole or not at all: it is shorter than what a pipe takes at once.
+        // The order is written whole or not at all, because it is shorter than a pipe takes at once.
         self.pipe.lock().unwrap_or_else(PoisonError::into_inner).write_all(&order).is_ok()
     }
 }
 
-/// The notifier itself, where these are its arguments; none where they are not.
+/// Runs the herald itself when these are its arguments; `None` when they are not.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.nth(1)? != ARGUMENT {
         return None;
@@ -126,7 +127,7 @@ fn serve(input: &mut impl io::Read, asker: &impl AsFd) -> io::Result<()> {
     for _ in 0..RUNS_MAX {
         let mut order = [0; 6];
         input.read_exact(&mut order)?;
-        // What waited in the pipe is not told when nobody waits for an answer any more.
+        // An order that waited in the pipe is dropped when no process waits for an answer any more.
         if is_gone(asker, &AT_ONCE) {
             return Ok(());
         }
@@ -140,21 +141,22 @@ fn serve(input: &mut impl io::Read, asker: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether nobody holds the other end of the pipe any more; waits so long for that.
+/// Whether the other end of the pipe is closed everywhere; waits this long for that.
 fn is_gone(asker: &impl AsFd, most: &Timespec) -> bool {
-    // Also while there is something to be read: nothing is asked for, and the end is told all the same.
+    // This works also while there is something to read: no event is asked for, and the end is reported all
+    // the same.
     let mut pipe = [PollFd::new(asker, PollFlags::empty())];
     poll(&mut pipe, Some(most)).is_ok_and(|ready| ready > 0)
 }
 
-/// Runs one of the owner's programs to its end, or ends it. What becomes of it is nobody's here.
+/// Runs one of the owner's programs to its end, or ends it. The result is of no use here.
 fn run(program: &str, arguments: &[String], id: &str, kind: &str, asker: &impl AsFd) {
     let kept = VARIABLES.iter().filter_map(|name| Some((name, env::var_os(name)?)));
     let mut command = Command::new(program);
     command.args(arguments).args([id, kind]).env_clear().envs(kept);
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // What it names is named from `/` on, and never what lies in the project of whoever asks. A group of its
-    // own, so that it ends with what it started.
+    // The names that the program uses start at `/`, and never in the asker's project. The program has a group
+    // of its own, so that it ends with the processes that it started.
     let Ok(mut child) = quiet.current_dir("/").process_group(0).spawn() else { return };
     let since = Instant::now();
     while let Ok(None) = child.try_wait() {

@@ -1,4 +1,4 @@
-//! What goes over the sockets of a home: lines of JSON, from its owner to its owner.
+//! The messages over the sockets of a home: lines of JSON, from its owner to its owner.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_protocol::{SessionId, Speaker, WsPath};
@@ -34,7 +34,7 @@ pub(crate) const OP_BYTES_MAX: usize = 16 << 20;
 /// The longest line of an event, which may hold a whole diff, in bytes.
 pub const EVENT_BYTES_MAX: usize = 64 << 20;
 
-/// What the daemon is asked for.
+/// A request to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
     /// The version, [`VERSION`].
@@ -44,7 +44,7 @@ pub struct Request {
     pub ask: Ask,
 }
 
-/// Of which version it is, and what it asks for, whatever else it says.
+/// The version and the kind of a request, whatever else it holds.
 #[derive(Deserialize)]
 struct Of {
     v: u32,
@@ -89,40 +89,40 @@ pub enum Ask {
     },
 }
 
-/// A session that is wanted.
+/// A session that a client wants.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Where the words were said.
+    /// The directory in which the words were said.
     pub directory: PathBuf,
-    /// What stands after `bailey chat`.
+    /// The words after `bailey chat`.
     pub words: Vec<String>,
-    /// What stands there, besides the session's name, when it is begun again.
+    /// The words there, besides the session's name, when it is begun again.
     pub again: Vec<String>,
-    /// Which one it is, where it was there before.
+    /// The session, when it was there before.
     pub session: Option<SessionId>,
-    /// Whether who wants it comes back by itself: such a one begins none that ended so often that the daemon
-    /// left it.
+    /// Whether the client comes back by itself: such a client does not begin a session that ended so often
+    /// that the daemon gave it up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub comes_back: bool,
 }
 
-/// What the daemon answers.
+/// The daemon's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "told")]
 pub enum Told {
     /// The state of the daemon.
     Status(Box<Status>),
-    /// New sessions obey what was read; so many go on with what they began with.
+    /// New sessions obey the new configuration; this many go on with the one that they began with.
     Reloaded {
         /// Sessions that keep the settings they began with.
         older: usize,
     },
-    /// It ends; so many turns are still waited for.
+    /// The daemon ends; it still waits for this many turns.
     Stopping {
         /// Turns that run.
         working: usize,
     },
-    /// It runs, and listens at the socket of its name.
+    /// The session runs, and listens at the socket of its name.
     Opened {
         /// The session.
         session: SessionId,
@@ -133,27 +133,27 @@ pub enum Told {
     Closed,
     /// The channels begin anew.
     Anew,
-    /// It lets one browser in, within five minutes.
+    /// The link lets one browser in, within five minutes.
     Link {
         /// The link.
         url: String,
     },
-    /// So many are let in no more.
+    /// This many logins were removed.
     Revoked {
         /// How many.
         count: usize,
     },
-    /// It was not done, and why.
+    /// The request was not done, for this reason.
     Refused {
         /// Why.
         why: String,
-        /// The exit code of the process that did not do it.
+        /// The exit code of the process that failed to do it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<u8>,
     },
 }
 
-/// How the daemon is.
+/// The daemon's state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Status {
     /// Its process.
@@ -180,42 +180,41 @@ pub struct Status {
     pub memory: Option<MemoryState>,
 }
 
-/// How it is with memory.
+/// The state of memory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MemoryState {
-    /// `free`; `held`, where nothing new begins; `shedding`, where sessions make room.
+    /// `free`; `held`, when nothing new begins; `shedding`, when sessions make room.
     pub state: String,
-    /// How much of what the daemon may use is taken.
+    /// How many percent of the memory that the daemon may use are taken.
     pub percent: u64,
-    /// Bytes that are taken.
     #[serde(with = "bailey_protocol::number::decimal")]
     pub used_bytes: u64,
     /// Bytes that may be taken.
     #[serde(with = "bailey_protocol::number::decimal")]
     pub limit_bytes: u64,
-    /// Whether that is the limit of a control group, and not the machine's memory.
+    /// Whether the limit is that of a control group, and not the machine's memory.
     pub group: bool,
 }
 
-/// How the page is.
+/// The page's state.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct PageState {
     /// Where it is.
     pub url: String,
     /// Whether its process runs.
     pub up: bool,
-    /// The last that its process said before it ended.
+    /// The last line that its process said before it ended.
     pub note: String,
 }
 
-/// How a channel is.
+/// A channel's state.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct ChannelState {
     /// Its name.
     pub name: String,
     /// Whether its process runs.
     pub up: bool,
-    /// The last that its process said before it ended; of a collector that is told, why it takes nothing.
+    /// The last line that its process said before it ended; for a collector, why it takes nothing.
     pub note: String,
 }
 
@@ -235,7 +234,7 @@ pub struct Running {
     pub state: State,
 }
 
-/// What a session does.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct State {
     /// Whether a turn runs.
@@ -250,21 +249,21 @@ pub struct State {
 }
 
 impl State {
-    /// Whether it does nothing, and nobody waits for it or looks at it.
+    /// Whether the session does nothing, and no client waits for it or looks at it.
     pub fn is_at_rest(self) -> bool {
         self == Self::default()
     }
 }
 
-/// The first line at a session's socket where the daemon connects for a person at a channel: whatever follows
-/// is theirs.
+/// The first line at a session's socket when the daemon connects for a person at a channel: everything that
+/// follows is theirs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Introduced {
     /// The person who speaks.
     pub introduced: Speaker,
 }
 
-/// What the process of a session says to the daemon.
+/// The messages of a session's process to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "report")]
 pub enum Report {
@@ -290,10 +289,10 @@ pub const RULES: &[u8] = b"rules\n";
 /// ([`Named`](crate::compose::Named)).
 pub const KEYS: &[u8] = b"keys ";
 
-/// Listens at a socket in a directory that is its owner's alone. One that was left there is taken away.
+/// Listens at a socket in a directory that is its owner's alone. Removes a socket that was left there.
 ///
 /// # Errors
-/// When somebody listens there, or it cannot be made.
+/// When another process listens there, or the socket cannot be made.
 pub fn listen(folder: &Path, name: &str) -> Result<UnixListener> {
     let path = folder.join(name);
     let cannot = || format!("cannot listen at `{}`", path.display());
@@ -309,23 +308,23 @@ pub fn listen(folder: &Path, name: &str) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Connects to one.
+/// Connects to a socket.
 ///
 /// # Errors
-/// When nobody listens there.
+/// When no process listens there.
 pub fn connect(folder: &Path, name: &str) -> io::Result<UnixStream> {
     short(folder, name, UnixStream::connect)
 }
 
-/// By a path that is short however long the folder's is: a socket's address has room for 107 bytes (unix(7)).
+/// Uses a path that is short for any folder: a socket's address has room for 107 bytes (unix(7)).
 fn short<T>(folder: &Path, name: &str, at: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::openat(CWD, folder, flags, Mode::empty())?;
     at(Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
 }
 
-/// Whether the other side is this very user: the kernel's word (`SO_PEERCRED`, unix(7)), as it was when it
-/// connected.
+/// Whether the other side is the same user: the kernel says so (`SO_PEERCRED`, unix(7)), as of the time of
+/// the connection.
 pub fn is_owner(stream: &tokio::net::UnixStream) -> bool {
     #[cfg(feature = "controls")]
     if crate::controls::is_open_to_all() {
@@ -335,7 +334,7 @@ pub fn is_owner(stream: &tokio::net::UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == me)
 }
 
-/// The next line, without its end; none when there is no more.
+/// The next line, without its end; `None` when there is no more.
 ///
 /// # Errors
 /// When it is longer than `bytes_max`, or cannot be read.
@@ -353,11 +352,11 @@ pub async fn line(
     if line.len() > bytes_max {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long"));
     }
-    // What has no end was cut off.
+    // A line without an end was cut off.
     Ok(None)
 }
 
-/// Reads what a line says.
+/// Reads the message of a line.
 ///
 /// # Errors
 /// When it cannot be read, or is none of it.
@@ -366,17 +365,17 @@ pub async fn hear<T: DeserializeOwned>(reader: &mut BufReader<impl AsyncRead + U
     Ok(Some(serde_json::from_slice(&line)?))
 }
 
-/// Says something on a line.
+/// Says something as a line.
 ///
 /// # Errors
-/// When nobody listens.
+/// When no process listens.
 pub async fn say(writer: &mut (impl AsyncWrite + Unpin), what: &impl Serialize) -> Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     Ok(writer.write_all(&line).await?)
 }
 
-/// A text, or as much of one as `bytes_max` are, with a word that there was more.
+/// A text, or at most its first `bytes_max` bytes, with a note that there was more.
 pub fn cut(text: &str, bytes_max: usize) -> String {
     match text.get(..text.floor_char_boundary(bytes_max)) {
         Some(head) if head.len() < text.len() => format!("{head} … (cut: it is {} bytes long)", text.len()),
@@ -384,11 +383,11 @@ pub fn cut(text: &str, bytes_max: usize) -> String {
     }
 }
 
-/// What a line asks for. Whoever is of another version is told so, and may still ask for the end, which all
+/// The request in a line. A client of another version is told so, and may still ask for the end, which all
 /// versions ask for alike.
 ///
 /// # Errors
-/// When both sides are not of one version, or it asks for nothing.
+/// When the two sides have different versions, or the line is no request.
 pub fn asked(line: &[u8]) -> Result<Ask> {
     let Of { v, ask } = serde_json::from_slice(line)?;
     match serde_json::from_slice::<Request>(line) {

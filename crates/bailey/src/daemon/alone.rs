@@ -55,7 +55,7 @@ pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> R
 /// Returns whether it has let go.
 ///
 /// # Errors
-/// When that cannot be seen.
+/// When the daemon's lock cannot be read.
 pub(crate) async fn gone(home: &Home) -> Result<bool> {
     let since = Instant::now();
     // The holder's number does not matter here.
@@ -76,7 +76,7 @@ pub(crate) async fn gone(home: &Home) -> Result<bool> {
 /// the daemon's own note gives it. Waits for a daemon that is beginning or ending.
 ///
 /// # Errors
-/// When that cannot be seen.
+/// When the daemon's lock cannot be read.
 pub(crate) async fn deaf(home: &Home) -> Result<Option<Option<u32>>> {
     if gone(home).await? { Ok(None) } else { holder(home) }
 }
@@ -85,7 +85,7 @@ pub(crate) async fn deaf(home: &Home) -> Result<Option<Option<u32>>> {
 /// gives it.
 ///
 /// # Errors
-/// When that cannot be seen.
+/// When the daemon's lock cannot be read.
 pub(crate) fn holder(home: &Home) -> Result<Option<Option<u32>>> {
     let in_use = InUse::of(&home.daemon(), &FileLocks::now().unwrap_or_default())?;
     Ok(in_use.map(|it| it.processes.first().copied().or(it.says.map(|says| says.pid))))

@@ -1,5 +1,5 @@
-//! The daemon's clock: what is due begins as a session of its own, said under the name of its moment, so that
-//! it is done once however often the daemon ends in between.
+//! The daemon's clock: a task that is due begins as a session of its own. It is said under the name of its
+//! moment, so that it is done once, however often the daemon ends in between.
 
 use super::Daemon;
 use crate::{
@@ -21,8 +21,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How often is looked at the clock: a minute is a schedule's smallest step. Where tests move it, nobody
-/// waits for that.
+/// How often the daemon looks at the clock: a minute is a schedule's smallest step. Tests that move the clock
+/// must not wait for that.
 const LOOK: Duration = match cfg!(feature = "controls") {
     false => Duration::from_secs(15),
     true => Duration::from_millis(100),
@@ -30,30 +30,30 @@ const LOOK: Duration = match cfg!(feature = "controls") {
 /// How old the newest copy of a home may become, and how long it may take to make one.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 const COPY_MAX: Duration = Duration::from_secs(3600);
-/// How long nothing is tried where none could be made: the first time, twice as long each time after that,
+/// How long the daemon makes no copy after a copy failed: the first time, twice as long each time after that,
 /// and a day at most.
 const AGAIN: SignedDuration = SignedDuration::from_hours(1);
-/// How long nothing is tried of a schedule that could not be begun: the first time, twice as long each time
-/// after that, and `AGAIN` at most.
+/// How long the daemon does not try a schedule again that could not be begun: the first time, twice as long
+/// each time after that, and `AGAIN` at most.
 const SOON: SignedDuration = SignedDuration::from_secs(15);
-/// How long a session may take to take its task.
+/// How long a session may take to accept its task.
 const ACCEPTED_MAX: Duration = Duration::from_secs(60);
-/// What its people are at.
+/// The channel of the schedules' speakers.
 const CHANNEL: &str = "schedule";
 
 impl Daemon {
-    /// Does what is due, until the daemon stops.
+    /// Does all that is due, until the daemon stops.
     pub(super) async fn keep_time(self: Rc<Self>) {
         self.look_at_zone();
         let mut copies = Copies::default();
         let (mut failed, mut unread) = (Failed::default(), None::<String>);
         while !self.is_stopping.get() && self.is_at_home() {
             match self.due() {
-                // What is due stays due.
+                // A due schedule stays due.
                 Ok(due) if !due.is_empty() && self.room().is_err() => {
                     let names: Vec<String> = due.into_iter().map(|(name, ..)| name).collect();
                     self.log.note("held", json!({ "schedules": names }));
-                    // Once for as long as it takes.
+                    // The log has this note once, for the whole wait.
                     self.until_room().await;
                     continue;
                 }
@@ -61,8 +61,8 @@ impl Daemon {
                     unread = None;
                     failed.0.retain(|name, _| due.iter().any(|(due, ..)| due == name));
                     for (name, schedule, moment, missed) in due {
-                        // Those before it took their time: what was removed meanwhile, or begun by hand, is
-                        // not done.
+                        // The schedules before it took their time: a schedule that was removed meanwhile, or
+                        // begun by hand, is not done.
                         let still = Schedules::of(&self.home)
                             .and_then(|mut all| all.still(&name, &schedule.id).cloned());
                         let Some(schedule) = still.ok().filter(|it| it.since < moment) else { continue };
@@ -97,7 +97,7 @@ impl Daemon {
             }
             let now = SystemClock.now();
             let is_time = copies.is_time(now) && self.is_daily.get() && copies.is_old(&self.home, now);
-            // Nothing else that is due waits for it.
+            // Nothing else that is due waits for the copy.
             if is_time && self.room().is_ok() {
                 copies.making = self.copy_of_the_day();
             }
@@ -105,7 +105,7 @@ impl Daemon {
         }
     }
 
-    /// Says where this machine names no time zone, for whom that matters.
+    /// Notes that this machine names no time zone, if there are schedules.
     fn look_at_zone(&self) {
         let is_unsaid = zone().is_ok_and(|zone| zone.is_unknown());
         if is_unsaid && Schedules::of(&self.home).is_ok_and(|schedules| !schedules.0.is_empty()) {
@@ -113,7 +113,7 @@ impl Daemon {
         }
     }
 
-    /// What is due now: each with its newest moment, and how many it missed before.
+    /// The schedules that are due now: each with its newest moment, and how many moments it missed before.
     fn due(&self) -> Result<Vec<(String, Schedule, Timestamp, usize)>> {
         let schedules = Schedules::of(&self.home)?.0;
         if schedules.is_empty() {
@@ -127,8 +127,8 @@ impl Daemon {
         Ok(schedules.into_iter().filter_map(due).collect())
     }
 
-    /// How it is with the session of the last time. One that was cut off before it was noted is begun again,
-    /// and runs beside nobody.
+    /// The state of the session of the last time. A time that was cut off before it was noted is begun again,
+    /// and runs beside no other.
     fn predecessor(&self, schedule: &Schedule) -> Predecessor {
         let Some(session) = schedule.session.filter(|_| schedule.begun.is_none()) else {
             return Predecessor::None;
@@ -136,14 +136,14 @@ impl Daemon {
         let is_working = self.sessions.borrow().get(&session).is_some_and(|held| held.shown.state.working);
         match is_working {
             true => Predecessor::Runs(session),
-            // Whether it works is seen once it is open.
+            // Whether it works is known once it is open.
             false if self.is_coming(session) => Predecessor::Comes,
             false => Predecessor::None,
         }
     }
 
-    /// Leaves out what is due, and all that came before it: tasks that take longer than from one time to the
-    /// next would else become more and more.
+    /// Leaves out the time that is due, and all times before it: otherwise, tasks that take longer than from
+    /// one time to the next would become more and more.
     fn skip(&self, (name, id): (&str, &str), moment: Timestamp, count: usize, session: SessionId) {
         let skipped = Schedules::change(&self.home, |schedules| {
             let schedule = schedules.still(name, id)?;
@@ -157,8 +157,8 @@ impl Daemon {
         self.log.note("skipped", about);
     }
 
-    /// Begins to copy the home, in a task of its own: whether there is a copy then. None where one is being
-    /// made already.
+    /// Begins to copy the home, in a task of its own. The receiver tells whether there is a copy then. `None`
+    /// when a copy is being made already.
     fn copy_of_the_day(self: &Rc<Self>) -> Option<oneshot::Receiver<bool>> {
         if self.is_copying.replace(true) {
             return None;
@@ -177,10 +177,10 @@ impl Daemon {
         Some(told)
     }
 
-    /// Copies the home: what the command prints.
+    /// Copies the home and returns the command's output.
     ///
     /// # Errors
-    /// What it said last.
+    /// The last line of the command's errors; or the command took too long.
     async fn back_up(&self) -> Result<String> {
         let mut command = self.command();
         command.arg("backup");
@@ -206,8 +206,8 @@ impl Daemon {
         Ok(Told::Opened { session, remarks: Vec::new() })
     }
 
-    /// A time that was cut off is done first, in its own session, which knows whether it has it: so it is
-    /// done once.
+    /// Does the time that is due. A time that was cut off is done first, in its own session, which knows
+    /// whether it has the task: so the task is done once.
     async fn do_what_is_due(
         self: &Rc<Self>,
         name: &str,
@@ -215,7 +215,7 @@ impl Daemon {
         moment: Timestamp,
     ) -> Result<()> {
         let cut_off = match schedule.begun {
-            // What became of its session since, such as that it was removed, keeps nothing else from being
+            // When that session is gone for good, for example because it was removed, the due time is still
             // done.
             Some(begun) => match self.open_task(name, &schedule, Some(begun.session)).await {
                 Ok(_) => Some(begun),
@@ -228,8 +228,8 @@ impl Daemon {
             Some(begun) => begun,
             None => Begun { moment, session: self.open_task(name, &schedule, None).await? },
         };
-        // Before it is said: who is cut off afterwards says it to this session once more, under the same
-        // name.
+        // This comes before the task is said: after a cut, the daemon says the task to this session once
+        // more, under the same name.
         Schedules::change(&self.home, |schedules| {
             schedules.still(name, &schedule.id)?.begun = Some(begun);
             Ok(())
@@ -249,7 +249,7 @@ impl Daemon {
         let agent = agent.as_ref().map(|agent| format!("--agent={agent}"));
         let model = model.as_ref().map(|model| format!("--model={model}"));
         let again: Vec<String> = [model, bound, agent].into_iter().flatten().collect();
-        // What it may is no word that it is begun again with: that stands in its journal.
+        // The words for beginning again do not name the session's permissions: those stand in its journal.
         let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}@{id}")];
         let place = session.map_or(new.into(), |session| vec!["--resume".to_owned(), session.to_string()]);
         let words = again.iter().cloned().chain(place).collect();
@@ -260,8 +260,8 @@ impl Daemon {
         }
     }
 
-    /// Gives the task of one time to its session. One that takes it only now has done all times up to the
-    /// last one.
+    /// Gives the task of one time to its session. When the session takes the task only now, all times up to
+    /// the last one are done.
     async fn give_task(
         &self,
         name: &str,
@@ -275,7 +275,7 @@ impl Daemon {
         let is_new = timeout(ACCEPTED_MAX, self.give(session, speaker, task, key))
             .await
             .context("the session did not take its task in time")??;
-        // The last, so that who is cut off before looks whether it was done.
+        // This comes last, so that after a cut before it the daemon looks whether the task was done.
         Schedules::change(&self.home, |schedules| {
             let schedule = schedules.still(name, &id)?;
             schedule.since = schedule.since.max(if is_new { last } else { moment });
@@ -286,7 +286,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Says a task to a session, and waits until it is in the journal: whether it was not there before.
+    /// Says a task to a session, and waits until it is in the journal. Returns whether it is new there.
     async fn give(&self, session: SessionId, introduced: Speaker, text: String, key: String) -> Result<bool> {
         let stream = wire::connect(&self.home.daemon(), &session.to_string())?;
         stream.set_nonblocking(true)?;
@@ -296,7 +296,7 @@ impl Daemon {
         wire::say(&mut stream, &Op::Say(inbound)).await?;
         while let Some(line) = wire::line(&mut stream, wire::EVENT_BYTES_MAX).await? {
             match serde_json::from_slice::<Event>(&line).map(|event| event.happening) {
-                // What is told of others was before, or is somebody else's.
+                // Other events came before, or belong to another client.
                 Ok(Happening::Accepted { key: Some(of) }) if of == key => return Ok(true),
                 Ok(Happening::Repeated { key: of, .. }) if of == key => return Ok(false),
                 Ok(Happening::Failed { error, .. }) => bail!(error),
@@ -307,29 +307,30 @@ impl Daemon {
     }
 }
 
-/// What the time before is about.
+/// The state of the time before.
 enum Predecessor {
-    /// Nothing.
+    /// Nothing runs.
     None,
-    /// It still works.
+    /// Its session still works.
     Runs(SessionId),
-    /// It is just being opened.
+    /// Its session is just being opened.
     Comes,
 }
 
-/// Schedules that could not be begun: since when each is due, when it was tried last, and how long nothing is
-/// tried after that. Nothing is lost meanwhile: what is due stays due.
+/// Schedules that could not be begun: since when each is due, when it was tried last, and how long the daemon
+/// does not try it again after that. Nothing is lost meanwhile: a due schedule stays due.
 #[derive(Default)]
 struct Failed(BTreeMap<String, (Timestamp, Timestamp, SignedDuration)>);
 
 impl Failed {
-    /// One of the same name that was written down since then waits for nothing.
+    /// Whether this schedule failed just now. A schedule of the same name that was written since then does
+    /// not wait.
     fn is_just(&self, name: &str, since: Timestamp, now: Timestamp) -> bool {
         let of_it = self.0.get(name).filter(|(before, ..)| *before == since);
         of_it.is_some_and(|(_, at, wait)| now.duration_since(*at).abs() < *wait)
     }
 
-    /// How long nothing is tried now: twice as long as the last time.
+    /// Notes a failure. Returns how long the daemon does not try again: twice as long as the last time.
     fn add(&mut self, name: &str, since: Timestamp, now: Timestamp) -> SignedDuration {
         let of_it = self.0.get(name).filter(|(before, ..)| *before == since);
         let wait = of_it.map_or(SOON, |(.., wait)| (*wait * 2).min(AGAIN));
@@ -338,19 +339,19 @@ impl Failed {
     }
 }
 
-/// What is known of the copies that are made each day.
+/// The daemon's knowledge of the daily copies.
 #[derive(Default)]
 struct Copies {
-    /// What comes of the one that is being made.
+    /// The result of the copy that is being made.
     making: Option<oneshot::Receiver<bool>>,
-    /// When the last one was made.
+    /// When the last copy was made.
     made: Option<Timestamp>,
-    /// When the last one failed since then, and how long nothing is tried after that.
+    /// When the last copy since then failed, and how long the daemon makes no copy after that.
     failed: Option<(Timestamp, SignedDuration)>,
 }
 
 impl Copies {
-    /// Whether one may be begun: none is being made, and the last one did not just fail.
+    /// Whether a copy may be begun: no copy is being made, and the last one did not just fail.
     fn is_time(&mut self, now: Timestamp) -> bool {
         let came = self.making.as_mut().map(oneshot::Receiver::try_recv);
         match came {
@@ -363,31 +364,32 @@ impl Copies {
             }
         }
         self.making = None;
-        // By how far the clock is from then: one that was put back keeps nothing waiting for years.
+        // The distance between the two times counts, so a clock that was put back does not hold copies up for
+        // years.
         self.failed.is_none_or(|(at, wait)| now.duration_since(at).abs() >= wait)
     }
 
-    /// Whether the home has no copy of the last day. One that is ahead of the clock was made by a wrong one
-    /// and says nothing, but for what was made here before the clock was put back.
+    /// Whether the home has no copy of the last day. A copy that is ahead of the clock was made by a wrong
+    /// clock and does not count, unless this daemon made it before the clock was put back.
     fn is_old(&self, home: &Home, now: Timestamp) -> bool {
         let last = self.made.map_or(now, |made| made.max(now));
         !copies(home).any(|made| made <= last && now.duration_since(made).abs() < DAY)
     }
 }
 
-/// How often something was missed, as it is told.
+/// The number of missed times, as the log has it.
 fn times(missed: usize) -> Value {
     if missed < MISSED_MAX { missed.into() } else { format!("{MISSED_MAX} or more").into() }
 }
 
-/// When the home's newest copy was made; one that is ahead of the clock is none.
+/// When the home's newest copy was made. A copy that is ahead of the clock does not count.
 pub(super) fn newest_copy(home: &Home) -> Option<Timestamp> {
     let now = SystemClock.now();
     copies(home).filter(|made| *made <= now).max()
 }
 
-/// When each of the home's copies was made, by its name. One that is just being made has another, and is none
-/// yet.
+/// When each of the home's copies was made, by its name. A copy that is just being made has another name and
+/// does not count yet.
 fn copies(home: &Home) -> impl Iterator<Item = Timestamp> {
     let copies = fs::read_dir(home.backups()).into_iter().flatten().flatten();
     copies.filter_map(|copy| {
@@ -403,7 +405,7 @@ mod tests {
     use jiff::SignedDuration;
     use tokio::sync::oneshot;
 
-    /// It waits longer each time, and one of its name that was written down since waits for nothing.
+    /// A failed schedule waits longer each time; one of the same name that was written since does not wait.
     #[test]
     fn what_failed_waits_and_keeps_no_other_of_its_name_waiting() {
         let at = |second| Timestamp::from_second(second).unwrap();
@@ -415,7 +417,7 @@ mod tests {
         assert_eq!(failed.add("a", at(1), at(101)).as_secs(), 15);
     }
 
-    /// One that has come to this.
+    /// A copy that has come to this result.
     fn came(is_made: bool) -> Option<oneshot::Receiver<bool>> {
         let (tell, told) = oneshot::channel();
         tell.send(is_made).unwrap();
@@ -435,15 +437,15 @@ mod tests {
             assert!(!copies.is_time(now.checked_sub(second).unwrap()), "{wait}");
             assert!(copies.is_time(now), "{wait}");
         }
-        // One whose task is gone has failed, too.
+        // A copy whose task is gone has failed, too.
         let (tell, told) = oneshot::channel();
         copies.making = Some(told);
         assert!(!copies.is_time(now), "it is being made");
         drop(tell);
         assert!(!copies.is_time(now));
-        // A clock that is put back far holds nothing up.
+        // A clock that is put back by far holds no copy up.
         assert!(copies.is_time(now.checked_sub(hours(1000)).unwrap()));
-        // And one that is made begins the count anew.
+        // A copy that is made begins the count anew.
         copies.making = came(true);
         assert!(copies.is_time(now));
         copies.making = came(false);

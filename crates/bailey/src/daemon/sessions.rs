@@ -1,5 +1,5 @@
-//! The processes of sessions: how the daemon begins them, follows them to their ends, begins again what
-//! crashed, and ends what does not end.
+//! The processes of sessions: the daemon begins them, follows them to their ends, begins crashed ones again,
+//! and ends those that hang.
 
 use super::{
     Daemon, ENDING_MAX, ended, process, reader,
@@ -36,70 +36,70 @@ use tokio::{
 
 /// How long a session may take to open: it may have to begin a journal, or to wait for one.
 const OPENING_MAX: Duration = Duration::from_secs(60);
-/// How long a session may take to tell that its turn is over.
+/// How long a session may take to report that its turn is over.
 const RESTING_MAX: Duration = Duration::from_secs(1);
-/// How many lines of what a session's process says on its way are told to whoever opens it, how many the log
-/// takes, and how much of each, in bytes: all that is told at once is a line of an answer
-/// (`wire::LINE_BYTES_MAX`).
+/// Limits for the lines that a session's process says: how many the client that opens the session is told,
+/// how many the log takes, and how many bytes of each line. All lines for the client are one line of an
+/// answer (`wire::LINE_BYTES_MAX`).
 const REMARKS_MAX: usize = 32;
 const SAID_MAX: usize = 1000;
 const SAID_BYTES_MAX: usize = 4 << 10;
-/// How often a session whose process was killed is begun again within a time: one that is its own end stays
-/// as it is.
+/// How often a session whose process was killed is begun again within a time: a session that brings about its
+/// own end stays as it is.
 const CRASHES_MAX: usize = 3;
 const CRASHES_WITHIN: Duration = Duration::from_secs(300);
 
-/// How sessions are ended that do not end by themselves.
+/// How the daemon ends sessions that do not end by themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// Those with a turn, which hear that there is no daemon any more.
+    /// Ends those with a turn; they hear that the daemon is gone.
     Working,
-    /// All, in the same way.
+    /// Ends all, in the same way.
     All,
-    /// All that do not hear it.
+    /// Kills all that do not hear it.
     Killed,
 }
 
 /// A session's process.
 pub(super) struct Held {
     pub(super) shown: Running,
-    /// What it hears; none once it is to end where it stands.
+    /// The pipe that it hears; `None` once it has to end where it stands.
     pub(super) life: Option<ChildStdin>,
     /// Whether it was asked to end.
     pub(super) is_draining: bool,
     /// Whether its turn was cut off to make room, and goes on later.
     pub(super) is_shed: bool,
-    /// Whether it began with another configuration than that which was read since.
+    /// Whether it began with another configuration than the one that was read since.
     pub(super) is_older: bool,
     pub(super) opened: Instant,
-    /// When its turn began, where one runs.
+    /// When its turn began, if one runs.
     pub(super) began: Option<Instant>,
-    /// Since when it is about to be gone.
+    /// Since when the process is about to end.
     pub(super) ending: Option<Instant>,
 }
 
 impl Held {
-    /// Asks it to come to rest, and to end then.
+    /// Asks the session to come to rest, and then to end.
     pub(super) fn drain(&mut self) {
         self.is_draining = true;
         self.is(self.shown.state);
         self.say(DRAIN);
     }
 
-    /// Notes what it does.
+    /// Notes the session's state.
     pub(super) fn is(&mut self, state: State) {
         self.began = state.working.then(|| self.began.unwrap_or_else(Instant::now));
         self.shown.state = state;
         self.ending = self.is_ending().then(|| self.ending.unwrap_or_else(Instant::now));
     }
 
-    /// Whether it should have ended for so long, and has not: as one that hangs.
+    /// Whether it should have ended that long ago and has not, such as one that hangs.
     pub(super) fn is_overdue(&self, most: Duration) -> bool {
         self.is_ending() && self.ending.is_some_and(|since| since.elapsed() > most)
     }
 
-    /// Goes on with the configuration that it began with, by the rules of now, and with what of its keys is
-    /// still the owner's.
+    /// Lets the session go on with the configuration that it began with, by the present rules, and with those
+    /// of its keys that are still the owner's.
     pub(super) fn outlives_a_reload(&mut self, named: &Named) {
         self.say(RULES);
         self.say(&[KEYS, json!(named).to_string().as_bytes(), b"\n"].concat());
@@ -116,7 +116,7 @@ impl Held {
         process(self.shown.pid).map(|group| kill_process_group(group, Signal::KILL));
     }
 
-    /// Says something to it. Who has ended already needs to hear nothing.
+    /// Says something to the process. A process that has ended already needs to hear nothing.
     pub(super) fn say(&mut self, line: &[u8]) {
         self.life.iter_mut().for_each(|life| drop(life.write_all(line)));
     }
@@ -135,12 +135,12 @@ impl Daemon {
         }
     }
 
-    /// Ends those that were to end and do not.
+    /// Ends the sessions that were to end and do not.
     pub(super) fn end_overdue(&self) {
         for held in self.sessions.borrow().values() {
             let State { clients, processes, .. } = held.shown.state;
-            // What somebody asked for who looks on, such as an apply, may take its time, and so may the ends
-            // of processes.
+            // An act that a client asked for, such as an apply, may take its time, and so may the ends of
+            // processes.
             let most = if clients + processes == 0 { ENDING_MAX } else { OPENING_MAX };
             if held.is_overdue(most) {
                 self.log.note("hung", json!({ "session": held.shown.session }));
@@ -159,7 +159,7 @@ impl Daemon {
         }
     }
 
-    /// Whether all have ended before turns are not waited for any more.
+    /// Whether all sessions have ended before the daemon stops waiting for turns.
     pub(super) async fn emptied_in_time(&self) -> bool {
         let emptied = self.emptied();
         tokio::pin!(emptied);
@@ -183,13 +183,13 @@ impl Daemon {
         let Record { session, directory, again } = record;
         let words = ["--resume".into(), session.to_string()].into_iter().chain(again.clone()).collect();
         self.returning.borrow_mut().insert(session);
-        // It was accepted before: it waits, and is not refused.
+        // The session was accepted before: it waits, and is not refused.
         self.until_room().await;
         let wanted = Wanted { directory, words, again, session: Some(session), comes_back: false };
         match self.open(wanted).await {
             Ok(_) => self.log.note("begun_again", json!({ "session": session })),
             Err(error) => {
-                // What is there may be opened another time, by its owner or the next daemon.
+                // A session that is there may be opened another time, by its owner or by the next daemon.
                 if !self.home.of_session(session, "").exists() {
                     record::forget(&self.home, session);
                 }
@@ -209,7 +209,7 @@ impl Daemon {
         let since = Instant::now();
         loop {
             let changed = self.changed.notified();
-            // One that is about to end is waited for.
+            // A session that is about to end is waited for.
             let is_draining = self.sessions.borrow().get(&session).map(|held| held.is_draining);
             match is_draining {
                 Some(false) => return Ok(Told::Opened { session, remarks: Vec::new() }),
@@ -248,7 +248,7 @@ impl Daemon {
             let changed = self.changed.notified();
             match self.sessions.borrow_mut().get_mut(&session) {
                 None => return Ok(Told::Closed),
-                // That a turn is over its people hear before this does.
+                // The people at a session hear before the daemon does that a turn is over.
                 Some(held) if held.shown.state.working && since.elapsed() > RESTING_MAX => {
                     bail!("something else was said to the session, and it works on that")
                 }
@@ -278,8 +278,8 @@ impl Daemon {
             .args(["--desk", "chat"])
             .args(words)
             .current_dir(&directory)
-            // What is typed to end the daemon is the daemon's to pass on, and the service manager is nobody
-            // else's.
+            // The daemon passes on the keys that are typed to end it, so this process has a group of its own.
+            // The service manager is the daemon's alone.
             .process_group(0)
             .env_remove("NOTIFY_SOCKET")
             .env_remove("WATCHDOG_USEC")
@@ -296,7 +296,8 @@ impl Daemon {
         let said = spawn_local(self.clone().listen(err, remarks.clone()));
         let opened = timeout(OPENING_MAX, wire::hear::<Report>(&mut out)).await;
         let opened = match opened {
-            // It hears of the world, and is not believed where it calls itself another session.
+            // The process handles data from outside, and is not believed when it calls itself another
+            // session.
             Ok(Ok(Some(Report::Ready { session, workspace, state }))) if self.may_be(session, wanted) => {
                 Some((session, workspace, state))
             }
@@ -310,13 +311,13 @@ impl Daemon {
             let code =
                 ended(child).await.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
             timeout(ENDING_MAX, said).await.ok();
-            // It may have listened already, at a name that nobody told; and is bound, so that it takes
-            // nothing away.
+            // The process may have listened already, at a name that it did not tell. It is bound, so that it
+            // cannot remove the socket.
             if self.beginning.get() == 1 {
                 self.sweep();
             }
             let mut remarks = remarks.take();
-            // What went wrong is said last, and told first: what else there was may be more than is told.
+            // The error is said last and told first, because there may be more lines than are told.
             let wrong = remarks.iter().position(|remark| remark.starts_with("error: "));
             remarks.rotate_left(wrong.unwrap_or(0));
             let why = remarks.join("\n");
@@ -333,7 +334,7 @@ impl Daemon {
         let shown = Running { session, pid, workspace, since, state: State::default() };
         let record = Record { session, directory, again };
         if let Err(error) = record.keep(&self.home) {
-            // Without it the session works, and is not begun again by itself.
+            // Without a record the session works, and is not begun again by itself.
             self.log.note("not_kept", json!({ "session": session, "why": format!("{error:#}") }));
         }
         self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
@@ -349,7 +350,7 @@ impl Daemon {
             ending: None,
         };
         held.is(state);
-        // What was read again meanwhile it may have read before.
+        // The session may have read the configuration before it was read again.
         if reloads != self.reloads.get() {
             held.outlives_a_reload(&self.named.borrow());
         }
@@ -361,7 +362,7 @@ impl Daemon {
         Ok(Told::Opened { session, remarks: remarks.take() })
     }
 
-    /// Removes the sockets of sessions that do not run any more, while none is on its way.
+    /// Removes the sockets of sessions that do not run any more, while no session is on its way.
     pub(super) fn sweep(&self) {
         let sessions = self.sessions.borrow();
         for entry in fs::read_dir(self.home.daemon()).into_iter().flatten().flatten() {
@@ -376,8 +377,8 @@ impl Daemon {
         wanted.map_or_else(|| !self.sessions.borrow().contains_key(&session), |wanted| wanted == session)
     }
 
-    /// Listens to what a session's process says to people: until it is open that is told to whoever opens it,
-    /// then to the log.
+    /// Listens to the text that a session's process says to people. The client that opens the session is told
+    /// the lines that come before the session is open; the log takes the lines, too.
     pub(super) async fn listen(
         self: Rc<Self>,
         mut err: BufReader<pipe::Receiver>,
@@ -387,13 +388,13 @@ impl Daemon {
         loop {
             let line = match wire::line(&mut err, wire::LINE_BYTES_MAX).await {
                 Ok(Some(line)) => line,
-                // The rest of one that is too long is the next one.
+                // The rest of a line that is too long is read as the next line.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => continue,
                 Ok(None) | Err(_) => return,
             };
             said += 1;
             let text = wire::cut(&String::from_utf8_lossy(&line), SAID_BYTES_MAX);
-            // It hears of the world, and the log is the daemon's.
+            // The process handles data from outside, and the log is the daemon's.
             if said <= SAID_MAX {
                 self.log.note("said", json!({ "text": text }));
             }
@@ -417,7 +418,7 @@ impl Daemon {
                 // A turn has ended.
                 self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
                 held.is(state);
-                // Who comes next is to meet what its owner says now.
+                // The next client is to meet the owner's present settings.
                 if held.is_older && state.is_at_rest() && !held.is_draining {
                     held.drain();
                 }
@@ -434,8 +435,8 @@ impl Daemon {
             self.crashes.borrow_mut().remove(&session);
             return record::forget(&self.home, session);
         }
-        // Whom the daemon ended itself did not crash; and who was to end, and had nothing to do, has ended,
-        // if late.
+        // A session that the daemon ended did not crash. A session that was to end, and had nothing to do,
+        // has ended, if late.
         let is_shed = held.as_ref().is_some_and(|held| held.is_shed);
         let is_wanted = is_shed || held.is_none_or(|held| !held.is_ending());
         match !self.is_stopping.get() && is_wanted {
@@ -445,19 +446,19 @@ impl Daemon {
         }
     }
 
-    /// Notes the end of a session's process that nobody wanted.
+    /// Notes the unwanted end of a session's process. Returns whether the process may begin again.
     pub(super) fn may_begin_again(&self, session: SessionId) -> bool {
         self.crashes.borrow_mut().entry(session).or_default().push(Instant::now());
         !self.crashes_often(session)
     }
 
-    /// Whether a session's process has ended so often that somebody has to ask for it once more.
+    /// Whether a session's process has ended so often that a client has to ask for it once more.
     pub(super) fn crashes_often(&self, session: SessionId) -> bool {
         self.crashes_lately();
         self.crashes.borrow().get(&session).is_some_and(|of_it| of_it.len() > CRASHES_MAX)
     }
 
-    /// How many there were within the time that counts; the others are forgotten.
+    /// How many crashes there were within the time that counts; older ones are forgotten.
     pub(super) fn crashes_lately(&self) -> usize {
         let mut crashes = self.crashes.borrow_mut();
         crashes.values_mut().for_each(|of_it| of_it.retain(|at| at.elapsed() < CRASHES_WITHIN));

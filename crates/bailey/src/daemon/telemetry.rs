@@ -1,7 +1,7 @@
-//! The process that tells a collector what is done: it is kept up, and woken when the journal grew.
+//! The process that reports to a collector: the daemon keeps it up, and wakes it when the journal grew.
 //!
-//! Whoever writes the journal, in whatever process, writes its log, and the kernel tells of that
-//! (inotify(7)). So nothing looks at a clock: while nothing is done, nobody wakes.
+//! Every process that writes the journal writes the journal's log, and the kernel tells of that (inotify(7)).
+//! So nothing looks at a clock: while nothing is done, no process wakes.
 
 use super::{
     Daemon,
@@ -15,28 +15,28 @@ use serde_json::json;
 use std::{cell::RefCell, io, mem::MaybeUninit, os::fd::OwnedFd, path::Path, rc::Rc, thread, time::Duration};
 use tokio::{net::UnixStream, sync::watch, time::sleep};
 
-/// SQLite's log beside the journal, which each transaction is written to.
+/// SQLite's log beside the journal: each transaction is written to it.
 const LOG: &str = "journal.db-wal";
-/// For how long is gathered what is told at once.
+/// For how long the daemon gathers news that it then tells at once.
 const GATHER: Duration = Duration::from_secs(1);
-/// How often is told that there may be something where the kernel tells of nothing.
+/// How often the daemon tells that there may be news when the kernel tells of nothing.
 const BLINDLY: Duration = Duration::from_secs(60);
 
-/// What the process asks for.
+/// The requests of the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Want {
-    /// To be told when the journal has grown since this count.
+    /// Asks for news when the journal has grown since this count.
     News(u64),
-    /// That others know why the collector takes nothing; nothing where it does.
+    /// Tells others why the collector takes nothing; empty when it does take.
     Failing(String),
 }
 
-/// What it is told.
+/// The answers to the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Had {
-    /// The count now, and how things are.
+    /// The count now, and the daemon's figures.
     News(u64, Figures),
     Noted,
 }
@@ -49,7 +49,7 @@ impl Refusable for Had {
     }
 }
 
-/// The process, and what wakes it.
+/// The process, and the source that wakes it.
 #[derive(Default)]
 pub(super) struct Sending {
     kept: Option<Rc<Kept>>,
@@ -74,7 +74,7 @@ impl Sending {
 }
 
 impl Daemon {
-    /// Keeps up what tells the configured collector, where there is one.
+    /// Keeps up the process that reports to the configured collector, if there is one.
     pub(super) fn keep_telemetry(self: &Rc<Self>, settings: &Telemetry) {
         let mut sending = self.sending.borrow_mut();
         sending.end();
@@ -100,7 +100,7 @@ impl Daemon {
                     }
                 };
                 if news.wait_for(|count| *count != seen).await.is_err() {
-                    // Nobody counts.
+                    // No thread counts the growth of the journal.
                     sleep(BLINDLY).await;
                 }
                 sleep(GATHER).await;
@@ -119,7 +119,7 @@ impl Daemon {
     fn watch_journal(self: &Rc<Self>) -> watch::Receiver<u64> {
         let (count, counted) = watch::channel(1);
         let folder = self.home.root.clone();
-        // It waits in the kernel, for as long as the daemon lives.
+        // The thread waits in the kernel, for as long as the daemon lives.
         let watching = watched(&folder).map(|watched| thread::spawn(move || watch_for(&watched, &count)));
         if let Err(error) = watching {
             let why = format!(
@@ -138,12 +138,12 @@ fn watched(folder: &Path) -> io::Result<OwnedFd> {
     Ok(watched)
 }
 
-/// Counts writes to the journal's log, until nobody can be told.
+/// Counts writes to the journal's log, for as long as the kernel tells of them.
 fn watch_for(watched: &OwnedFd, count: &watch::Sender<u64>) {
     let mut room = [MaybeUninit::uninit(); 4096];
     let mut reader = inotify::Reader::new(watched, &mut room);
     while let Ok(event) = reader.next() {
-        // What has no name says that events were lost.
+        // An event without a name says that events were lost.
         if event.file_name().is_none_or(|name| name.to_bytes() == LOG.as_bytes()) {
             count.send_modify(|count| *count += 1);
         }

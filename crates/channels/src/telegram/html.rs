@@ -2,7 +2,7 @@
 
 use crate::markup::{Run, Style, runs};
 
-/// The longest message, in UTF-16 units, with its tags: the server counts without them, so that each page
+/// The longest message, in UTF-16 units, with its tags: the server counts without tags, so that each page
 /// fits.
 pub(super) const PAGE_UNITS_MAX: usize = 4096;
 /// The longest name of a command, in characters.
@@ -26,8 +26,8 @@ pub(super) fn escaped(text: &str) -> String {
     text.chars().map(|c| entity(c).map_or_else(|| c.to_string(), str::to_owned)).collect()
 }
 
-/// Words of which no client makes a command that is said by whoever taps it: a word joiner parts the stroke
-/// from its name. Paths stay as they are, for clients make no command of them and people copy them.
+/// Words in which no client finds a command to say on a tap: a word joiner parts the stroke from its name.
+/// Paths stay as they are, because clients make no command of them and people copy them.
 fn unlinked(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
@@ -43,10 +43,10 @@ fn unlinked(text: &str) -> String {
     shown
 }
 
-/// Whether a text begins with what may be a command's name; where it is empty, what is in another style may
-/// go on.
+/// Whether a text begins with a possible name of a command. An empty text does, because text in another style
+/// may go on.
 fn is_name(text: &str) -> bool {
-    // Longer ones are none, and looking to the end each time would take the square of a text.
+    // Longer names are no commands, and looking to the end each time would take the square of a text.
     let end = text.chars().take(NAME_CHARS_MAX).take_while(|c| c.is_alphanumeric() || *c == '_');
     let (_, rest) = text.split_at_checked(end.map(char::len_utf8).sum()).unwrap_or_default();
     text.is_empty() || rest.len() < text.len() && !rest.starts_with('/')
@@ -91,7 +91,7 @@ struct Book {
     open: Vec<Style>,
     /// Whether the page shows anything but space.
     is_shown: bool,
-    /// Where in the page the last line begins before which nothing is open, in bytes.
+    /// Where in the page the last line begins that has no open style before it, in bytes.
     line: usize,
 }
 
@@ -111,7 +111,7 @@ impl Book {
                 rest = later;
                 continue;
             }
-            // A page ends where a line or a word does, when that leaves most of it filled.
+            // A page ends at the end of a line or a word, when that leaves most of it filled.
             let at = now.rfind('\n').map(|at| at + 1).or_else(|| now.rfind(' ').map(|at| at + 1));
             let at = at.filter(|at| *at * 2 > now.len()).unwrap_or(now.len());
             let (now, _) = rest.split_at(at);
@@ -121,7 +121,7 @@ impl Book {
         }
     }
 
-    /// Closes what is not wanted any more, and opens what is.
+    /// Closes the styles that are not wanted any more, and opens those that are.
     fn restyle(&mut self, styles: &[Style]) {
         let common = self.open.iter().zip(styles).take_while(|(one, other)| one == other).count();
         while self.open.len() > common {
@@ -146,7 +146,7 @@ impl Book {
     }
 
     fn put(&mut self, text: &str) {
-        // A message begins with what is to be read.
+        // A message does not begin with line breaks.
         let text = if self.is_shown { text } else { text.trim_start_matches('\n') };
         let text = escaped(text);
         self.is_shown |= !text.trim().is_empty();
@@ -157,8 +157,8 @@ impl Book {
         }
     }
 
-    /// Goes on with the next page. A line that is begun goes on there whole, where that leaves most of this
-    /// one filled.
+    /// Goes on with the next page. A line that is begun goes there as a whole, when that leaves most of this
+    /// page filled.
     fn turn(&mut self) {
         let line = std::mem::take(&mut self.line);
         if line * 2 > self.page.len() && line < self.page.len() {
@@ -166,7 +166,7 @@ impl Book {
             let page = std::mem::replace(&mut self.page, begun);
             self.pages.push(page.trim_end().to_owned());
             self.used = units(&self.page);
-            // What is in no tag: what stands for a `<` of the text is none.
+            // The text outside of tags: a `<` of the text is an entity, and so begins no tag.
             let mut parts = self.page.split('<').map(|part| part.rsplit('>').next().unwrap_or_default());
             self.is_shown = parts.any(|words| !words.trim().is_empty());
         } else {
@@ -237,7 +237,7 @@ fn units(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// As much of the text as has room once it is escaped, and the rest.
+/// The part of the text that has room once it is escaped, and the rest.
 fn cut(text: &str, room: usize) -> (&str, &str) {
     let mut used = 0;
     for (at, c) in text.char_indices() {

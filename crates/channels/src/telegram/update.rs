@@ -1,13 +1,12 @@
-//! What the Bot API calls an update, as an arrival. Each is read by itself: one that is malformed hides no
-//! other.
+//! An update of the Bot API, as an arrival. Each update is read by itself: a malformed one hides no other.
 
 use crate::{Arrival, Attachment, AttachmentKind, Conversation, Message, News, Sender, Tap, Us};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-/// The longest text that is taken, in characters: Telegram's own is 4,096.
+/// The longest text that is taken, in characters: Telegram's own limit is 4,096.
 const TEXT_CHARS_MAX: usize = 16_384;
-/// How much of a message that is answered is repeated.
+/// How many characters of an answered message are repeated.
 const QUOTE_CHARS_MAX: usize = 1000;
 const NAME_CHARS_MAX: usize = 64;
 /// The longest name of a file, in characters, and the longest that the platform gives one, in bytes.
@@ -15,7 +14,7 @@ const FILE_NAME_CHARS_MAX: usize = 200;
 const FILE_ID_BYTES_MAX: usize = 512;
 /// The largest size of a photo that is chosen, in bytes: Bailey takes no larger picture.
 const PHOTO_BYTES_MAX: u64 = 3 << 20;
-/// What models are shown.
+/// The pictures that models may be shown.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
 #[derive(Deserialize)]
@@ -43,7 +42,7 @@ struct Said {
     caption: Option<String>,
     reply_to_message: Option<Box<Said>>,
     forward_origin: Option<Value>,
-    // As servers older than version 7.0 of the Bot API say it.
+    // The form of servers older than version 7.0 of the Bot API.
     forward_date: Option<Value>,
     forward_from: Option<Value>,
     forward_from_chat: Option<Value>,
@@ -105,7 +104,7 @@ struct Tapped {
     data: Option<String>,
 }
 
-/// What is new, and where to go on: after the last update, whether or not it could be read.
+/// The news, and where to go on: after the last update, whether or not it could be read.
 pub(super) fn news(us: &Us, cursor: i64, updates: Vec<Box<RawValue>>) -> News {
     let mut news = News::default();
     for update in updates {
@@ -134,10 +133,10 @@ fn arrival(us: &Us, number: i64, update: Update) -> Option<Arrival> {
     message(us, number, said).map(Arrival::Message)
 }
 
-/// Of an update with this number.
+/// The message of an update with this number.
 fn message(us: &Us, number: i64, said: Said) -> Option<Message> {
     let from = said.from.as_ref()?;
-    // A channel or an anonymous administrator is nobody in particular: whoever it is, Telegram does not say.
+    // A channel or an anonymous administrator is no known person: Telegram does not say who it is.
     if from.is_bot || said.sender_chat.is_some() {
         return None;
     }
@@ -161,18 +160,18 @@ fn message(us: &Us, number: i64, said: Said) -> Option<Message> {
     if said.edit_date.is_some() && !text.trim().is_empty() {
         text = format!("(I changed what I wrote.) {text}");
     }
-    // The opening message of a topic is answered by all that is said there.
+    // All messages of a topic answer the topic's opening message.
     let answered =
         answered.filter(|it| Some(it.message_id) != said.message_thread_id || !said.is_topic_message);
-    // A command is one also where it answers a message.
+    // A command stays a command when it answers a message.
     let answered = answered.filter(|_| !own.starts_with('/'));
-    // What an inline bot wrote is the bot's, whoever chose it.
+    // An inline bot's text is the bot's, no matter who chose it.
     let mut is_quoted = is_passed_on(&said);
     if let Some((answered, quoted)) =
         answered.and_then(|it| Some((it, it.text.as_ref().or(it.caption.as_ref())?)))
     {
-        // Words of a third one come in with it. Ours are of this conversation, and what they passed on of
-        // others is not their own.
+        // Words of a third person come in with the answer. Our words are of this conversation. Words that the
+        // person passed on from others are not their own.
         let is_of = |id: &str| {
             answered.from.as_ref().is_some_and(|it| it.id.to_string() == id) && answered.sender_chat.is_none()
         };
@@ -184,7 +183,7 @@ fn message(us: &Us, number: i64, said: Said) -> Option<Message> {
     Some(Message { key, at, from: sender(from), text, is_quoted, is_to_us, files, left_out: left_out(&said) })
 }
 
-/// Whether its words are somebody else's than who sent it.
+/// Whether the words of a message are another's than the sender's.
 fn is_passed_on(said: &Said) -> bool {
     let Said { forward_origin, forward_date, forward_from, forward_from_chat, .. } = said;
     let Said { forward_sender_name, is_automatic_forward, via_bot, .. } = said;
@@ -192,7 +191,8 @@ fn is_passed_on(said: &Said) -> bool {
     of_others.into_iter().chain([is_automatic_forward, via_bot]).any(Option::is_some)
 }
 
-/// What can be fetched of it. What cannot be read is none; a message has one of these.
+/// The files of a message that can be fetched. A file that cannot be read is left out; a message has one of
+/// these.
 fn files(said: &Said) -> Vec<Attachment> {
     let photo = said.photo.as_ref().and_then(largest).map(|file| (file, AttachmentKind::Picture));
     let voice = read(&said.voice).map(|file| (file, AttachmentKind::Voice));
@@ -218,7 +218,7 @@ fn read(file: &Option<Value>) -> Option<File> {
     serde_json::from_value(file.clone()?).ok()
 }
 
-/// The largest size of a photo that is not too large; the smallest where all are.
+/// The largest size of a photo that is not too large; the smallest when all are too large.
 fn largest(sizes: &Value) -> Option<File> {
     let sizes = sizes.as_array()?.iter().filter_map(|size| read(&Some(size.clone())));
     let mut sizes: Vec<File> = sizes.collect();
@@ -248,7 +248,7 @@ fn sender(user: &User) -> Sender {
         "" => user.username.as_deref().unwrap_or("somebody"),
         called => called,
     };
-    // It stands in lines for people, who must be able to trust where it ends.
+    // The name stands in lines for people, who must be able to trust where it ends.
     let plain = called.chars().filter(|c| c.is_alphanumeric() || " .-_'".contains(*c));
     let name: String = plain.take(NAME_CHARS_MAX).collect();
     Sender { id: user.id.to_string(), name: if name.trim().is_empty() { "somebody".into() } else { name } }
