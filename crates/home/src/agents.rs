@@ -1,5 +1,6 @@
-//! The home's named agents: each has a directory of its own under `agents/`, with what the owner says of it,
-//! its own personality, and what it notes of itself. Rules, keys and people are the home's, for all of them.
+//! The home's named agents. Each has a directory of its own under `agents/`, with the owner's settings for
+//! it, its own personality, and its own notes. Rules, keys and people belong to the home and hold for all
+//! agents.
 
 use crate::{
     home::{Home, make_private, write_private},
@@ -9,28 +10,28 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// The owner's word on an agent, in its directory.
+/// The owner's settings for an agent, a file in its directory.
 pub(crate) const SETTINGS: &str = "settings.toml";
-/// The most that a home may have, and the longest name.
+/// The most agents that a home may have, and the longest name of one.
 const AGENTS_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 40;
 
-/// What the owner says of a named agent; what is left out is as the home has it.
+/// The owner's settings for a named agent. For a missing setting, the home's own holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The model it works with, `PROVIDER/NAME`.
+    /// The model that it works with, `PROVIDER/NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The tools it has, and no others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// What its sessions may use up, where the home allows them more.
+    /// Limits of its sessions, where the home allows them more.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
 }
 
-/// Limits that are the home's or lower.
+/// Limits that can only lower those of the home.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -54,15 +55,15 @@ impl Limits {
     }
 }
 
-/// Whether an agent can be called so: what is a directory's name everywhere, and nothing that leads
+/// Whether an agent can have this name: it must be a valid directory name everywhere, and must not lead
 /// elsewhere.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    // What begins with a dash is an option wherever it is named.
+    // Commands would take a name that begins with a dash for an option.
     !name.starts_with('-') && !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(is_fit)
 }
 
-/// The names of those there are, in order.
+/// The names of the home's agents, in order.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -82,10 +83,11 @@ pub fn names(home: &Home) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes one.
+/// Makes an agent.
 ///
 /// # Errors
-/// When there is one of this name, the name is none, there are too many, or it cannot be written.
+/// When an agent of this name exists, the name is not valid, there are too many agents, or the agent cannot
+/// be written.
 pub fn make(home: &Home, name: &str, settings: &Settings) -> Result<Home> {
     if !is_name(name) {
         bail!(
@@ -105,10 +107,10 @@ pub fn make(home: &Home, name: &str, settings: &Settings) -> Result<Home> {
     Ok(new)
 }
 
-/// Removes one, with its personality and what it noted of itself. Its sessions stay as they are.
+/// Removes an agent, with its personality and its own notes. Its sessions stay as they are.
 ///
 /// # Errors
-/// When there is none of this name, something is left that names it, or it cannot be removed.
+/// When no agent has this name, a channel or a schedule still names it, or it cannot be removed.
 pub fn remove(home: &Home, name: &str, channels: &[&str]) -> Result<()> {
     let of_agent = home.of_agent(Some(name))?;
     if let Some(channel) = channels.first() {
@@ -119,7 +121,8 @@ pub fn remove(home: &Home, name: &str, channels: &[&str]) -> Result<()> {
         bail!("the schedule `{schedule}` is this agent's: `bailey schedule rm {schedule}` first");
     }
     let folder = home.agents().join(name);
-    // Without its settings it is none; so what is cut off here left none behind.
+    // The settings go first: a directory without them is no agent, so an interrupted removal leaves no agent
+    // behind.
     let cannot = || format!("cannot remove `{}`", folder.display());
     fs::remove_file(of_agent.agent_settings()).with_context(cannot)?;
     fs::remove_dir_all(&folder).with_context(cannot)?;

@@ -1,29 +1,31 @@
-//! A clock that cannot be right: entries would be dated by it, and certificates be refused.
+//! Detects a clock that cannot be right. Such a clock gives entries wrong dates, and makes certificates be
+//! refused.
 
 use bailey_journal::{Clock as _, Journal, Query, SystemClock};
 use bailey_protocol::Timestamp;
 
-/// A clock that shows less than this is wrong: it was before this program. Seconds since 1970.
+/// A clock that shows less than this is wrong, because the time is before this program existed. Seconds since
+/// 1970.
 const NOW_MIN: i64 = 1_750_000_000;
-/// How far a journal may be ahead, for it may have been written a moment ago on another machine. Seconds.
+/// How far a journal may be ahead: another machine may have written it a moment ago. Seconds.
 const AHEAD_MAX: i64 = 60;
 
-/// How to mend it.
+/// How to correct the clock.
 pub const FIX: &str = "set it: sudo timedatectl set-ntp true";
 
-/// What this machine's clock shows, and why that is wrong where it is by itself.
+/// The time that this machine's clock shows, and the reason when that time alone is wrong.
 pub fn look() -> (String, Option<&'static str>) {
     let now = SystemClock.now();
     (date(now), (now.as_second() < NOW_MIN).then_some("which is past"))
 }
 
-/// Why it is wrong where a journal knows of later.
+/// The reason why the clock is wrong, when a journal has a later entry.
 pub fn behind(newest: Timestamp) -> Option<String> {
     let limit = SystemClock.now().as_second().saturating_add(AHEAD_MAX);
     (newest.as_second() > limit).then(|| format!("behind the journal's newest entry of {}", date(newest)))
 }
 
-/// What a person should know before a session, where the clock is wrong.
+/// A remark for the user before a session, when the clock is wrong.
 pub async fn remark(journal: &Journal) -> Option<String> {
     let (now, past) = look();
     let behind = newest(journal).await.ok().flatten().and_then(behind);

@@ -1,8 +1,8 @@
-//! The configuration: defaults, then the human's `config.toml`, then the environment, then a closed list of
-//! names from a project that the human trusts, then flags. Only the human's own file and environment name
-//! endpoints.
+//! The configuration. Its sources, in this order: defaults, the user's `config.toml`, the environment, a
+//! closed list of names from a project that the user trusts, and flags. Only the user's own file and
+//! environment can name endpoints.
 //!
-//! Each value knows where it came from (`origin.rs`), each mistake where it stands (`document.rs`).
+//! Each value records its source (`origin.rs`), and each mistake its place in the file (`document.rs`).
 
 mod agent;
 mod approvals;
@@ -52,95 +52,96 @@ use origin::Origins;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// What a provider of the file must have.
+/// The keys that each provider in the file must have.
 const PROVIDER_KEYS: [&str; 2] = ["wire", "base_url"];
 
-/// Hits of known secrets in the results of one session. Work meets a key in a handful of files and outputs,
-/// each of which counts once however often it is looked at; whoever guesses needs a hit for each secret and
-/// each way of asking.
+/// How often known secrets may appear in the results of one session. Normal work meets a key in a handful of
+/// files and outputs, and each of these counts once, however often the agent reads it. An agent that guesses
+/// secrets needs one hit for each secret and each way of asking.
 const SECRET_HITS: usize = 32;
 
 /// The configuration in force.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// `provider/model`; none: chosen by the keys that are there.
+    /// `provider/model`. `None`: the available keys decide.
     pub model: Option<String>,
-    /// By what they are asked for.
+    /// Models for particular uses, such as summaries.
     pub models: ModelsByUse,
-    /// By name.
+    /// The providers, by name.
     pub providers: BTreeMap<String, Provider>,
-    /// Time limits of the way to a model.
+    /// Time limits for models, and the rules of the network for commands.
     pub network: Network,
-    /// How a human is asked.
+    /// How Bailey asks a human.
     pub approvals: Approvals,
-    /// What may be used up.
+    /// The most tokens and money that may be used up.
     pub budgets: Budgets,
-    /// The tools that the agent has, where these are not all.
+    /// The tools that the agent has. `None`: all tools.
     pub tools: Option<Vec<String>>,
     /// Tool calls of one turn.
     pub tool_calls: usize,
     /// Tokens of one reply.
     pub reply_tokens: u32,
-    /// Of one command.
+    /// The limits of one command.
     pub command: Limits,
-    /// The name of the profile of system calls that commands get, and what it holds.
+    /// The name of the profile of system calls that commands get.
     pub(crate) profile: String,
-    /// `[sandbox]`: system calls that commands may make besides the usual ones.
+    /// The system calls that this profile lets commands make.
     pub calls: Calls,
-    /// MiB that commands leave free on the disk of their session's folder; by default the sandbox decides.
+    /// The MiB that commands leave free on the disk of their session's folder. By default the sandbox
+    /// decides.
     pub reserve_mib: Option<u64>,
     /// The least isolation of each tier of trust.
     pub tiers: Tiers,
-    /// Directories that commands may read besides, as they are written.
+    /// Further directories that commands may read, as the file writes them.
     pub(crate) reads: Vec<String>,
-    /// Where secrets are kept.
+    /// Where Bailey keeps secrets.
     pub secrets: Secrets,
-    /// Credentials of the human's own kinds, for the redactor.
+    /// The user's own kinds of credentials, for the redactor.
     pub credentials: Vec<OwnShape>,
-    /// Who is told of each checkpoint of the journal.
+    /// The file or server that receives each checkpoint of the journal.
     pub witness: Option<Witness>,
-    /// What stays in the journal.
+    /// How long sessions stay in the journal, and how large it may grow.
     pub retention: Retention,
     /// Extensions of the policy.
     pub extensions: Vec<Declared>,
-    /// When what a run changed is applied unasked; none: never.
+    /// When Bailey applies the changes of a run without a question. `None`: never.
     pub auto_apply: Option<AutoApply>,
     /// Whether the daemon makes a copy of the home each day.
     pub daily_backup: bool,
-    /// From where on memory is short.
+    /// The limits from which on memory counts as short.
     pub memory: Memory,
     /// Chat channels, by name.
     pub channels: BTreeMap<String, Channel>,
     /// The page for a browser.
     pub page: Page,
-    /// What others are told of what is done.
+    /// The telemetry that a collector receives, and the daemon's log.
     pub telemetry: Telemetry,
     origins: Origins,
 }
 
-/// The network: time limits in seconds, and where commands may go besides the world.
+/// The network: time limits in seconds, and the places outside the public Internet that commands may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     /// To reach the server.
     pub connect_seconds: u64,
-    /// From there to the first byte of the answer; by default the place of the server decides.
+    /// From the connection to the first byte of the answer. By default the server's place decides.
     pub first_byte_seconds: Option<u64>,
-    /// Without any further byte; a stream that keeps moving has no limit.
+    /// Without any further byte. A stream that keeps moving has no limit.
     pub idle_seconds: u64,
     /// Requests of one command.
     pub requests: u64,
-    /// Places at private addresses that commands with a way to the network may reach, as URLs, where the
-    /// rules allow them.
+    /// Places at private addresses, as URLs. Commands with network access may reach them where the rules
+    /// allow it.
     pub private: Vec<String>,
-    /// Keys that commands use and never hold, as they are written and as the door takes them.
+    /// Keys that commands use and never hold, as the file writes them.
     written_keys: Vec<keys::Key>,
-    /// Keys that are put into requests to their hosts.
+    /// The same keys in the network door's form, which it puts into requests to their hosts.
     pub keys: Vec<BoundKey>,
-    /// Servers that commands speak with unheard, as URLs.
+    /// Servers, as URLs, that commands speak with while nothing inspects the traffic.
     pub tunnels: Vec<String>,
-    /// How much may pass to and from hosts, as it is written and as the door takes it.
+    /// How much may pass to and from hosts, as the file writes it.
     written_limits: Vec<traffic::Limit>,
-    /// Limits of requests and bytes, by host.
+    /// The same limits in the network door's form: requests and bytes, by host.
     pub limits: Vec<HostLimit>,
 }
 
@@ -162,38 +163,38 @@ impl Default for Network {
     }
 }
 
-/// What stays in the journal; all of it where nothing is said.
+/// How long sessions stay in the journal, and how large it may grow. Without settings, everything stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Sessions that were used in so many days.
+    /// Sessions that were used within this many days stay.
     pub keep_days: Option<u32>,
-    /// The same for those with changes to apply or to take back; none: all of them.
+    /// The same for sessions with changes to apply or to take back. `None`: all of these stay.
     pub keep_changes_days: Option<u32>,
-    /// The most that journal and archives may take.
+    /// The most space that journal and archives may take together.
     pub(crate) max_size_mib: Option<u64>,
 }
 
 impl Retention {
-    /// Whether anything is to be done at all.
+    /// Whether any limit is set.
     pub fn is_any(&self) -> bool {
         self.keep_days.is_some() || self.max_size_mib.is_some()
     }
 
-    /// The most that journal and archives may take, in bytes.
+    /// The most space that journal and archives may take together, in bytes.
     pub fn max_bytes(&self) -> Option<u64> {
         self.max_size_mib.map(|mib| mib.saturating_mul(1 << 20))
     }
 }
 
-/// Where secrets are kept.
+/// Where Bailey keeps secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Secrets {
-    /// Where `bailey secrets set` puts one when nobody says where.
+    /// Where `bailey secrets set` puts a secret when the user names no store.
     pub store: Store,
-    /// The key of the sealed store; without one it is sealed with a passphrase.
+    /// The key file of the sealed store. Without a key file, a passphrase seals the store.
     pub key_file: Option<PathBuf>,
-    /// Credentials of the human's own kinds.
+    /// The user's own kinds of credentials.
     pattern: Vec<credentials::Pattern>,
 }
 
@@ -211,7 +212,8 @@ pub enum Store {
 }
 
 impl Store {
-    /// All of them. A secret of an earlier one goes before one of the same name in a later one.
+    /// All stores. A secret in an earlier store takes precedence over a secret of the same name in a later
+    /// one.
     pub const ALL: [Self; 3] = [Self::Env, Self::Sealed, Self::Keyring];
 }
 
@@ -335,11 +337,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the human's file says, where there is one, and then the environment.
+    /// Reads the user's file, if it exists, and then the environment.
     ///
     /// # Errors
-    /// At the first key that does not exist, value that does not fit, or variable that cannot be what it
-    /// says.
+    /// At the first unknown key, value that does not fit, or variable whose value is not valid.
     pub fn load(home: &Home) -> Result<Self> {
         let document = Document::open(&home.config())?;
         let mut config = Self::default();
@@ -353,7 +354,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What a text says that wants to become the human's file.
+    /// Reads a text that is meant to become the user's file.
     ///
     /// # Errors
     /// At its first mistake.
@@ -467,14 +468,15 @@ impl Config {
         Ok(())
     }
 
-    /// Lowers what a session may use up to what its command line says.
+    /// Lowers the session's token limit to the value on its command line.
     pub fn spend(&mut self, tokens: Option<u64>) {
         if let Some(tokens) = tokens {
             self.lower("session_tokens", tokens);
         }
     }
 
-    /// Lowers a limit that anybody may lower; says whether it was higher.
+    /// Lowers a limit that agents, projects, the environment and the command line may lower. Returns whether
+    /// that changed it.
     fn lower(&mut self, name: &str, value: u64) -> bool {
         let (field, value) = match name {
             "session_tokens" => return lower(&mut self.budgets.session.tokens, value),
@@ -614,7 +616,7 @@ impl Config {
     }
 }
 
-/// Lowers a limit, or sets one; says whether that changed anything.
+/// Lowers a limit, or sets it if it is missing. Returns whether that changed anything.
 fn lower(limit: &mut Option<u64>, value: u64) -> bool {
     let is_lower = limit.is_none_or(|limit| value < limit);
     if is_lower {
@@ -623,7 +625,7 @@ fn lower(limit: &mut Option<u64>, value: u64) -> bool {
     is_lower
 }
 
-/// An amount as the file has it, to the last place.
+/// An amount in the form of the file, to the last decimal place.
 fn exact(money: &Money) -> String {
     const UNIT: u64 = 1_000_000_000;
     let places = format!("{:09}", money.nanos % UNIT);
@@ -634,7 +636,7 @@ fn exact(money: &Money) -> String {
     format!("{}.{places} {}", money.nanos / UNIT, money.currency)
 }
 
-/// What stays in the journal.
+/// Checks and returns the limits of the journal.
 fn retention(document: &Document, journal: &FileJournal) -> Result<Retention, ConfigError> {
     let FileJournal { keep_days, keep_changes_days, max_size_mib, .. } = *journal;
     if keep_days == Some(0) {
@@ -656,7 +658,7 @@ fn retention(document: &Document, journal: &FileJournal) -> Result<Retention, Co
     Ok(Retention { keep_days, keep_changes_days, max_size_mib })
 }
 
-/// A place outside the home that is told of checkpoints.
+/// Checks and returns the place outside the home that receives checkpoints.
 fn witness(document: &Document, text: &str) -> Result<Witness, ConfigError> {
     let mistake = |message| document.mistake("journal.witness", message);
     let witness: Witness = text.parse().map_err(mistake)?;
@@ -672,7 +674,7 @@ fn witness(document: &Document, text: &str) -> Result<Witness, ConfigError> {
     wrong.map_or(Ok(witness), |wrong| Err(mistake(format!("`{text}` {wrong}"))))
 }
 
-/// Said of a URL with a user or a password in it.
+/// The message about a URL with a user or a password in it.
 const HAS_USER: &str =
     "has a user or a password in it: name the variable that holds the key as `key_env` instead";
 
@@ -682,5 +684,5 @@ fn has_user(url: &str) -> bool {
     after.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
-/// What `bailey init` writes: every setting, commented out at its default.
+/// The file that `bailey init` writes: every setting, commented out at its default.
 pub const TEMPLATE: &str = include_str!("config.toml");

@@ -1,5 +1,5 @@
-//! What holds for a named agent: a model and tools of its own, and limits of the home's that are lower for
-//! it.
+//! The settings of a named agent: a model and tools of its own, and limits that are lower than those of the
+//! home.
 
 use super::{Config, ConfigError, Document};
 use crate::{
@@ -14,14 +14,14 @@ use bailey_tools::{ToolConfig, Toolbox};
 use std::io;
 
 impl Config {
-    /// Looks at the home's named agents: that those are there whom a channel or a schedule names, and that
-    /// what the owner says of each can be obeyed. The home's own agent works without.
+    /// Checks the home's named agents: that each agent exists that a channel or a schedule names, and that
+    /// Bailey can obey the owner's settings for each. The home's own agent works without settings.
     ///
     /// # Errors
-    /// At the first that is not there, or whose settings have a mistake.
+    /// At the first agent that does not exist, or whose settings have a mistake.
     pub fn check_agents(&self, home: &Home) -> Result<()> {
         let of_channels = self.channels.iter().map(|(name, it)| ("channel", name, &it.agent));
-        // That the schedules cannot be read is said where they are wanted.
+        // Commands that need the schedules report that they cannot be read.
         let schedules = Schedules::of(home).map(|schedules| schedules.0).unwrap_or_default();
         let of_schedules = schedules.iter().map(|(name, it)| ("schedule", name, &it.agent));
         for (what, name, agent) in of_channels.chain(of_schedules) {
@@ -33,17 +33,17 @@ impl Config {
         Ok(())
     }
 
-    /// Takes what the owner says of the agent that works, where it is a named one.
+    /// Takes the owner's settings for the working agent, if it is a named one.
     ///
     /// # Errors
-    /// At the first name that is none.
+    /// At the first name that does not exist.
     pub(super) fn agent(&mut self, home: &Home) -> std::result::Result<(), ConfigError> {
         self.origins.of_home(&home.root);
         if home.agent.is_none() {
             return Ok(());
         }
         let path = home.agent_settings();
-        // One that was removed a moment ago is no agent with all tools.
+        // An agent that was removed a moment ago must not become an agent with all tools.
         let gone = || ConfigError::Read { path: path.clone(), source: io::ErrorKind::NotFound.into() };
         let document = Document::open(&path)?.ok_or_else(gone)?;
         let Settings { model, tools, limits } = document.read()?;
@@ -73,8 +73,8 @@ impl Config {
         Ok(())
     }
 
-    /// The tools of this configuration in a session whose project is `workspace`: all of them, or those that
-    /// the agent is to have.
+    /// The tools of this configuration in a session whose project is `workspace`: all tools, or the agent's
+    /// own list.
     pub fn toolbox(&self, workspace: &WsPath, standpoint: &Standpoint) -> Toolbox {
         let all = Toolbox::built_in(ToolConfig {
             workspace: workspace.0.clone(),

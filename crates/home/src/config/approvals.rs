@@ -1,4 +1,4 @@
-//! `[approvals]`: how long a human is waited for, and how much a human looks at.
+//! `[approvals]`: how long Bailey waits for a human, and how much a human reviews.
 
 use super::{ConfigError, Document};
 use bailey_policy::{Policy, Reviewing, Rule, Tier, Trust};
@@ -8,33 +8,33 @@ use std::collections::BTreeMap;
 /// The longest that a question waits: a year.
 const ANSWER_SECONDS_MAX: u64 = 366 * 24 * 60 * 60;
 
-/// How a human is asked.
+/// How Bailey asks a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approvals {
     /// How many seconds a question waits, before it counts as a no.
     pub answer_seconds: u64,
-    /// How many seconds a tool call waits, before its model is told so.
+    /// How many seconds a tool call waits, before Bailey tells its model so.
     pub patience_seconds: u64,
-    /// What is looked at, whatever the other rules allow; none: nobody said so.
+    /// How much a human reviews, whatever the other rules allow. `None`: the file does not say.
     review: Option<Reviewing>,
-    /// The same by how far the caller is trusted.
+    /// The same by the trust in the caller.
     review_by_trust: BTreeMap<Trust, Reviewing>,
-    /// Whether a human answers each question by itself, with a reason.
+    /// Whether a human answers each question separately, with a reason.
     compliance: bool,
-    /// What the project wants looked at.
+    /// How much the project wants a human to review.
     project: Reviewing,
-    /// What happens while nobody answers, in order.
+    /// The steps that Bailey takes while a question has no answer, in order.
     pub escalation: Vec<Step>,
 }
 
-/// A step of a question that nobody answers.
+/// A step that Bailey takes while a question has no answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// How long after the question it begins.
+    /// The seconds between the question and this step.
     pub after_seconds: u64,
-    /// A program of the owner's and its arguments, to which the question's first digits and the kind of what
-    /// waits are added; none: the step is written to the journal only.
+    /// A program of the owner's, and its arguments. Bailey adds the first digits of the question and the kind
+    /// of the waiting action. Empty: Bailey only writes the step to the journal.
     #[serde(default)]
     pub notify: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub struct Step {
 /// The most steps of a question.
 const STEPS_MAX: usize = 16;
 
-/// Its shape in `config.toml`.
+/// The shape of `[approvals]` in `config.toml`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileApprovals {
@@ -69,7 +69,7 @@ impl Default for Approvals {
     }
 }
 
-/// Why the review policies cannot be obeyed.
+/// The reason why Bailey cannot obey the review settings.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{whose} asks for compliance, under which a human is always asked: `{key} = \"auto\"` in config.toml cannot stand beside it, so take it out"
@@ -80,10 +80,10 @@ pub struct NotCompliant {
 }
 
 impl Approvals {
-    /// Takes what the human's file says.
+    /// Takes the settings of the user's file.
     ///
     /// # Errors
-    /// At a value that cannot be.
+    /// At a value that is not valid.
     pub(super) fn take(&mut self, document: &Document, file: FileApprovals) -> Result<(), ConfigError> {
         if file.answer_seconds == Some(0) {
             let message =
@@ -121,10 +121,10 @@ impl Approvals {
         Ok(())
     }
 
-    /// Takes what a trusted project says: it can only have more looked at.
+    /// Takes the settings of a trusted project, which can only ask for more review.
     ///
     /// # Errors
-    /// When it names anything but `review`, or nothing that is one.
+    /// When the project sets anything but `review`, or sets it to an invalid value.
     pub(super) fn narrow(&mut self, document: &Document, table: &toml::Table) -> Result<bool, ConfigError> {
         for (name, value) in table {
             let key = format!("approvals.{name}");
@@ -152,16 +152,16 @@ impl Approvals {
         }
     }
 
-    /// Whether a human answers each question by itself.
+    /// Whether a human answers each question separately.
     pub fn is_compliance(&self) -> bool {
         self.compliance
     }
 
-    /// Looks whether what is asked for can stand beside compliance, where that is wanted here or by the
-    /// organisation.
+    /// Checks that no review setting contradicts compliance, when this configuration or the organisation asks
+    /// for compliance.
     ///
     /// # Errors
-    /// When something says `auto` where a human is always asked.
+    /// When a setting says `auto`, although a human must always be asked.
     pub fn check(&self, by_organisation: bool) -> Result<(), NotCompliant> {
         let general = [("approvals.review".to_owned(), self.review)].into_iter();
         let by_trust = self
@@ -176,8 +176,8 @@ impl Approvals {
         }
     }
 
-    /// The policy in which more is looked at. Where the organisation wants compliance, these are its rules,
-    /// which nothing of a home lifts.
+    /// Adds the rules of these settings to the policy, so that a human reviews more. When the organisation
+    /// wants compliance, they become the organisation's rules, which no setting of a home can lift.
     pub fn join(&self, policy: Policy) -> Policy {
         let by_organisation = policy.is_compliance();
         let tier = if by_organisation { Tier::Organisation } else { Tier::User };
@@ -191,7 +191,7 @@ impl Approvals {
         if compliance { policy.with_compliance() } else { policy }
     }
 
-    /// The project's, for its own sessions.
+    /// The rules of the project's own setting, for sessions in that project.
     pub fn narrowing(&self) -> Vec<Rule> {
         self.project.rules(Tier::Project, None)
     }

@@ -1,23 +1,23 @@
-//! `[auto_apply]`: when what a run changed is applied without a question. Only the owner's file says so;
-//! without it nothing is.
+//! `[auto_apply]`: when Bailey applies the changes of a run without a question. Only the owner's file can
+//! allow this. Without the setting, Bailey applies nothing without a question.
 
 use super::{ConfigError, document::Document};
 use serde::{Deserialize, Serialize};
 
-/// The most that one may allow, so that "small" stays a word.
+/// The highest limits that the owner may set, so that automatic changes stay small.
 const FILES_MAX: usize = 100;
 const LINES_MAX: usize = 5_000;
 
-/// What must hold.
+/// The conditions that must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AutoApply {
-    /// A line of the shell that ends with 0, run inside the walls after the run.
+    /// A shell command that must exit with 0. It runs inside the walls after the run.
     pub test: String,
     /// The most files.
     #[serde(default = "files")]
     pub files: usize,
-    /// The most lines, added and taken away together.
+    /// The most lines, added and removed together.
     #[serde(default = "lines")]
     pub lines: usize,
 }
@@ -30,7 +30,7 @@ fn lines() -> usize {
     200
 }
 
-/// Looks at what the file says.
+/// Checks the settings of the file.
 pub(super) fn check(document: &Document, auto: &AutoApply) -> Result<(), ConfigError> {
     if auto.test.trim().is_empty() {
         let message =
