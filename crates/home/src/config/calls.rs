@@ -1,4 +1,4 @@
-//! Which system calls commands may make: a named profile, or one that the owner wrote in Bailey's home.
+//! The system calls that commands may make: a named profile, or one that the owner wrote in Bailey's home.
 
 use super::{Config, ConfigError, Document};
 use crate::home::Home;
@@ -12,12 +12,12 @@ use toml::Spanned;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// The named profile that it is to begin with.
+    /// The named profile that this profile starts from.
     base: Spanned<String>,
-    /// Calls besides.
+    /// Further calls that it allows.
     #[serde(default)]
     allow: Vec<Spanned<String>>,
-    /// Calls that it is not to have.
+    /// Calls that it takes away.
     #[serde(default)]
     deny: Vec<Spanned<String>>,
 }
@@ -26,12 +26,12 @@ impl Config {
     /// Chooses the system calls of commands by the name of a profile.
     ///
     /// # Errors
-    /// When there is no such profile, at the first mistake of the owner's file, or where that has a named
-    /// one's name.
+    /// When there is no such profile, at the first mistake in the owner's file, or when the owner's file has
+    /// the name of one of Bailey's own profiles.
     pub fn choose_calls(&mut self, home: &Home, name: &str) -> Result<(), ConfigError> {
         self.calls = match Profile::of_name(name) {
             Some(profile) => {
-                // Whoever wrote one of this name means it to be used.
+                // An owner who wrote a profile of this name expects Bailey to use it.
                 let of_owner = home.profiles().join(format!("{name}.toml"));
                 if of_owner.exists() {
                     return Err(ConfigError::NamedProfile { own: name.into(), of_owner });
@@ -44,7 +44,7 @@ impl Config {
         Ok(())
     }
 
-    /// The profile that the configuration names.
+    /// Chooses the profile that the configuration names.
     pub(super) fn choose_configured(
         &mut self,
         home: &Home,

@@ -4,25 +4,25 @@ use super::{ConfigError, document::Document, models};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// The most that there may be.
+/// The most channels that there may be.
 const CHANNELS_MAX: usize = 16;
 const NAME_CHARS_MAX: usize = 32;
 
-/// A channel as it is written.
+/// A channel, as the file declares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Channel {
-    /// What platform it is.
+    /// The platform.
     pub kind: Kind,
-    /// The name of the secret that it is known by there.
+    /// The name of the secret that identifies the channel to the platform.
     pub key_env: String,
     /// The project that its conversations are about.
     pub workspace: PathBuf,
-    /// The model of its conversations, where that is not the configured one.
+    /// The model of its conversations. `None`: the configured one.
     pub model: Option<String>,
-    /// Which of the home's named agents speaks there, where it is not the home's own.
+    /// The named agent that speaks there. `None`: the home's own agent.
     pub agent: Option<String>,
-    /// The platform's server, where that is not the usual one.
+    /// The platform's server. `None`: the usual one.
     pub(crate) base_url: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Channel {
     }
 }
 
-/// Checks what is written.
+/// Checks the channels in the file.
 pub(super) fn check(document: &Document, channels: &BTreeMap<String, Channel>) -> Result<(), ConfigError> {
     if channels.len() > CHANNELS_MAX {
         let message = format!("there are {} channels, and {CHANNELS_MAX} at most", channels.len());

@@ -1,4 +1,4 @@
-//! Credentials of the human's own kinds, which the redactor takes out: `[[secrets.pattern]]`.
+//! The user's own kinds of credentials, which the redactor removes: `[[secrets.pattern]]`.
 
 use super::{ConfigError, document::Document};
 use bailey_secrets::{Characters, OwnShape, OwnShapeError};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 /// The key of their tables.
 const KEY: &str = "secrets.pattern";
-/// The most that there may be.
+/// The most patterns that there may be.
 const PATTERNS_MAX: usize = 64;
 
-/// One kind of credential: what it begins with, and what follows.
+/// One kind of credential: a prefix, and the characters that follow it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pattern {
-    /// What marks show.
+    /// The name that the redactor's marks show.
     name: String,
-    /// What it begins with.
+    /// The text that a credential begins with.
     prefix: String,
-    /// What follows.
+    /// The characters that follow.
     characters: Following,
-    /// How many of them at least.
+    /// The least number of those characters.
     at_least: usize,
 }
 
@@ -34,7 +34,7 @@ enum Following {
     Dash,
 }
 
-/// Makes them what the redactor looks for.
+/// Turns the patterns into the shapes that the redactor looks for.
 pub(super) fn shapes(document: &Document, patterns: &[Pattern]) -> Result<Vec<OwnShape>, ConfigError> {
     if patterns.len() > PATTERNS_MAX {
         let message = format!("there are {} patterns, and {PATTERNS_MAX} at most", patterns.len());

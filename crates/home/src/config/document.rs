@@ -1,5 +1,5 @@
-//! One TOML file that a human wrote, with the place of each of its values, so that a mistake can be pointed
-//! at and a value be traced back.
+//! One TOML file that a human wrote, with the place of each of its values. So an error message can point at a
+//! mistake, and Bailey can trace a value back.
 
 use super::{ConfigError, Origin};
 use bailey_policy::file::Mistake;
@@ -11,25 +11,25 @@ use std::{
 };
 use toml::de::{DeTable, DeValue};
 
-/// The most that a configuration file may hold, in bytes.
+/// The largest size of a configuration file, in bytes.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 
-/// A file's text, and where in it each key stands.
+/// A file's text, and the place of each key in it.
 #[derive(Debug)]
 pub struct Document {
     path: PathBuf,
     text: String,
-    /// The first byte of each key, by its dotted name; tables are keys too.
+    /// The first byte of each key, by its dotted name. Tables are keys too.
     places: BTreeMap<String, usize>,
-    /// The first byte of each value of a list, tables of `[[…]]` too, by the list's dotted name.
+    /// The first byte of each value of a list, by the list's dotted name. This includes tables of `[[…]]`.
     members: BTreeMap<String, Vec<usize>>,
 }
 
 impl Document {
-    /// Reads a file; none when there is none.
+    /// Reads a file. Returns `None` when the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, is too long, or is no TOML.
+    /// When the file cannot be read, is too long, or is not TOML.
     pub fn open(path: &Path) -> Result<Option<Self>, ConfigError> {
         let read = |source| ConfigError::Read { path: path.into(), source };
         match fs::metadata(path) {
@@ -43,10 +43,10 @@ impl Document {
         Ok(Some(Self::parse(path, text)?))
     }
 
-    /// Takes a text apart; `path` is what mistakes call it.
+    /// Parses a text. Error messages call it `path`.
     ///
     /// # Errors
-    /// When it is no TOML.
+    /// When the text is not TOML.
     pub fn parse(path: &Path, text: String) -> Result<Self, ConfigError> {
         let (mut places, mut members) = (BTreeMap::new(), BTreeMap::new());
         match DeTable::parse(&text) {
@@ -56,7 +56,7 @@ impl Document {
         Ok(Self { path: path.into(), text, places, members })
     }
 
-    /// The file that it was read from.
+    /// The file that the text comes from.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -64,7 +64,7 @@ impl Document {
     /// Its values as `T`.
     ///
     /// # Errors
-    /// At the first key that `T` does not have, or value that does not fit.
+    /// At the first key that `T` does not have, or the first value that does not fit.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         toml::from_str(&self.text).map_err(|error| mistake(&self.path, &self.text, &error).into())
     }
@@ -74,7 +74,7 @@ impl Document {
         self.mistake_at(self.places.get(key).copied().unwrap_or_default(), message)
     }
 
-    /// A mistake in one of a list, counted from 0.
+    /// A mistake in one member of a list, counted from 0.
     pub(super) fn mistake_in(&self, list: &str, place: usize, message: impl Into<String>) -> ConfigError {
         match self.members.get(list).and_then(|members| members.get(place)) {
             Some(byte) => self.mistake_at(*byte, message),
@@ -97,7 +97,7 @@ impl Document {
         Mistake::at(&self.path.display().to_string(), &self.text, byte, message).into()
     }
 
-    /// Every key that it sets, tables too, each with where.
+    /// Every key that the file sets, tables too, each with its place.
     pub fn keys(&self) -> impl Iterator<Item = (&str, Origin)> {
         self.places.iter().map(|(key, byte)| {
             let before = self.text.get(..*byte).unwrap_or(&self.text);
@@ -106,7 +106,8 @@ impl Document {
         })
     }
 
-    /// The names that it sets at its top and, of tables, one level below: what people are told.
+    /// The names that the file sets at the top level and, in tables, one level below. Messages to the user
+    /// show them.
     pub fn names(&self) -> Vec<&str> {
         let keys = || self.places.keys().map(String::as_str);
         let is_table =
@@ -117,15 +118,15 @@ impl Document {
 
 fn mistake(path: &Path, text: &str, error: &toml::de::Error) -> Mistake {
     let byte = error.span().map_or(0, |span| span.start);
-    // The parser says several things about one mistake, each on a line.
+    // The parser gives several remarks about one mistake, each on a line.
     let message = error.message().trim().replace('\n', "; ");
     let message =
         header_twice(text, byte).filter(|_| message == "duplicate key").unwrap_or(in_words(&message));
     Mistake::at(&path.display().to_string(), text, byte, message)
 }
 
-/// What to do about the header of a table at this byte that the text had before, as whoever adds what a page
-/// shows at the end of a file that `bailey init` wrote.
+/// Advice about a table header at this byte that occurs earlier in the text, too. This happens when a user
+/// appends an example from the documentation to a file that `bailey init` wrote.
 fn header_twice(text: &str, byte: usize) -> Option<String> {
     let header = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
     let line = text.get(..byte)?.matches('\n').count();
@@ -135,7 +136,7 @@ fn header_twice(text: &str, byte: usize) -> Option<String> {
         .then(|| format!("`{here}` is in line {} already: what is beneath it here belongs there", first + 1))
 }
 
-/// A message without the parser's own names of numbers.
+/// A message in which plain words replace the parser's own names of number types.
 fn in_words(message: &str) -> String {
     let Some((before, kind)) = message.rsplit_once("expected ") else { return message.to_owned() };
     let most = match kind {

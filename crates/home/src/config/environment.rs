@@ -1,13 +1,13 @@
-//! What the environment may set: enough to start without any file. It names a model and a provider of its
-//! own, and lowers limits. It never lowers a wall: no variable names a rule, raises a limit, or redirects a
-//! provider of the file, whose key it would then get.
+//! The settings that the environment may change: enough to start without any file. It can name a model and a
+//! provider of its own, and lower limits. It never lowers a wall: no variable can name a rule, raise a limit,
+//! or redirect a provider of the file, because the new address would then get that provider's key.
 
 use super::{
     Config, ConfigError, Origin, Provider,
     models::{is_url, wire_of},
 };
 
-/// Every variable of Bailey's own, with what it does. Keys of providers have the names that `key_env` gives
+/// Every variable of Bailey's own, with its effect. Keys of providers have the names that `key_env` gives
 /// them.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     (
@@ -37,10 +37,10 @@ const KEY_FILE: &str = "BAILEY_KEY_FILE";
 const PROVIDER: &str = "env";
 
 impl Config {
-    /// Takes what the environment sets; `get` gives a variable's value.
+    /// Takes the settings of the environment. `get` returns a variable's value.
     ///
     /// # Errors
-    /// When a value cannot be what its variable says.
+    /// When a value is not valid for its variable.
     pub(super) fn environment(&mut self, get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         if let Some(model) = get(MODEL) {
@@ -91,7 +91,7 @@ impl Config {
             first_byte_seconds: None,
             parameters: std::collections::BTreeMap::new(),
         };
-        // What the human wrote down stands, and gets no other address for its key.
+        // A provider in the user's file stays as it is, and its key goes to no other address.
         if self.providers.contains_key(PROVIDER) {
             return Ok(());
         }
@@ -110,10 +110,10 @@ pub fn known() -> Vec<&'static str> {
     VARIABLES.iter().map(|(name, _)| *name).collect()
 }
 
-/// Variables that look like Bailey's own and mean nothing to it.
+/// Variables that look like Bailey's own, but have no meaning to it.
 pub fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
     let known = |name: &str| VARIABLES.iter().any(|(known, _)| *known == name);
-    // Those of the control program are obeyed by it alone.
+    // Only the control program obeys the variables `BAILEY_CONTROL_…`.
     let strange =
         |name: &String| name.starts_with("BAILEY_") && !name.starts_with("BAILEY_CONTROL_") && !known(name);
     names.filter(strange).collect()

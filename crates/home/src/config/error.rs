@@ -1,10 +1,10 @@
-//! What can be wrong with the configuration: each says what, why and where.
+//! The errors of the configuration. Each names the mistake, the reason and the place.
 
 use super::environment::VARIABLES;
 use bailey_policy::file::Mistake;
 use std::{io, path::PathBuf};
 
-/// Why a configuration cannot be used.
+/// The reason why Bailey cannot use a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A mistake at one place of a file.
@@ -32,30 +32,30 @@ pub enum ConfigError {
         folder.join("NAME.toml").display()
     )]
     NoProfile {
-        /// As it was written.
+        /// The name as the file writes it.
         name: String,
-        /// Where the owner's own ones lie.
+        /// The directory of the owner's own profiles.
         folder: PathBuf,
     },
-    /// The owner wrote a profile of a named one's name.
+    /// The owner wrote a profile with the name of one of Bailey's own.
     #[error(
         "`{own}` is Bailey's own profile, and `{}` would not be used: give that file another name, such as `my-{own}.toml`",
         of_owner.display()
     )]
     NamedProfile {
-        /// Bailey's own.
+        /// Bailey's own profile.
         own: String,
-        /// The owner's.
+        /// The owner's file.
         of_owner: PathBuf,
     },
-    /// A variable of the environment cannot be what it says.
+    /// A variable of the environment has a value that is not valid.
     #[error("the variable {name} is `{value}`: {why}; it is for: {}", purpose(name))]
     Variable {
         /// Its name.
         name: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// The reason why the value is wrong.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Extensions of the policy, as the human declares them.
+//! Extensions of the policy, as the user declares them.
 
 use super::{ConfigError, document::Document};
 use bailey_policy::Late;
@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 /// The key of their tables.
 const KEY: &str = "policy.extension";
-/// How long one may take to answer, in milliseconds: by itself, and at most.
+/// How long an extension may take to answer, in milliseconds: the default and the maximum.
 const WITHIN_MS: u64 = 100;
 const WITHIN_MS_MAX: u64 = 10_000;
-/// The most that there may be, and the most characters of a name.
+/// The most extensions that there may be, and the most characters of a name.
 const EXTENSIONS_MAX: usize = 16;
 const NAME_CHARS_MAX: usize = 40;
 
@@ -22,17 +22,17 @@ pub(super) struct FilePolicy {
     pub(super) extension: Vec<Declared>,
 }
 
-/// One extension, as it is declared.
+/// One extension, as the file declares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Declared {
-    /// What reasons call it.
+    /// The name that reasons show.
     pub name: String,
-    /// What runs: a program and its arguments. It sees the files that are named by an absolute path here.
+    /// The program and its arguments. The program sees the files that an absolute path names here.
     pub command: Vec<String>,
     /// The kinds of action that it judges.
     pub kinds: Vec<Kind>,
-    /// What it counts as when it does not answer in time.
+    /// The verdict that counts when it does not answer in time.
     #[serde(default)]
     pub late: Late,
     /// Further files that it reads, such as modules.
@@ -41,7 +41,7 @@ pub struct Declared {
     /// The system calls that it may make.
     #[serde(default)]
     pub profile: Calls,
-    /// Whose code it is, which says how isolated it is to run.
+    /// The tier of trust in its code, which decides how isolated it runs.
     #[serde(default = "trusted")]
     pub tier: Tier,
     /// How long it may take to answer, in milliseconds.
@@ -53,10 +53,10 @@ pub struct Declared {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Calls {
-    /// To compute on what it is given.
+    /// The calls for computing on the given input.
     #[default]
     Strict,
-    /// What an interpreter with an event loop needs besides.
+    /// Also the calls that an interpreter with an event loop needs.
     Standard,
 }
 
@@ -69,7 +69,7 @@ impl From<Calls> for Profile {
     }
 }
 
-/// The owner named it.
+/// The default tier is trusted, because the owner named the extension.
 fn trusted() -> Tier {
     Tier::Trusted
 }
@@ -78,7 +78,7 @@ fn within() -> u64 {
     WITHIN_MS
 }
 
-/// Looks at what was declared.
+/// Checks the declared extensions.
 pub(super) fn check(document: &Document, declared: &[Declared]) -> Result<(), ConfigError> {
     if declared.len() > EXTENSIONS_MAX {
         let message = format!("there are {} extensions, and {EXTENSIONS_MAX} at most", declared.len());
@@ -125,7 +125,7 @@ pub(super) fn check(document: &Document, declared: &[Declared]) -> Result<(), Co
 }
 
 impl Declared {
-    /// The files of its own that it names.
+    /// The extension's own files that the declaration names.
     pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
         let words = self.command.iter().map(PathBuf::from).filter(|word| word.is_absolute());
         words.chain(self.files.iter().cloned())
