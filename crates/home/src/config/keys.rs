@@ -1,4 +1,4 @@
-//! Keys that the network door puts in for commands: `[[network.key]]`.
+//! Keys that the network door puts into requests of commands: `[[network.key]]`.
 
 use super::{ConfigError, document::Document, models};
 use bailey_egress::{BoundKey, KeyForm, is_key_header};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 /// The key of their tables.
 const KEY: &str = "network.key";
-/// The most that there may be.
+/// The most keys that there may be.
 const KEYS_MAX: usize = 64;
-/// What a key is for where nothing is said.
+/// The methods that a key is for by default.
 const METHODS: [&str; 2] = ["GET", "HEAD"];
 
-/// One key, and where it is put in.
+/// One key, and the requests that it is put into.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Key {
@@ -29,7 +29,7 @@ pub(crate) struct Key {
     variable: Option<String>,
 }
 
-/// Makes them what the door takes. `private` are the owner's own places.
+/// Turns the keys into the form that the network door takes. `private` are the owner's own places.
 pub(super) fn bound(
     document: &Document,
     keys: &[Key],
@@ -43,7 +43,7 @@ pub(super) fn bound(
     for (place, key) in keys.iter().enumerate() {
         let mistake = |why| document.mistake_in(KEY, place, format!("`{}`: {why}", key.secret));
         let next = key.bound(private).map_err(mistake)?;
-        // A variable holds one thing: the stand-in of the other would be nowhere.
+        // A variable holds one stand-in: the stand-in of the other secret would be missing.
         if let Some(other) = bound.iter().find(|it| it.variable == next.variable && it.secret != next.secret)
         {
             let why = format!(
@@ -123,7 +123,7 @@ fn is_variable(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Whether programs, or the walls, take a variable of this name for something else than a key.
+/// Whether programs or the walls give a variable of this name another meaning than a key.
 fn is_taken(name: &str) -> bool {
     const NAMES: [&str; 13] = [
         "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "TERM", "ENV", "IFS", "SHELL", "PWD", "EDITOR",

@@ -1,15 +1,15 @@
-//! From where on memory is short for the daemon.
+//! The limits from which on memory counts as short for the daemon.
 
 use super::{ConfigError, Document};
 use serde::{Deserialize, Serialize};
 
-/// Of what the daemon may use, in percent.
+/// Percentages of the memory that the daemon may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Memory {
-    /// From here on nothing new begins.
+    /// From this limit on, nothing new begins.
     pub hold_percent: u64,
-    /// From here on sessions make room.
+    /// From this limit on, sessions make room.
     pub shed_percent: u64,
 }
 
@@ -19,8 +19,10 @@ impl Default for Memory {
     }
 }
 
+/// Checks the two limits.
+///
 /// # Errors
-/// When they are no percentages, or room is made before anything is held back.
+/// When a limit is no percentage from 10 to 100, or sessions would make room before new work is held back.
 pub(super) fn check(document: &Document, memory: Memory) -> Result<(), ConfigError> {
     let Memory { hold_percent, shed_percent } = memory;
     for (key, percent) in [("memory.hold_percent", hold_percent), ("memory.shed_percent", shed_percent)] {

@@ -1,4 +1,4 @@
-//! Providers and models: who serves them, which is asked for what, and who may stand in.
+//! Providers and models: the servers, the model for each use, and the models that may stand in.
 
 use super::Config;
 use anyhow::{Context as _, Result};
@@ -7,20 +7,20 @@ use bailey_llm::Wire;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, net::IpAddr};
 
-/// How long a server may take to its first byte: a server of the world, and one of the own network. The
-/// latter may load a model first and read a long prompt slowly.
+/// How long a server may take to its first byte: a server on the public Internet, and a server in the own
+/// network. The latter may load a model first, and read a long prompt slowly.
 const FIRST_BYTE_SECONDS: u64 = 30;
 const OWN_FIRST_BYTE_SECONDS: u64 = 600;
 
-/// Parameters that a request sets by itself: the conversation, and how it is answered.
+/// Parameters that Bailey sets in each request: the conversation, and the form of the answer.
 const OWN_PARAMETERS: [&str; 8] =
     ["model", "messages", "contents", "input", "tools", "stream", "system", "instructions"];
 
-/// The window that Ollama is asked to give a model: its own default is a few thousand tokens, too few for any
-/// work.
+/// The window that Bailey asks Ollama to give a model. Ollama's own default is a few thousand tokens, too few
+/// for any work.
 const OLLAMA_WINDOW_TOKENS: u64 = 32_768;
 
-/// What is asked where nobody names a model, by the key that is there.
+/// The default models: the first key that is present decides.
 pub(crate) const BY_KEY: [(&str, &str); 3] = [
     ("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5-5"),
     ("OPENAI_API_KEY", "openai/gpt-6.1-sol"),
@@ -31,17 +31,17 @@ pub(crate) const BY_KEY: [(&str, &str); 3] = [
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// What it speaks.
+    /// The wire format that it speaks.
     #[serde(deserialize_with = "wire", serialize_with = "write_wire")]
     pub wire: Wire,
-    /// Where it is.
+    /// The URL of its server.
     pub base_url: String,
-    /// The name of the variable that holds its key; none for servers that ask for none.
+    /// The name of the variable that holds its key. `None` for servers that ask for no key.
     pub key_env: Option<String>,
-    /// Tokens that a request and its reply may have together, where the catalogue does not know it or it is
-    /// another.
+    /// Tokens that a request and its reply may have together. Needed where the catalogue does not know the
+    /// window, or knows another one.
     pub window_tokens: Option<u64>,
-    /// Seconds to the first byte, where it needs longer than others.
+    /// Seconds to the first byte, for a server that needs longer than others.
     pub first_byte_seconds: Option<u64>,
     /// Parameters of requests: `false` leaves a parameter out, a text names the parameter
     /// in its place, and any other value is sent.
@@ -49,19 +49,20 @@ pub struct Provider {
     pub parameters: BTreeMap<String, serde_json::Value>,
 }
 
-/// Which model is asked for what, besides the default.
+/// The models for particular uses, besides the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelsByUse {
-    /// Summaries of what falls out of the context.
+    /// Writes summaries of the messages that fall out of the context.
     pub(crate) summary: Option<String>,
-    /// Remarks for the memory.
+    /// Writes remarks for the memory.
     pub(crate) observer: Option<String>,
-    /// Plans.
+    /// Writes plans.
     pub(crate) planner: Option<String>,
-    /// Who may stand in for a model whose provider is down, in order; nobody unless named.
+    /// The models that may stand in when a model's provider is down, in order. By default, no model stands
+    /// in.
     pub fallback: Vec<String>,
-    /// By the name of a skill.
+    /// The models of skills, by the skill's name.
     pub skills: BTreeMap<String, String>,
 }
 
@@ -76,7 +77,7 @@ impl ModelsByUse {
         named.into_iter().filter_map(|(role, model)| Some((role, model.as_deref()?)))
     }
 
-    /// Every model that it names, with the key that names it.
+    /// Every model that these settings name, with the key that names it.
     pub fn named(&self) -> impl Iterator<Item = (String, &str)> {
         let roles = self.roles().map(|(role, model)| (format!("models.{}", role.name()), model));
         let fallback = self.fallback.iter().map(|model| ("models.fallback".to_owned(), model.as_str()));
@@ -92,7 +93,7 @@ impl Config {
     /// The provider and the model's name in `PROVIDER/MODEL`.
     ///
     /// # Errors
-    /// When it is no such name, or the provider is not there.
+    /// When the text is no such name, or the provider does not exist.
     pub fn find<'a>(&self, model: &'a str) -> Result<(&str, &Provider, &'a str)> {
         let known = || self.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let parts = model.split_once('/').filter(|(provider, name)| !provider.is_empty() && !name.is_empty());
@@ -108,10 +109,10 @@ impl Config {
         Ok((provider, found, name))
     }
 
-    /// The model when nobody named one: that of the first key found.
+    /// The configured model, or else the model of the first key found.
     ///
     /// # Errors
-    /// When there is no key.
+    /// When no model is configured and there is no key.
     pub fn default_model(&self, has_key: impl Fn(&str) -> bool) -> Result<String> {
         if let Some(model) = &self.model {
             return Ok(model.clone());
@@ -124,7 +125,7 @@ impl Config {
     }
 }
 
-/// Whether a server can be asked at this URL; else what is wrong with it.
+/// Checks that Bailey can send requests to a server at this URL. The error says what is wrong with the URL.
 pub(super) fn is_url(url: &str) -> Result<(), &'static str> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err("it must begin with `https://` or `http://`");
@@ -135,12 +136,12 @@ pub(super) fn is_url(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The parameter that a provider's table sets and Bailey itself says.
+/// The first parameter that a provider's table sets although Bailey sets it itself.
 pub(super) fn taken_parameter(provider: &Provider) -> Option<&str> {
     provider.parameters.keys().map(String::as_str).find(|name| OWN_PARAMETERS.contains(name))
 }
 
-/// Seconds that a server at this URL may take to its first byte where the configuration says nothing.
+/// The default seconds that a server at this URL may take to its first byte.
 pub fn first_byte_seconds(url: &str) -> u64 {
     if is_of_the_own_network(url) { OWN_FIRST_BYTE_SECONDS } else { FIRST_BYTE_SECONDS }
 }
@@ -150,8 +151,7 @@ fn is_of_the_own_network(url: &str) -> bool {
     let Some(host) = host(url) else { return false };
     match host.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(IpAddr::V4(v4)) => {
-            // Networks of one's own that go over other networks have their
-            // addresses in 100.64.0.0/10 (RFC 6598).
+            // Private networks that run over other networks have their addresses in 100.64.0.0/10 (RFC 6598).
             let is_shared = matches!(v4.octets(), [100, 64..=127, ..]);
             v4.is_loopback() || v4.is_private() || v4.is_link_local() || is_shared
         }
@@ -168,7 +168,7 @@ fn is_of_the_own_network(url: &str) -> bool {
 fn host(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // The colons of an address of version 6 stand in brackets.
+    // The colons of an IPv6 address stand in brackets.
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
@@ -176,14 +176,14 @@ fn host(url: &str) -> Option<String> {
     Some(host.to_ascii_lowercase())
 }
 
-/// Whether requests to this URL are safe from readers on the way: they
-/// are encrypted, or stay on this machine.
+/// Whether requests to this URL are safe from readers on the way: they are encrypted, or stay on this
+/// machine.
 pub fn is_private(url: &str) -> bool {
     let is_plain = url.starts_with("http://");
     !is_plain || host(url).is_some_and(|host| ["127.0.0.1", "localhost", "[::1]"].contains(&host.as_str()))
 }
 
-/// Whether a text is the URL of a server and of nothing on it: a path would say more than is looked at.
+/// Checks that a text is the URL of a server without a path. A path would promise more than Bailey checks.
 pub(super) fn is_place(url: &str) -> Result<(), &'static str> {
     is_url(url)?;
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
@@ -194,7 +194,7 @@ pub(super) fn is_place(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The providers that are there without a word of configuration.
+/// The providers that exist without any configuration.
 pub(super) fn providers() -> BTreeMap<String, Provider> {
     let provider = |wire, base_url: &str, key: Option<&str>| Provider {
         wire,

@@ -1,4 +1,4 @@
-//! Where each value of the configuration came from.
+//! The source of each value of the configuration.
 
 use super::{Config, Document, document::bare};
 use serde_json::Value;
@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where one value came from.
+/// The source of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// It is Bailey's own.
+    /// Bailey's own default.
     Default,
     /// A file, at this line.
     File {
@@ -34,43 +34,43 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The origin of each value that is not Bailey's own, by its dotted key.
+/// The source of each value that is not Bailey's own default, by its dotted key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Origins {
     values: BTreeMap<String, Origin>,
-    /// The home that they hold for; none of what is not in force anywhere.
+    /// The home that the values hold for. `None` for a configuration that is not in force anywhere.
     home: Option<PathBuf>,
 }
 
 impl Origins {
-    /// Whatever this file sets came from it.
+    /// Records this file as the source of each value that it sets.
     pub(super) fn note_all(&mut self, document: &Document) {
         self.values.extend(document.keys().map(|(key, origin)| (key.to_owned(), origin)));
     }
 
-    /// This value came from there.
+    /// Records the source of this value.
     pub(super) fn note(&mut self, key: &str, origin: Origin) {
         self.values.insert(key.into(), origin);
     }
 
-    /// All of them hold for this home.
+    /// Records that the values hold for this home.
     pub(super) fn of_home(&mut self, home: &Path) {
         self.home = Some(home.to_path_buf());
     }
 
-    /// Where a value came from.
+    /// The source of a value.
     pub(crate) fn of(&self, key: &str) -> &Origin {
         self.values.get(key).unwrap_or(&Origin::Default)
     }
 }
 
 impl Config {
-    /// The home that it holds for.
+    /// The home that the configuration holds for.
     pub fn home(&self) -> Option<&Path> {
         self.origins.home.as_deref()
     }
 
-    /// Every value in force by its dotted key, in order; null for what is not set.
+    /// Every value in force by its dotted key, in order. A value that is not set is null.
     pub fn values(&self) -> Vec<(String, Value)> {
         let mut values = Vec::new();
         // The shape of a file is strings, numbers and tables, which always serialise.

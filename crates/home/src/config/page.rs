@@ -1,20 +1,20 @@
-//! The page: `[page]`.
+//! The page for a browser: `[page]`.
 
 use super::{ConfigError, document::Document, models};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// Where a browser finds it.
+/// The addresses at which a browser finds the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Page {
-    /// The address that the daemon listens at from its start on.
+    /// The address that the daemon listens at from its start.
     pub listen: Option<SocketAddr>,
-    /// The URL under which a proxy of the owner's shows it.
+    /// The URL under which a proxy of the owner's shows the page.
     pub shown_as: Option<String>,
 }
 
-/// Checks what is written.
+/// Checks the settings of the file.
 pub(super) fn check(document: &Document, page: &Page) -> Result<(), ConfigError> {
     if let Some(listen) = page.listen
         && !listen.ip().is_loopback()

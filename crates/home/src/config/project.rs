@@ -1,12 +1,13 @@
-//! What a project may set: names of a closed list, and only when its owner trusted this very content.
+//! The settings that a project may change: names of a closed list, and only if its owner trusted this exact
+//! content.
 
 use super::{Config, ConfigError, Document};
 use crate::{home::Home, project, trust::Standing};
 use std::path::Path;
 
 impl Config {
-    /// Narrows by the project's own settings, where there are some and they are trusted. Else the
-    /// line that is returned says what was not obeyed and how to change that.
+    /// Narrows the configuration by the project's own settings, if they exist and are trusted. Otherwise the
+    /// returned line says which settings Bailey does not obey, and how to change that.
     ///
     /// # Errors
     /// When trusted settings name something outside the closed list.
@@ -14,7 +15,7 @@ impl Config {
         let text = match project::settings(root) {
             Ok(None) => return Ok(None),
             Ok(Some(text)) => text,
-            // A repository that plays tricks keeps nobody from working.
+            // A malicious repository must not keep the user from working.
             Err(error) => {
                 return Ok(Some(format!("not used: {error:#}")));
             }
@@ -30,7 +31,7 @@ impl Config {
             Ok(document) => document.names().join(", "),
             Err(_) => "what is no TOML".into(),
         };
-        // What cannot be trusted as it is, is not advised to be.
+        // Bailey does not advise to trust settings that cannot be trusted as they are.
         let obeyed = document.and_then(|document| self.clone().obey(&document));
         if let Err(mistake) = obeyed {
             return Ok(Some(format!(
@@ -51,10 +52,10 @@ impl Config {
         )))
     }
 
-    /// Obeys a project's settings: only names of a closed list, limits only downwards.
+    /// Obeys a project's settings: only names of a closed list, and limits only downwards.
     ///
     /// # Errors
-    /// When they name anything else.
+    /// When the settings name anything else.
     pub fn obey(&mut self, document: &Document) -> Result<(), ConfigError> {
         let table: toml::Table = document.read()?;
         for (name, value) in &table {
@@ -83,7 +84,8 @@ impl Config {
         Ok(())
     }
 
-    /// A project may choose among the models of providers that the human configured.
+    /// Takes the project's model. A project may choose only among the models of providers that the user
+    /// configured.
     fn project_model(&mut self, document: &Document, model: &str) -> Result<(), ConfigError> {
         let provider = model.split_once('/').map(|(provider, _)| provider);
         if !provider.is_some_and(|provider| self.providers.contains_key(provider)) {
