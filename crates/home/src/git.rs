@@ -1,8 +1,9 @@
-//! The person as git outside knows them: the name and e-mail that commits inside bear, and the settings that
-//! make those commits differ from the person's own.
+//! The user's git identity outside of the sandbox: the name and e-mail that commits inside bear, and the
+//! settings that make those commits differ from the user's own.
 //!
-//! Read from the configuration of the system and of the home (git-config(1)), includes followed. Git itself
-//! is not asked: it would be started from the person's PATH, and would read the project's own configuration.
+//! Bailey reads it from the configuration of the system and of the home (git-config(1)), and follows
+//! includes. Bailey does not run git for this: git would come from the user's `PATH`, and would read the
+//! project's own configuration.
 
 mod text;
 
@@ -13,20 +14,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The most of one file that is read, in bytes.
+/// The most that Bailey reads of one file, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 /// How deep files include each other, as in git.
 const DEPTH_MAX: usize = 10;
-/// Variables that say who makes a commit, before any configuration does.
+/// Variables that name the author and the committer of a commit. They take precedence over any configuration.
 const VARIABLES: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
-/// The person's git, as far as it concerns commits.
+/// The user's git settings that concern commits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Git {
     pub(crate) name: Option<String>,
     pub(crate) email: Option<String>,
-    /// Those of [`VARIABLES`] that are set.
+    /// The [`VARIABLES`] that are set.
     pub variables: Vec<(String, String)>,
     signs: bool,
     hooks: Option<String>,
@@ -34,7 +35,7 @@ pub struct Git {
 }
 
 impl Git {
-    /// Reads it for work in a project, whose path the person may write in another way, too.
+    /// Reads the settings for work in a project. The user may also write the project's path in another way.
     pub fn of(user: &Path, project: &Path, spelled: Option<&WsPath>) -> Self {
         let repositories = [Some(project), spelled.map(|path| Path::new(&path.0))];
         let repositories = repositories.into_iter().flatten().map(|path| path.join(".git")).collect();
@@ -94,7 +95,7 @@ impl Git {
     }
 }
 
-/// The directory of git's files in the home that is not the home itself.
+/// The directory for git's own files, by default `~/.config/git`.
 fn own(user: &Path) -> PathBuf {
     let named = env::var_os("XDG_CONFIG_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
     named.unwrap_or_else(|| user.join(".config")).join("git")
@@ -105,7 +106,7 @@ fn files(user: &Path) -> Vec<PathBuf> {
     let named = |name: &str| env::var_os(name).map(|path| vec![PathBuf::from(path)]);
     let system = match env::var("GIT_CONFIG_NOSYSTEM") {
         Ok(value) if text::is_yes(&value) => Vec::new(),
-        // Of a git of the distribution's, and of one that was built here.
+        // The files of a git from the distribution, and of a git that was built on this machine.
         _ => named("GIT_CONFIG_SYSTEM")
             .unwrap_or_else(|| vec!["/etc/gitconfig".into(), "/usr/local/etc/gitconfig".into()]),
     };
@@ -114,7 +115,7 @@ fn files(user: &Path) -> Vec<PathBuf> {
     [system, global].concat()
 }
 
-/// `~/` is the home's.
+/// Replaces `~/` by the user's home.
 fn expanded(path: &str, user: &Path) -> PathBuf {
     path.strip_prefix("~/").map_or_else(|| path.into(), |below| user.join(below))
 }

@@ -1,4 +1,4 @@
-//! Directories of the owner's that every command may read besides: `[sandbox] read`.
+//! Further directories of the owner's that every command may read: `[sandbox] read`.
 
 use super::{Config, ConfigError, Document};
 use crate::home::Home;
@@ -7,17 +7,17 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Directories of the system, with everything in them.
+/// System directories, refused with everything in them.
 const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
-/// Directories that hold the files of all users.
+/// Directories that hold the files of all users, refused themselves.
 const PLACES: &[&str] =
     &["/", "/home", "/mnt", "/media", "/root", "/srv", "/tmp", "/var", "/var/lib", "/var/tmp"];
 
 impl Config {
-    /// Looks at the directories that the owner wants shown.
+    /// Checks the directories that the owner wants commands to read.
     ///
     /// # Errors
-    /// At the first that must not be.
+    /// At the first directory that commands must not read.
     pub(super) fn check_reads(&self, home: &Home, document: &Document) -> Result<(), ConfigError> {
         let mut reads = self.reads.iter().enumerate();
         reads.try_for_each(|(place, written)| {
@@ -26,7 +26,7 @@ impl Config {
         })
     }
 
-    /// The directories as they lie here, canonical; and those that are not there, as they are written.
+    /// The canonical paths of the directories, and the missing directories as the file writes them.
     pub fn shown(&self, home: &Home) -> (Vec<PathBuf>, Vec<String>) {
         let (mut shown, mut missing) = (Vec::new(), Vec::new());
         for written in &self.reads {
@@ -39,7 +39,7 @@ impl Config {
     }
 }
 
-/// Where a directory lies, when it may be shown.
+/// The path of a directory, if commands may read it.
 fn directory(home: &Home, written: &str) -> Result<PathBuf, String> {
     let named = match written.strip_prefix('~') {
         Some(below) if below.is_empty() || below.starts_with('/') => {
@@ -51,7 +51,7 @@ fn directory(home: &Home, written: &str) -> Result<PathBuf, String> {
     if !named.is_absolute() || !is_plain {
         return Err("must be a directory's whole path, from `/` or from `~/` on and without `..`".into());
     }
-    // A link in it leads to the directory that is shown.
+    // A link in the path leads to the directory that commands see.
     let path = fs::canonicalize(&named).unwrap_or(named);
     if path.exists() && !path.is_dir() {
         return Err("is no directory".into());
@@ -76,7 +76,7 @@ fn directory(home: &Home, written: &str) -> Result<PathBuf, String> {
     }
     let user = home.user.display().to_string();
     let mut protected = bailey_policy::protected_places(&user);
-    // The same names in another home.
+    // The protected names of this home are protected in another home, too.
     let is_alike = |name: &str| path.components().any(|part| part.as_os_str() == name);
     if protected.any(|place| is_near(Path::new(&place))) || bailey_policy::protected_in_home().any(is_alike) {
         return Err("is, lies in, or holds what no agent may see, such as keys and passwords".into());

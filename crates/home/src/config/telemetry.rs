@@ -1,24 +1,25 @@
-//! What others are told of what is done: `[telemetry]`.
+//! The telemetry that a collector receives, and the daemon's log: `[telemetry]`.
 
 use super::{ConfigError, HAS_USER, document::Document, has_user, models};
 use bailey_egress::is_key_header;
 use serde::{Deserialize, Serialize};
 
-/// Where it goes.
+/// The collector, and the form of the daemon's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
-    /// A collector of OpenTelemetry that takes OTLP over HTTP; `/v1/traces` and `/v1/metrics` come behind it.
+    /// The URL of an OpenTelemetry collector that takes OTLP over HTTP. Bailey appends `/v1/traces` and
+    /// `/v1/metrics`.
     pub otlp: Option<String>,
-    /// The name of the secret that it asks for.
+    /// The name of the secret that the collector asks for.
     pub key_env: Option<String>,
-    /// The header that the secret is the value of.
+    /// The header whose value is the secret.
     pub(crate) header: Option<String>,
-    /// How the daemon prints its log, where it does.
+    /// The form in which the daemon prints its log, if it prints one.
     pub logs: Option<Logs>,
 }
 
-/// A form of lines.
+/// The form of the log's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Logs {
@@ -26,13 +27,13 @@ pub enum Logs {
 }
 
 impl Telemetry {
-    /// The header, where the collector asks for a secret.
+    /// The header for the secret, if the collector asks for one.
     pub fn header(&self) -> Option<String> {
         self.key_env.as_ref().map(|_| self.header.clone().unwrap_or_else(|| "authorization".into()))
     }
 }
 
-/// Checks what is written.
+/// Checks the settings of the file.
 pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), ConfigError> {
     let Telemetry { otlp, key_env, header, .. } = telemetry;
     let mistake = |key: &str, message: &str| Err(document.mistake(&format!("telemetry.{key}"), message));
@@ -67,7 +68,7 @@ pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), Co
         Some(name) if name.is_empty() || !name.bytes().all(is_fit) => {
             mistake("header", &format!("`{name}` is no header: a-z, 0-9 and `-`, such as `x-api-key`"))
         }
-        // A request with two of one of these is none, so nothing would ever arrive.
+        // A request with such a header twice is not valid, so no telemetry would ever arrive.
         Some(name) if name == "content-type" || !is_key_header(name) => mistake(
             "header",
             &format!("`{name}` has another meaning in a request: a key stands in one such as `x-api-key`"),

@@ -1,5 +1,5 @@
-//! What passes at the network door: `[[network.limit]]`, and servers that commands speak with unheard,
-//! `network.tunnels`.
+//! The traffic through the network door: limits, `[[network.limit]]`, and servers that commands speak with
+//! while nothing inspects the traffic, `network.tunnels`.
 
 use super::{ConfigError, document::Document, models};
 use bailey_egress::{BoundKey, HostLimit, is_same_server};
@@ -12,7 +12,7 @@ const TUNNELS: &str = "network.tunnels";
 /// The most limits that there may be.
 const LIMITS_MAX: usize = 64;
 
-/// How much may pass to and from each host that fits.
+/// How much may pass to and from each host that matches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limit {
@@ -23,7 +23,7 @@ pub(crate) struct Limit {
     per_minute: Option<u32>,
 }
 
-/// Makes them what the door takes.
+/// Turns the limits into the form that the network door takes.
 pub(super) fn limits(document: &Document, limits: &[Limit]) -> Result<Vec<HostLimit>, ConfigError> {
     if limits.len() > LIMITS_MAX {
         let message = format!("there are {} limits, and {LIMITS_MAX} at most", limits.len());
@@ -34,7 +34,8 @@ pub(super) fn limits(document: &Document, limits: &[Limit]) -> Result<Vec<HostLi
     limits.iter().enumerate().map(read).collect()
 }
 
-/// A tunnel is a server over TLS, or of some protocol of its own, and no key is bound there.
+/// Checks the tunnels. A tunnel leads to a server over TLS or with a protocol of its own, and no key is bound
+/// there.
 pub(super) fn check_tunnels(
     document: &Document,
     tunnels: &[String],

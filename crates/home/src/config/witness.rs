@@ -1,8 +1,8 @@
-//! `journal.witness`: a file or a server that is told of each checkpoint.
+//! `journal.witness`: a file or a server that receives each checkpoint.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-/// Who is told.
+/// The receiver of checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Witness {
     /// A file that grows.
@@ -16,7 +16,7 @@ impl FromStr for Witness {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("file:") {
-            // Three slashes are one: an empty host.
+            // Three slashes count as one: the host is empty.
             let path = path.strip_prefix("//").unwrap_or(path);
             let is_whole =
                 path.starts_with('/') && !path.ends_with('/') && !path.split('/').any(|part| part == "..");

@@ -1,10 +1,10 @@
 //! The text of git's configuration (git-config(1), "Syntax").
 
-/// A section with its part in quotes behind a dot, a key, both in lower case but for that part, and a value
-/// where one is given.
+/// A section, a key, and an optional value. The section's part in quotes stands behind a dot. Section and key
+/// are in lower case, except for that part.
 pub(super) type Entry = (String, String, Option<String>);
 
-/// The entries of a file. A line that is no entry is passed over.
+/// The entries of a file. This skips lines that are no entries.
 pub(super) fn entries(text: &str) -> Vec<Entry> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut section = String::new();
@@ -38,7 +38,7 @@ pub(super) fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// Where a header's bracket closes: not within quotes.
+/// The place where a header's bracket closes, outside of quotes.
 fn end_of_header(header: &str) -> usize {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, letter) in header.char_indices() {
@@ -64,10 +64,10 @@ fn named(header: &str) -> String {
     name
 }
 
-/// A value, and the text behind its line.
+/// A value, and the text after its line.
 fn value(text: &str) -> (String, &str) {
     let mut value = String::new();
-    // Blanks at the end count only where something follows them.
+    // Blanks belong to the value only if more text of it follows.
     let mut blanks = String::new();
     let (mut is_quoted, mut is_comment) = (false, false);
     let mut letters = text.char_indices();
@@ -99,7 +99,7 @@ fn value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// A value in quotes that is read as it is; a control character is no part of a name.
+/// Puts a value in quotes so that git reads it unchanged. Control characters are left out.
 pub(super) fn quoted(value: &str) -> String {
     let letters = value.chars().filter(|letter| !letter.is_control());
     letters.fold(String::new(), |mut quoted, letter| {
@@ -109,7 +109,7 @@ pub(super) fn quoted(value: &str) -> String {
     })
 }
 
-/// Whether a value of a yes or no is a yes.
+/// Whether a boolean value means yes.
 pub(super) fn is_yes(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     matches!(value.as_str(), "true" | "yes" | "on") || value.parse::<i64>().is_ok_and(|number| number != 0)
