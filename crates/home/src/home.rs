@@ -1,4 +1,4 @@
-//! Bailey's home: where everything lies, and that it is ours alone.
+//! Bailey's home: the paths of everything in it, and the checks that it belongs to its owner alone.
 
 mod folder;
 pub mod reserve;
@@ -22,8 +22,8 @@ use std::{
 /// A database without a table is one page at most, in bytes.
 const EMPTY_JOURNAL: u64 = 4096;
 
-/// Any of these says that a directory is a home, or was made ready to be one; or that a disk of its own is
-/// mounted there.
+/// Any of these entries shows that a directory is a home, or was prepared to be one, or that a separate disk
+/// is mounted there.
 const OF_HOME: [&str; 17] = [
     "config.toml",
     ".env",
@@ -44,36 +44,38 @@ const OF_HOME: [&str; 17] = [
     "lost+found",
 ];
 
-/// What a copy that the home keeps of itself is called: the moment at which it was made.
+/// The name of a copy that the home keeps of itself: the moment when the copy was made.
 pub const COPY_NAME: &str = "%Y%m%dT%H%M%SZ";
-/// What a copy says of one that it could not remove, by which the daemon knows it.
+/// The message of a backup about an old copy that it could not remove. The daemon recognises the message by
+/// this text.
 pub const OLD_STAYS: &str = "an old copy stays, and takes its room";
 
-/// Bailey's home and the user's.
+/// Bailey's home and the user's home.
 #[derive(Debug, Clone)]
 pub struct Home {
-    /// Bailey's, canonical.
+    /// Bailey's home, as a canonical path.
     pub root: PathBuf,
-    /// The user's, canonical.
+    /// The user's home, as a canonical path.
     pub user: PathBuf,
-    /// Which of its named agents works, where it is not the home's own.
+    /// The named agent that works. `None`: the home's own agent.
     pub agent: Option<String>,
 }
 
-/// What of a home is not there before a command makes it. It goes again when this does, unless the command
-/// came to its end: a home that is left where one is refused would be taken for one.
+/// The directories of a home that a command is about to make. Dropping this value removes them again, unless
+/// the command came to its end: if the command refuses the home, a leftover directory would later pass for
+/// one.
 #[derive(Debug)]
 pub struct Begun(Vec<PathBuf>);
 
 impl Begun {
-    /// Looks at where the home is to lie, before it is opened.
+    /// Looks at the place of the home, before the home is opened.
     pub fn at(root: &Path) -> Result<Self> {
         let innermost = std::path::absolute(root)?.join("sessions");
         let missing = innermost.ancestors().take_while(|path| path.symlink_metadata().is_err());
         Ok(Self(missing.map(Path::to_path_buf).collect()))
     }
 
-    /// What was begun stays.
+    /// Keeps the directories.
     pub fn keep(mut self) {
         self.0.clear();
     }
@@ -81,15 +83,16 @@ impl Begun {
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        // The innermost first; what somebody put something into stays.
+        // The innermost directory goes first. A directory with content stays.
         self.0.iter().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 }
 
 impl Home {
-    /// Where the home lies, or is to lie. The order: the flag, `BAILEY_HOME`, `$XDG_DATA_HOME/bailey` where
-    /// that exists already, `~/.bailey`. What is set to nothing is not set, and data lies nowhere relative to
-    /// where one happens to be (XDG Base Directory Specification): a repository would bring its own home.
+    /// The path of the home, which may not exist yet. The order: the flag, `BAILEY_HOME`,
+    /// `$XDG_DATA_HOME/bailey` if that directory exists, `~/.bailey`. An empty variable counts as not set. A
+    /// relative `$XDG_DATA_HOME` counts as not set, too (XDG Base Directory Specification): otherwise a
+    /// repository could bring its own home.
     pub fn place(flag: Option<PathBuf>) -> Result<PathBuf> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let xdg = set("XDG_DATA_HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join("bailey"));
@@ -97,13 +100,15 @@ impl Home {
         named.map_or_else(|| Ok(user_home()?.join(".bailey")), Ok)
     }
 
-    /// Whether a home, or something else, is there.
+    /// Whether a home, or anything else, exists at this path.
     pub fn is_at(root: &Path) -> Result<bool> {
         root.try_exists().with_context(|| format!("cannot look at `{}`", root.display()))
     }
 
+    /// Checks that a home exists.
+    ///
     /// # Errors
-    /// When no home is there.
+    /// When no home exists there.
     pub fn expect(root: &Path) -> Result<()> {
         anyhow::ensure!(
             Self::is_at(root)?,
@@ -113,7 +118,7 @@ impl Home {
         Ok(())
     }
 
-    /// Finds the home and makes what is missing.
+    /// Finds the home and makes its missing directories.
     pub fn open(flag: Option<PathBuf>) -> Result<Self> {
         let user = user_home()?;
         let root = Self::place(flag)?;
@@ -123,7 +128,8 @@ impl Home {
         make_private(&root)
             .map_err(|error| anyhow::anyhow!("{error:#}; to name another home: --home DIR or BAILEY_HOME"))?;
         let root = fs::canonicalize(&root).with_context(|| format!("cannot find `{}`", root.display()))?;
-        // Before anything is made where something of the old home is to go on.
+        // This comes first: an interrupted restore may still have to move folders of the old home to these
+        // places.
         swap::finish(&root)?;
         make_private(&root.join("sessions"))?;
         reserve::keep(&root);
@@ -135,10 +141,10 @@ impl Home {
         self.root.join("config.toml")
     }
 
-    /// The same home as one of its named agents has it.
+    /// The same home, for one of its named agents.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// When no agent has this name.
     pub fn of_agent(&self, name: Option<&str>) -> Result<Self> {
         let home = Self { agent: name.map(str::to_owned), ..self.clone() };
         if let Some(name) = name
@@ -154,22 +160,22 @@ impl Home {
         Ok(home)
     }
 
-    /// What its named agents have of their own, a directory each.
+    /// The directory of the named agents, with one directory for each of them.
     pub(crate) fn agents(&self) -> PathBuf {
         self.root.join("agents")
     }
 
-    /// What is the agent's own, and no other's.
+    /// The directory of the agent's own files, which no other agent uses.
     fn own(&self) -> PathBuf {
         self.agent.as_ref().map_or_else(|| self.root.clone(), |name| self.agents().join(name))
     }
 
-    /// What belongs to a channel.
+    /// The directory of a channel.
     pub fn channel(&self, name: &str) -> PathBuf {
         self.root.join("channels").join(name)
     }
 
-    /// The same; it is there and private.
+    /// Makes the directory of a channel, private to its owner.
     pub fn make_channel(&self, name: &str) -> Result<PathBuf> {
         make_private(&self.root.join("channels"))?;
         let folder = self.channel(name);
@@ -177,22 +183,23 @@ impl Home {
         Ok(folder)
     }
 
-    /// What the process that talks with the platform notes for itself, and nobody else reads.
+    /// The notes of the process that talks with the platform. No other process reads them.
     pub fn bridge(&self, name: &str) -> PathBuf {
         self.channel(name).join("bridge")
     }
 
-    /// What the owner says of a named agent.
+    /// The owner's settings for a named agent.
     pub fn agent_settings(&self) -> PathBuf {
         self.own().join(agents::SETTINGS)
     }
 
-    /// What the agent is told of itself and its person: the one file here that an agent can ask to change.
+    /// The file that tells the agent about itself and its person. It is the only file here that an agent can
+    /// ask to change.
     pub fn agent_file(&self) -> PathBuf {
         self.own().join("agent.toml")
     }
 
-    /// A paper: who the agent and its person are. No agent can write it.
+    /// The file of a paper, which says who the agent or its person is. No agent can write it.
     pub fn paper(&self, paper: Paper) -> PathBuf {
         match paper {
             Paper::User => self.root.join(paper.name()),
@@ -220,7 +227,7 @@ impl Home {
         self.root.join("secrets.sealed")
     }
 
-    /// Which projects' own settings are trusted.
+    /// The records of the projects whose own settings are trusted.
     pub(crate) fn trust(&self) -> PathBuf {
         self.root.join("trust")
     }
@@ -235,8 +242,8 @@ impl Home {
         self.root.join("journal.db")
     }
 
-    /// What to say of a home with sessions and without the journal that knows them: without a word a new
-    /// journal would begin, and they would be gone.
+    /// A warning about a home that has sessions, but not the journal that knows them. A new journal begins
+    /// then, and without the warning the sessions would disappear silently.
     pub fn forgotten(&self) -> Option<String> {
         let bytes = |path: &Path| fs::metadata(path).map_or(0, |about| about.len());
         let log = self.root.join("journal.db-wal");
@@ -255,40 +262,40 @@ impl Home {
         })
     }
 
-    /// What left the journal.
+    /// The archive of the data that left the journal.
     pub fn archive(&self) -> PathBuf {
         self.root.join("archive")
     }
 
-    /// The daemon's: its lock, log and sockets.
+    /// The daemon's directory: its lock, log and sockets.
     pub fn daemon(&self) -> PathBuf {
         self.root.join("daemon")
     }
 
-    /// How the daemon is, for whoever looks.
+    /// The file in which the daemon reports its state.
     pub fn health(&self) -> PathBuf {
         self.root.join("health.json")
     }
 
-    /// How far a collector was told of what is done.
+    /// The record of how much telemetry the collector has received.
     pub fn telemetry(&self) -> PathBuf {
         self.root.join("telemetry")
     }
 
-    /// Who is let in at the page.
+    /// The record of who may open the page.
     pub fn page(&self) -> PathBuf {
         self.root.join("page")
     }
 
-    /// Where a workspace that was made ready ahead is noted.
+    /// The note about a workspace that was made ready ahead.
     pub fn ready(&self, session: SessionId) -> PathBuf {
         self.root.join("pool").join(format!("{session}.json"))
     }
 
-    /// A session is used, and no more what it may have been made ready as: no other task begins in it.
+    /// Marks a session as used: removes the note that made it ready, so that no other task begins in it.
     ///
     /// # Errors
-    /// When its note cannot be removed.
+    /// When the note cannot be removed.
     pub fn spend(&self, session: SessionId) -> Result<()> {
         let note = self.ready(session);
         match fs::remove_file(&note) {
@@ -299,7 +306,7 @@ impl Home {
         }
     }
 
-    /// Copies that it keeps of itself.
+    /// The copies that the home keeps of itself.
     pub fn backups(&self) -> PathBuf {
         self.root.join("backups")
     }
@@ -310,10 +317,10 @@ impl Home {
     }
 }
 
-/// What a file of the home's holds as JSON; nothing yet where there is none.
+/// Reads a JSON file of the home. Returns the default value when the file does not exist.
 ///
 /// # Errors
-/// When it cannot be read, or is damaged.
+/// When the file cannot be read, or is damaged.
 pub fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
     match fs::read(path) {
         Ok(bytes) => {
@@ -324,11 +331,11 @@ pub fn read_json<T: Default + DeserializeOwned>(path: &Path) -> Result<T> {
     }
 }
 
-/// Changes a file of JSON, one process after the other: whoever does waits at `lock`, a file of its own, for
-/// the text is replaced.
+/// Changes a JSON file, one process after the other. A process waits for `lock`, which is a separate file,
+/// because the change replaces the JSON file.
 ///
 /// # Errors
-/// Those of `change`, after which nothing is changed; or the file cannot be read or written.
+/// The errors of `change`, after which nothing is changed. Also when the file cannot be read or written.
 pub fn change_json<T, R>(lock: &Path, path: &Path, change: impl FnOnce(&mut T) -> Result<R>) -> Result<R>
 where
     T: DeserializeOwned + Serialize + Default,
@@ -340,10 +347,10 @@ where
     Ok(changed)
 }
 
-/// Waits until nobody else has this file's lock, and has it until what is given is dropped.
+/// Waits until no other process holds this file's lock, and holds it until the returned file is dropped.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When the file cannot be made or locked.
 pub(crate) fn wait_for(lock: &Path) -> Result<File> {
     let cannot = || format!("cannot lock `{}`", lock.display());
     let mut options = fs::OpenOptions::new();
@@ -353,12 +360,12 @@ pub(crate) fn wait_for(lock: &Path) -> Result<File> {
     Ok(lock)
 }
 
-/// Writes a file of mode 600 whole or not at all: what was there before stays until the new text is on disk.
+/// Writes a file of mode 600 completely or not at all: the old content stays until the new text is on disk.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, File::sync_all)
 }
 
-/// The same of what is made again from other things: a loss of power may leave it empty.
+/// The same for a file that Bailey can make again from other sources: a loss of power may leave it empty.
 pub(crate) fn write_made(path: &Path, bytes: &[u8]) -> Result<()> {
     write(path, bytes, |_| Ok(()))
 }
@@ -384,8 +391,8 @@ fn write(path: &Path, bytes: &[u8], harden: impl Fn(&File) -> io::Result<()>) ->
     written.with_context(cannot)
 }
 
-/// Looks, before anything is changed there, that a directory is one's own and no other thing's: as a home it
-/// is for its owner alone.
+/// Checks, before anything changes there, that the user owns the directory and that it serves no other
+/// purpose: a home is for its owner alone.
 fn is_fit(root: &Path) -> Result<()> {
     let shown = root.display();
     let about = fs::metadata(root)?;
@@ -415,7 +422,7 @@ fn user_home() -> Result<PathBuf> {
         .with_context(|| format!("HOME is `{}`, which is not there", Path::new(&home).display()))
 }
 
-/// Makes a directory of mode 700, or makes an existing one so.
+/// Makes a directory of mode 700, or makes an existing directory private.
 pub fn make_private(dir: &Path) -> Result<()> {
     fs::DirBuilder::new()
         .recursive(true)

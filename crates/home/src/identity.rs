@@ -1,8 +1,9 @@
-//! The papers of the home, which say who the agent and its person are: `SOUL.md`, the personality, and
-//! `USER.md`, the person, both the owner's; and `IDENTITY.md`, which Bailey writes.
+//! The papers of the home, which say who the agent and its person are. The owner writes `SOUL.md`, the
+//! personality, and `USER.md`, the person. Bailey writes `IDENTITY.md`.
 //!
-//! No agent can write any of them, and no rule hears them. A `SOUL.md` speaks in every session, so it is told
-//! only as the owner accepted it, by its digest; whoever else changed it stops sessions and steers none.
+//! No agent can write any of them, and no rule takes their text into account. `SOUL.md` speaks in every
+//! session, so Bailey passes it on only in the version that the owner accepted, which it knows by its digest.
+//! A change by anyone else stops sessions, but steers none of them.
 
 mod soul;
 
@@ -20,23 +21,23 @@ use bailey_protocol::{Timestamp, WsPath};
 use bailey_sandbox::Shape;
 use std::{fs, path::PathBuf};
 
-/// The most that `USER.md` may come to, in tokens as Bailey estimates them: it is read in every turn of every
-/// session.
+/// The size that `USER.md` must stay below, in tokens as Bailey estimates them: the model reads it in every
+/// turn of every session.
 pub(crate) const USER_TOKENS_MAX: u64 = 500;
-/// The most of `IDENTITY.md`, in bytes.
+/// The largest size of `IDENTITY.md`, in bytes.
 const IDENTITY_BYTES_MAX: usize = 2048;
-/// The last line of `IDENTITY.md`; recordings know by it where it ends.
+/// The last line of `IDENTITY.md`. Recordings find the end of the text by it.
 const END: &str = "-- end of IDENTITY.md --";
-/// How the line of `IDENTITY.md` begins that says whether anything may begin.
+/// The beginning of the line in `IDENTITY.md` that says whether everything is stopped.
 const STOPPED: &str = "- Stopped: ";
 
-/// What `IDENTITY.md` speaks of.
+/// The facts that `IDENTITY.md` states.
 pub struct State<'a> {
     /// The configuration that is in force.
     pub config: &'a Config,
     /// The named agent that works.
     pub agent: Option<&'a str>,
-    /// How the walls are built here.
+    /// The kind of walls on this machine.
     pub shape: Shape,
     /// The model that answers, `PROVIDER/NAME`.
     pub model: Option<&'a str>,
@@ -44,13 +45,13 @@ pub struct State<'a> {
     pub tools: Vec<String>,
     /// How many sessions the journal knows besides this one.
     pub sessions: u64,
-    /// Since when everything is stopped, if it is.
+    /// The moment since which everything is stopped, if it is.
     pub stopped: Option<Timestamp>,
-    /// Whether somebody is there to be asked.
+    /// Whether a user is there to answer questions.
     pub is_attended: bool,
 }
 
-/// What the agent is told that it is.
+/// The text of `IDENTITY.md`, which tells the agent about itself.
 pub fn text(state: &State<'_>) -> String {
     let State { config, agent, shape, model, tools, sessions, stopped, is_attended } = state;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -94,7 +95,7 @@ pub fn text(state: &State<'_>) -> String {
         format!("- Other sessions in the journal: {sessions}"),
         format!("{STOPPED}{stopped}"),
     ];
-    // A name of any length may stand in the configuration; the end is always there.
+    // The configuration may contain a name of any length. The end line is always there.
     let mut text: String = lines.iter().chain(&name).flat_map(|line| [one_line(line), "\n".into()]).collect();
     let most = IDENTITY_BYTES_MAX - END.len() - 1;
     text.truncate(text.floor_char_boundary(most));
@@ -116,8 +117,8 @@ fn bound(bound: &Bound) -> String {
     if both.is_empty() { "no limit".into() } else { both.join(" and ") }
 }
 
-/// Writes `IDENTITY.md` where it says something else: whole, and in the place of whatever stands there, which
-/// is not followed.
+/// Writes `IDENTITY.md` if its text changed. The new file is whole and replaces anything at that path; a link
+/// there is not followed.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -129,11 +130,11 @@ pub fn renew(home: &Home, text: &str) -> Result<()> {
     write_made(&path, text.as_bytes())
 }
 
-/// Has each `IDENTITY.md` of a home, its own and those of its named agents, say whether everything is
+/// Updates each `IDENTITY.md` of a home, its own and those of its named agents, to say whether everything is
 /// stopped.
 ///
 /// # Errors
-/// When one cannot be written; the others are.
+/// When one of them cannot be written. The others are written all the same.
 pub fn tell_stopped(home: &Home, since: Option<Timestamp>) -> Result<()> {
     let own = Home { agent: None, ..home.clone() };
     let named = agents::names(home);
@@ -143,7 +144,7 @@ pub fn tell_stopped(home: &Home, since: Option<Timestamp>) -> Result<()> {
     told.into_iter().chain([named.map(drop)]).collect()
 }
 
-/// Has the one of an agent say it; nothing where no session wrote it yet.
+/// Updates the file of one agent. Does nothing if no session wrote that file yet.
 fn tell(home: &Home, since: Option<Timestamp>) -> Result<()> {
     let path = home.paper(Paper::Identity);
     let Ok(Some(old)) = bailey_sandbox::read_own(&path) else { return Ok(()) };
@@ -161,7 +162,7 @@ struct Found {
     bytes: Result<Option<Vec<u8>>, String>,
 }
 
-/// The papers as they were when this process was not bound yet, at which nobody looked.
+/// The papers as they were before this process bound itself. They are not checked yet.
 #[derive(Default)]
 pub struct Papers {
     found: Vec<Found>,
@@ -169,7 +170,7 @@ pub struct Papers {
 }
 
 impl Papers {
-    /// Those of a home, with the text of `IDENTITY.md`.
+    /// Reads the papers of a home. The caller gives the text of `IDENTITY.md`.
     pub fn of(home: &Home, identity: String) -> Self {
         let found = Paper::ALL.map(|paper| {
             let path = home.paper(paper);
@@ -182,11 +183,11 @@ impl Papers {
         Self { found: found.into(), accepted: Some(soul::accepted(home)) }
     }
 
-    /// What a model is told of them.
+    /// Checks the papers, and returns them for the model.
     ///
     /// # Errors
-    /// When one cannot be read or is too long, or `SOUL.md` is not what the owner accepted: no session begins
-    /// with it.
+    /// When a paper cannot be read or is too long, or `SOUL.md` is not the version that the owner accepted.
+    /// No session begins then.
     pub fn told(self) -> Result<Vec<(Paper, WsPath, Option<String>)>> {
         let accepted = self.accepted.transpose()?.flatten();
         let mut told = Vec::new();
@@ -213,10 +214,10 @@ fn utf8(path: &std::path::Path, found: Result<Option<Vec<u8>>, String>) -> Resul
         .with_context(|| format!("`{name}` is not UTF-8: save it as that, or take it away"))
 }
 
-/// Whether a text may be that of `USER.md`.
+/// Checks that a text is short enough for `USER.md`.
 ///
 /// # Errors
-/// When it is too long.
+/// When the text is too long.
 pub fn check_user(name: &str, text: &str) -> Result<()> {
     let count = tokens(text);
     if count >= USER_TOKENS_MAX {

@@ -1,12 +1,13 @@
-//! Bailey's home: the directory that holds everything of one person's Bailey, and the meaning of its files.
+//! Bailey's home: the directory that holds all data of one person's Bailey, and the meaning of its files.
 //!
-//! [`Home`] finds it and keeps it private. [`config`] reads its settings and those of a trusted project,
-//! [`stores`] its secrets, [`identity`] its papers, [`agents`] its named agents, [`schedules`] its
-//! timed tasks. [`project`], [`git`], [`person`], [`program`] and [`clock`] read its surroundings: the
-//! project's directory, who sits here, this program's own files, the time.
+//! [`Home`] finds the home and keeps it private. [`config`] reads its settings and those of a trusted
+//! project. [`stores`] reads its secrets, [`identity`] its papers, [`agents`] its named agents, and
+//! [`schedules`] its scheduled tasks. [`project`], [`git`], [`person`], [`program`] and [`clock`] read the
+//! surroundings: the project's directory, the user's git settings, the user, this program's own files, and
+//! the time.
 //!
-//! Everything here is read before a process binds itself, or written by the owner's own commands. No agent
-//! writes any of it.
+//! A process reads all of this before it binds itself, or the owner's own commands write it. No agent writes
+//! any of it.
 
 pub mod agents;
 pub mod clock;

@@ -1,11 +1,11 @@
-//! Where a session's own folder lies: in the home, or, where the home's file system can hold no layer, on
-//! another one.
+//! The place of a session's own folder. It is in the home, or, if the home's file system can hold no layer,
+//! on another file system.
 //!
-//! What a session changed lies in the upper layer of an overlay, and the kernel takes none on another overlay
-//! (a container's own files) nor on a server's files (NFS). There the folder is made in the first of
-//! [`ELSEWHERE`] that can hold it, and a link in the home leads to it. So a layer is on a file system from
-//! its first byte on: the end of a process, however it comes, loses nothing of it, and how long the file
-//! system itself lasts is said.
+//! The changes of a session lie in the upper layer of an overlay. The kernel accepts no such layer on another
+//! overlay (a container's own files), and none on a server's files (NFS). In these cases, Bailey makes the
+//! folder in the first place of [`ELSEWHERE`] that can hold it, with a link from the home. So a layer is on a
+//! file system from its first byte on, and the end of a process, however it comes, loses no data. Bailey
+//! tells the user how long that file system itself lasts.
 
 use super::{Home, make_private};
 use anyhow::{Context as _, Result, bail};
@@ -19,29 +19,30 @@ use std::{
     time::Duration,
 };
 
-/// Where layers go that the home cannot hold: the best first. A disk outlives a restart, memory does not.
+/// The places for layers that the home cannot hold, the best first. A disk outlives a restart, memory does
+/// not.
 const ELSEWHERE: [&str; 3] = ["/var/tmp", "/tmp", "/dev/shm"];
 
-/// In the home: a mark for each session of which nothing is kept, by its name, for a home may hold thousands
-/// of others; and within such a session's own folder: a file by which that says the same, for a mark may come
-/// back with a copy of the home's files.
+/// In the home: the directory of marks, one for each session that keeps nothing, under the session's name.
+/// Bailey need not look at the other sessions, of which a home may hold thousands. In such a session's own
+/// folder: a file that says the same, because a mark may come back with a copy of the home's files.
 pub const SCRATCH: &str = "scratch";
 
-/// How often a mark that somebody has is tried, and how long it is waited between.
+/// How often a process tries to lock a mark that another process holds, and the pause between two tries.
 const HOLDS_MAX: usize = 50;
 const HOLD_PAUSE: Duration = Duration::from_millis(20);
 
-/// What is known of a file system as a place for layers.
+/// How well a file system suits layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// It holds them, and outlives a restart.
+    /// It holds layers, and outlives a restart.
     Layers,
-    /// It holds them where it keeps users' attributes (Linux 6.6 and newer), until the machine (or the
-    /// container) stops.
+    /// It holds layers if it keeps users' attributes (Linux 6.6 and newer), until the machine or the
+    /// container stops.
     UntilTheEnd,
-    /// It cannot, for this reason.
+    /// It cannot hold layers, for this reason.
     None(&'static str),
-    /// Perhaps; where it keeps users' attributes, the walls tell.
+    /// Not known. If it keeps users' attributes, setting up the walls shows whether it holds layers.
     Unknown,
 }
 
@@ -65,7 +66,7 @@ const FILE_SYSTEMS: &[(i64, &str, Holds)] = &[
     (0x8584_58f6, "ramfs", Holds::None("which keeps no attributes")),
 ];
 
-/// A file system's name and what it can hold.
+/// A file system's name, and whether it can hold layers.
 pub fn file_system(at: &Path) -> Option<(String, Holds)> {
     // The type of the field depends on the platform.
     let number = statfs(at).ok()?.f_type as i64;
@@ -79,17 +80,18 @@ pub fn file_system(at: &Path) -> Option<(String, Holds)> {
 /// A session's own folder.
 #[derive(Debug)]
 pub struct Folder {
-    /// Absolute and canonical, ours alone.
+    /// The absolute and canonical path. The folder is ours alone.
     pub path: PathBuf,
-    /// What a person should know of where it lies.
+    /// A remark for the user about the folder's place.
     pub remark: Option<String>,
 }
 
 impl Home {
-    /// A session's own folder; it is made. One of a session that keeps nothing leaves no link in the home.
+    /// Returns a session's own folder, and makes it if needed. For a session that keeps nothing, the home
+    /// gets no link to the folder.
     ///
     /// # Errors
-    /// When it cannot be made, no place holds a layer, or what it held elsewhere is gone.
+    /// When the folder cannot be made, no place holds a layer, or the folder was elsewhere and is gone.
     pub fn session(&self, id: SessionId, is_scratch: bool) -> Result<Folder> {
         self.sweep();
         let link = self.link(id);
@@ -118,15 +120,15 @@ impl Home {
         Ok(Folder { path, remark: Some(remark) })
     }
 
-    /// The same outside of the home, for a session that works in it: what lies in the home is out of an
-    /// agent's reach.
+    /// Makes a session's folder outside of the home, for a session that works in that folder: an agent cannot
+    /// reach files in the home.
     ///
     /// # Errors
-    /// Those of [`Home::session`].
+    /// The errors of [`Home::session`].
     pub fn session_apart(&self, id: SessionId, is_scratch: bool) -> Result<PathBuf> {
         self.sweep();
         let (name, _) = file_system(&self.root).unwrap_or_else(|| ("a file system".into(), Holds::Unknown));
-        // No layer is mounted over what lies there.
+        // Any file system will do: no layer is mounted over these files.
         let place = elsewhere(&self.root, &name, "in Bailey's home", |_| true)?;
         self.linked(id, place, is_scratch)
     }
@@ -156,10 +158,10 @@ impl Home {
         fs::symlink_metadata(self.link(id)).is_ok() || !self.elsewhere(id).is_empty()
     }
 
-    /// A session's own folder, where it has one.
+    /// A session's own folder, if the session has one.
     ///
     /// # Errors
-    /// When it is there and cannot be used.
+    /// When the folder exists, but cannot be used.
     pub fn existing(&self, id: SessionId) -> Result<Option<Folder>> {
         self.give_up_lost(id)?;
         match fs::symlink_metadata(self.link(id)) {
@@ -168,7 +170,7 @@ impl Home {
         }
     }
 
-    /// Gives up what a session had elsewhere, where that is gone.
+    /// Removes the link to a session's folder elsewhere, when that folder is gone.
     pub fn give_up_lost(&self, id: SessionId) -> Result<()> {
         let link = self.link(id);
         let is_lost = fs::read_link(&link).is_ok_and(|target| !target.exists());
@@ -178,7 +180,7 @@ impl Home {
         Ok(())
     }
 
-    /// Removes a session's folder, when nothing of it lives.
+    /// Removes a session's folder, once nothing of the session runs any more.
     pub fn remove_session(&self, id: SessionId, folder: &Folder) -> Result<()> {
         let path = &folder.path;
         bailey_sandbox::remove(path).with_context(|| format!("`{}` could not be removed", path.display()))?;
@@ -189,14 +191,14 @@ impl Home {
         Ok(())
     }
 
-    /// What lies of a session in the other places, with a link from the home or without.
+    /// The folders of a session in the other places, whether or not the home links to them.
     pub fn elsewhere(&self, id: SessionId) -> Vec<PathBuf> {
         let places = places().into_iter().filter(|place| is_open(place) && is_private(place));
         places.map(|place| place.join(id.to_string())).filter(|path| is_owned(path)).collect()
     }
 
-    /// Removes the folders of processes that kept nothing and were killed with whoever was to remove them.
-    /// Looked for once in a process.
+    /// Removes the folders of processes that kept nothing and were killed, together with the process that was
+    /// to remove them. Each process does this once.
     fn sweep(&self) {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
@@ -209,9 +211,9 @@ impl Home {
         });
     }
 
-    /// Makes a session's folder. One of which nothing is kept is marked before it is there, and made by
-    /// whoever marked it; one that is kept is there before it is looked whether somebody else marked it. So
-    /// of two who begin at the same moment one is told of the other.
+    /// Makes a session's folder. If the session keeps nothing, the process marks it first and then makes the
+    /// folder itself. If the session is kept, the process makes the folder first and then looks for a mark of
+    /// another process. So when two processes begin at the same moment, one of them learns of the other.
     fn make(&self, id: SessionId, path: &Path, is_scratch: bool) -> Result<()> {
         let marks = self.root.join(SCRATCH);
         if !is_scratch {
@@ -227,7 +229,7 @@ impl Home {
         })
     }
 
-    /// A file of a session's own, where that has a folder.
+    /// A file in a session's own folder, if the session has one.
     pub fn of_session(&self, id: SessionId, name: &str) -> PathBuf {
         self.link(id).join(name)
     }
@@ -237,15 +239,15 @@ impl Home {
     }
 }
 
-/// Marks a session. The mark is locked as long as this process lives, however that ends: whoever finds one
-/// that nobody has locked removes the folder, and the mark.
+/// Marks a session. This process keeps the mark locked until it ends, however it ends. A process that finds
+/// an unlocked mark removes the folder and the mark.
 fn mark(marks: &Path, id: SessionId) -> Result<()> {
     make_private(marks)?;
     let path = marks.join(id.to_string());
     loop {
         let file = File::create(&path).with_context(|| format!("cannot make `{}`", path.display()))?;
         hold(&file, id)?;
-        // Somebody may have found it unlocked.
+        // Another process may have found the mark unlocked, and removed it.
         if is_named(&file, &path) {
             std::mem::forget(file);
             return Ok(());
@@ -253,7 +255,7 @@ fn mark(marks: &Path, id: SessionId) -> Result<()> {
     }
 }
 
-/// Takes the mark of a session away that was thrown away and is taken up again.
+/// Removes the mark of a session that was thrown away and is now taken up again.
 fn unmark(marks: &Path, id: SessionId, folder: &Path) -> Result<()> {
     let path = marks.join(id.to_string());
     let Ok(mark) = File::open(&path) else { return Ok(()) };
@@ -264,11 +266,11 @@ fn unmark(marks: &Path, id: SessionId, folder: &Path) -> Result<()> {
             removed => removed.with_context(|| format!("cannot remove `{}`", path.display()))?,
         }
     }
-    // Whoever had the mark may have swept the folder away with it.
+    // The process that held the mark may have removed the folder with it.
     make_private(folder)
 }
 
-/// Locks a mark. Whoever sweeps has it for a moment.
+/// Locks a mark. A sweeping process holds a mark only for a moment, so this tries several times.
 fn hold(mark: &File, id: SessionId) -> Result<()> {
     let is_held = (0..HOLDS_MAX).any(|tried| {
         if tried > 0 {
@@ -280,9 +282,10 @@ fn hold(mark: &File, id: SessionId) -> Result<()> {
     Ok(())
 }
 
-/// Removes what is marked and nobody's any more. What cannot go now is tried again at the next start.
+/// Removes marked folders that no process uses any more. A later start tries again to remove those that
+/// cannot go now.
 fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
-    // A command behind Landlock alone may have taken the rights away.
+    // A command that only Landlock confines may have taken the access rights away.
     is_open(marks);
     for entry in fs::read_dir(marks).into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(SessionId::parse) else { continue };
@@ -295,7 +298,7 @@ fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).ok();
         }
         let Ok(mark) = File::open(&path) else { continue };
-        // It may have been taken away meanwhile, by who takes the session up again.
+        // A process that takes the session up again may have removed the mark meanwhile.
         if mark.try_lock().is_err() || !is_named(&mark, &path) {
             continue;
         }
@@ -305,8 +308,9 @@ fn swept(marks: &Path, folders: impl Fn(SessionId) -> Vec<PathBuf>) {
     }
 }
 
-/// Whether nothing is left of a folder of which nothing is kept, once it was removed. One that does not say
-/// so itself is kept; where it is empty, its process was killed before it could say so.
+/// Removes a folder of a session that keeps nothing. Returns whether its mark can go. A folder without its
+/// own `scratch` file is kept, unless it is empty: then its process was killed before it could write that
+/// file.
 fn is_cleared(folder: &Path) -> bool {
     if !is_open(folder) {
         return false;
@@ -318,20 +322,21 @@ fn is_cleared(folder: &Path) -> bool {
     true
 }
 
-/// Whether a file is still the one of that name.
+/// Whether an open file is still the file at this path.
 fn is_named(file: &File, path: &Path) -> bool {
     let [found, named] = [file.metadata(), fs::symlink_metadata(path)];
     found.is_ok_and(|found| named.is_ok_and(|named| (found.dev(), found.ino()) == (named.dev(), named.ino())))
 }
 
-/// Gives back what a command behind Landlock alone may have taken from a directory of ours.
+/// Restores the access rights to a directory of ours, which a command that only Landlock confines may have
+/// taken away.
 fn is_open(dir: &Path) -> bool {
     let is_closed = fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o700 != 0o700);
     !is_closed || fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).is_ok()
 }
 
-/// A folder that lies elsewhere, found again. Others can write where it lies, so it counts only if it is ours
-/// alone.
+/// Finds a folder again that lies elsewhere. Other users can write in that place, so the folder counts only
+/// if it is ours alone.
 fn found(root: &Path, id: SessionId, target: PathBuf) -> Result<Folder> {
     if !target.parent().is_some_and(is_private) || !target.is_dir() {
         bail!(
@@ -363,8 +368,8 @@ fn elsewhere(root: &Path, name: &str, why: &str, is_usable: impl Fn(&Holds) -> b
     })
 }
 
-/// Our directory in a place where everybody can write: one that is there, or a new one. Where somebody else
-/// took its name, it gets one that nobody foresees.
+/// Our directory in a place where everybody can write: an existing one, or a new one. If another user took
+/// its name, the directory gets a name that cannot be foreseen.
 fn own_in(place: &Path) -> Option<PathBuf> {
     let made = |name: String| {
         let dir = place.join(name);
@@ -377,7 +382,7 @@ fn own_in(place: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Directories of ours that hold sessions of whatever home, which no sandbox sees.
+/// Our directories that hold sessions of any home. No sandbox sees them.
 pub fn places() -> Vec<PathBuf> {
     let places = ELSEWHERE.iter().filter_map(|place| fs::canonicalize(place).ok());
     places.flat_map(|place| mine_in(&place)).collect()
@@ -413,17 +418,17 @@ fn remark(root: &Path, name: &str, folder: &Path) -> String {
     )
 }
 
-/// Whether nobody else can put something of theirs in the place of what is ours there.
+/// Whether no other user can replace our directory in this place by one of theirs.
 fn is_safe_to_share(place: &Path) -> bool {
     let me = rustix::process::geteuid().as_raw();
-    // Also where names are kept apart, the place's own owner may move all of them.
+    // Even if users cannot rename each other's files there, the owner of the place can rename all of them.
     fs::metadata(place).is_ok_and(|about| {
         [0, me].contains(&about.uid()) && (about.mode() & 0o1000 != 0 || about.mode() & 0o022 == 0)
     })
 }
 
-/// Whether a directory is ours alone; one of ours is made so, for a command behind Landlock alone can change
-/// its mode.
+/// Whether a directory is ours alone. This also makes a directory of ours private again, because a command
+/// that only Landlock confines can change its mode.
 fn is_private(dir: &Path) -> bool {
     let can_others_write = fs::symlink_metadata(dir).is_ok_and(|found| found.mode() & 0o022 != 0);
     is_owned(dir) && !can_others_write && make_private(dir).is_ok()
@@ -434,8 +439,8 @@ fn is_owned(dir: &Path) -> bool {
     fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir() && found.uid() == me)
 }
 
-/// Whether a user's own attributes are kept there, in which an overlay without privileges notes what is
-/// deleted.
+/// Whether the file system keeps users' own attributes. An overlay without privileges uses them to note
+/// deleted files.
 fn keeps_attributes(dir: &Path) -> bool {
     const TRIAL: &str = "user.bailey.trial";
     let set = rustix::fs::setxattr(dir, TRIAL, b"1", XattrFlags::empty());
@@ -449,7 +454,7 @@ mod tests {
     use bailey_protocol::SessionId;
     use std::{fs, path::PathBuf};
 
-    /// A home's places, with a session of each number.
+    /// The places of a home, with a session for each number.
     struct Yard(tempfile::TempDir);
 
     impl Yard {
@@ -465,7 +470,7 @@ mod tests {
             self.0.path().join(Self::id(number).to_string())
         }
 
-        /// As a killed process leaves them.
+        /// Makes a mark and a folder as a killed process leaves them.
         fn dead(&self, number: u128, says_so: bool) -> PathBuf {
             let folder = self.folder(number);
             fs::create_dir_all(folder.join("copy/project")).unwrap();
@@ -500,8 +505,8 @@ mod tests {
         assert!(living.exists(), "the control: somebody has it");
     }
 
-    /// A look at a session without a folder, and who takes it up in the same moment: one is told of the
-    /// other, and no folder is both's.
+    /// One process looks at a session without a folder, and another one takes the session up at the same
+    /// moment. One of them learns of the other, and no folder belongs to both.
     #[test]
     fn of_two_who_begin_one_is_told_of_the_other() {
         let place = tempfile::tempdir().unwrap();
@@ -523,7 +528,7 @@ mod tests {
         let again = yard.dead(1, true);
         unmark(&yard.marks(), Yard::id(1), &again).unwrap();
         assert_eq!(yard.sweep(), [""; 0]);
-        // As with an old copy of the home's files.
+        // An old copy of the home's files has this effect.
         yard.dead(1, false);
         assert_eq!(yard.sweep(), [""; 0]);
         assert!(again.join("copy/project").exists());

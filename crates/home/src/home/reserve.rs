@@ -1,5 +1,5 @@
-//! Room that is kept for what must be written where there is none left: that everything is stopped, or that a
-//! session is removed, which makes room again.
+//! Disk space that Bailey sets aside for entries that it must write when the disk is full: that everything is
+//! stopped, or that a session is removed, which frees space again.
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate, statvfs};
 use std::{
@@ -8,26 +8,27 @@ use std::{
     path::Path,
 };
 
-/// The file in a home whose room it is.
+/// The file in a home that holds the space.
 pub const NAME: &str = "reserve";
-/// It is kept beside that.
+/// The file lies beside this one.
 const JOURNAL: &str = "journal.db";
-/// How much room: a few pages of the journal, and what it needs beside them.
+/// The size: a few pages of the journal, and the space needed beside them.
 const BYTES: u64 = 1 << 20;
-/// A link there is not followed, and a pipe is not waited for.
+/// Opening the file follows no link and does not wait for a pipe.
 const PLAIN: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
-/// What a file's room is counted in, in bytes (stat(2)).
+/// The unit of a file's space on disk, in bytes (stat(2)).
 const BLOCK: u64 = 512;
-/// It is kept where there is so much more.
+/// Bailey sets the space aside only when this much is free.
 const ROOM_MIN: u64 = 16 << 20;
 
-/// Keeps it, where there is a journal, and room for it. Where it cannot be kept, there is none.
+/// Sets the space aside, if there is a journal and enough free space. When that fails, the home has no
+/// reserve.
 pub(crate) fn keep(root: &Path) {
     let path = root.join(NAME);
     if is_kept(root) || !root.join(JOURNAL).exists() || room(root).is_none_or(|room| room < ROOM_MIN) {
         return;
     }
-    // Also one that holds no room yet, as a start that was killed leaves it, or a copy.
+    // The file may also exist without any space, after a killed start, or in a copy.
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600).custom_flags(PLAIN);
     let Ok(file) = options.open(&path) else { return };
@@ -36,12 +37,12 @@ pub(crate) fn keep(root: &Path) {
     }
 }
 
-/// Gives it up, where there is no other room left; whether it did.
+/// Frees the reserve when no other space is left. Returns whether it did.
 pub fn give_up(root: &Path) -> bool {
     room(root).is_some_and(|room| room < BYTES) && fs::remove_file(root.join(NAME)).is_ok()
 }
 
-/// What is short of room, for people; none where there is enough.
+/// A message for the user when space is short. `None` when there is enough.
 pub fn lack(root: &Path) -> Option<String> {
     let room = room(root)?;
     let is_kept = is_kept(root);
@@ -52,20 +53,20 @@ pub fn lack(root: &Path) -> Option<String> {
     if room < ROOM_MIN {
         return Some(format!("the disk of this home has {} MiB left{kept}", room >> 20));
     }
-    // Whoever opened the home has just tried to.
+    // The process that opened the home has just tried to set it aside.
     let is_impossible = !is_kept && root.join(JOURNAL).exists();
     is_impossible.then(|| {
         "no room can be set aside in this home (by its file system, or for a quota), so that an emergency stop has none on a full disk".into()
     })
 }
 
-/// Whether it takes the disk's room, and not its name alone.
+/// Whether the file really takes disk space, and is not only a name.
 fn is_kept(root: &Path) -> bool {
     root.join(NAME).symlink_metadata().is_ok_and(|about| about.blocks() * BLOCK >= BYTES)
 }
 
-/// How much its owner can write there, in bytes. What counts nothing, such as a memory file system without a
-/// limit, has no end of it.
+/// How much the owner can write there, in bytes. A file system that counts nothing, such as a memory file
+/// system without a limit, has endless space.
 fn room(root: &Path) -> Option<u64> {
     let stat = statvfs(root).ok()?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);

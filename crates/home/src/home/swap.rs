@@ -1,9 +1,9 @@
-//! How a copy takes a home's place: in one step of the file system, and whoever opens the home next ends what
-//! follows it.
+//! How a copy takes the place of a home: in one step of the file system. The next process that opens the home
+//! completes the remaining work.
 //!
-//! What is no part of any copy (what sessions changed, and other copies) goes over to the new home after that
-//! step, and so does a stop that the old one was given up to then. Until both have, a file there names the
-//! old one.
+//! No copy contains the changes of sessions, or other copies. After that step, these move to the new home. If
+//! the old home received a stop up to then, the new home gets it, too. Until both are done, a mark file in
+//! the new home names the old one.
 
 use super::{SCRATCH, write_private};
 use anyhow::{Context as _, Result};
@@ -17,27 +17,27 @@ use std::{
     path::Path,
 };
 
-/// That file.
+/// The mark file.
 pub const MARK: &str = "restoring.json";
-/// The journal of each.
+/// The journal of the old and the new home.
 const JOURNAL: &str = "journal.db";
-/// What goes on in the new home, where the copy has none of it.
+/// The folders that move to the new home, where the copy has no content for them.
 const GOES_ON: [&str; 3] = [SCRATCH, "sessions", "backups"];
 
-/// The old home, by names beside the new one.
+/// The names of the old home. It lies beside the new one.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
-    /// What it is called by that step.
+    /// The name that the step gives it.
     old: String,
-    /// What it is to be called.
+    /// The name that it gets afterwards.
     before: String,
 }
 
-/// Has `new` take the place of the home at `root`, which is to be called `before`: whoever looks sees the one
-/// home or the other.
+/// Puts `new` in the place of the home at `root`. The old home is to get the name `before`. At every moment,
+/// a reader sees one home or the other.
 ///
 /// # Errors
-/// When it cannot, such as where the home is a mount point; nothing was changed then.
+/// When the exchange fails, for example because the home is a mount point. Nothing has changed then.
 pub fn exchange(root: &Path, new: &Path, before: &Path) -> Result<()> {
     let name = |path: &Path| path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
     let mark = Mark { old: name(new), before: name(before) };
@@ -46,10 +46,10 @@ pub fn exchange(root: &Path, new: &Path, before: &Path) -> Result<()> {
         .with_context(|| format!("`{}` cannot take the home's place", new.display()))
 }
 
-/// Ends an exchange that was begun, if there is one.
+/// Completes an exchange, if an earlier process began one.
 ///
 /// # Errors
-/// When what is no part of a copy cannot be moved: the home is not whole then.
+/// When a folder that is not part of a copy cannot be moved. The home is not complete then.
 pub fn finish(root: &Path) -> Result<()> {
     let mark = root.join(MARK);
     let cannot = || format!("a restore of `{}` was cut off, and cannot be ended", root.display());
@@ -58,25 +58,26 @@ pub fn finish(root: &Path) -> Result<()> {
         held => held.with_context(cannot)?,
     };
     held.lock().with_context(cannot)?;
-    // Whoever waited for the lock finds that it was done.
+    // Another process completed the exchange while this one waited for the lock.
     if mark.symlink_metadata().is_err() {
         return Ok(());
     }
     go_over(root, &mark).with_context(cannot)
 }
 
-/// Whether `folder`, beside the home at `root`, is a new home that nobody makes any more: what has been a
-/// home, or is one that is still to get its name, is none. Nobody else may hold it.
+/// Whether `folder`, beside the home at `root`, is an unfinished new home that no process works on any more.
+/// A folder that was a home does not count, nor does an old home that is still to get its name. No other
+/// process may hold the folder during this call.
 ///
 /// # Errors
-/// When it cannot be told.
+/// When the answer cannot be found.
 pub fn is_cut_off(root: &Path, folder: &Path) -> Result<bool> {
     let mark = root.join(MARK);
     let is_named = match mark.try_exists()? {
         true => read(&mark)?.names(folder),
         false => false,
     };
-    // A copy has none of that, and each home has.
+    // A copy has no such folder, and each home has one.
     let is_home = GOES_ON.iter().any(|part| folder.join(part).symlink_metadata().is_ok());
     Ok(!is_named && !is_home)
 }
@@ -92,7 +93,7 @@ fn read(mark: &Path) -> Result<Mark> {
     serde_json::from_slice(&fs::read(mark)?).with_context(|| format!("`{}` is damaged", mark.display()))
 }
 
-/// Each step can be done again.
+/// Moves the rest to the new home. Each step can be repeated.
 fn go_over(root: &Path, mark: &Path) -> Result<()> {
     let is_damaged = || format!("`{}` is damaged", mark.display());
     let Mark { old, before } = read(mark)?;
@@ -100,7 +101,7 @@ fn go_over(root: &Path, mark: &Path) -> Result<()> {
     let old = beside(&old).with_context(is_damaged)?;
     let before = beside(&before).with_context(is_damaged)?;
     if old == root {
-        // It never took a home's place.
+        // This folder never took a home's place.
         return Ok(fs::remove_file(mark)?);
     }
     if old.symlink_metadata().is_ok() {
@@ -113,13 +114,13 @@ fn go_over(root: &Path, mark: &Path) -> Result<()> {
         // The old home may have been removed.
         File::open(folder).map_or(Ok(()), |folder| folder.sync_all())?;
     }
-    // As late as can be: whoever was at the old home may have stopped it since somebody looked, also after
-    // the exchange.
+    // This comes as late as possible: a process at the old home may have stopped it since the last look, even
+    // after the exchange.
     JournalFile::stop_as(&root.join(JOURNAL), &before.join(JOURNAL), &SystemClock)?;
     Ok(fs::remove_file(mark)?)
 }
 
-/// Moves what is no part of a copy to where it goes on, unless there is something.
+/// Moves a folder that is not part of a copy to the new home, unless the new home has content there.
 fn go_on(before: &Path, now: &Path) -> Result<()> {
     if !before.is_dir() {
         return Ok(());

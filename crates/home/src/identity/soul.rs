@@ -1,4 +1,5 @@
-//! `SOUL.md` as the owner accepted it: its digest lies in `trust/` of the home, where no agent can write.
+//! The version of `SOUL.md` that the owner accepted. Its digest lies in `trust/` of the home, where no agent
+//! can write.
 
 use crate::home::{Home, make_private, write_private};
 use anyhow::{Context as _, Result, bail};
@@ -7,45 +8,45 @@ use bailey_protocol::Digest;
 use serde::Serialize;
 use std::{fs, io, path::PathBuf};
 
-/// What `bailey init` writes.
+/// The `SOUL.md` that `bailey init` writes.
 pub const DEFAULT: &str =
     "Be calm, exact and brief. Say what you know, what you guess and what you do not know.\n";
-/// The most that a record may hold, in bytes: a digest and the end of its line.
+/// The largest size of a record, in bytes: a digest and the end of its line.
 const RECORD_BYTES_MAX: usize = 128;
 
-/// `1`: a control takes any `SOUL.md` for accepted.
+/// With the value `1`, a control accepts any `SOUL.md`.
 #[cfg(feature = "controls")]
 const ANY_SOUL: &str = "BAILEY_CONTROL_ANY_SOUL";
 
-/// Where `SOUL.md` stands.
+/// The state of `SOUL.md` compared with the accepted version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// There is none, and none was accepted.
+    /// There is no `SOUL.md`, and the owner accepted no version.
     None,
-    /// It is what was accepted.
+    /// The file is the accepted version.
     Accepted,
-    /// None was ever accepted.
+    /// The file exists, but the owner never accepted a version.
     Unknown,
-    /// It is another one than was accepted.
+    /// The file differs from the accepted version.
     Changed,
-    /// It was accepted, and is not there any more.
+    /// The owner accepted a version, but the file is gone.
     Gone,
 }
 
-/// What `SOUL.md` says; none where it is not there.
+/// The text of `SOUL.md`. `None` if the file does not exist.
 ///
 /// # Errors
-/// When something else stands in its place, or it is too long or not UTF-8.
+/// When another kind of file stands in its place, or it is too long or not UTF-8.
 pub fn read(home: &Home) -> Result<Option<String>> {
     let path = home.paper(Paper::Soul);
     super::utf8(&path, bailey_sandbox::read_own(&path))
 }
 
-/// The digest that was accepted; none where none was.
+/// The accepted digest. `None` if the owner accepted no version.
 ///
 /// # Errors
-/// When the record cannot be read: an error in a check is no yes.
+/// When the record cannot be read: a failed check must not count as a yes.
 pub(super) fn accepted(home: &Home) -> Result<Option<String>> {
     let path = record(home);
     let text = match fs::read_to_string(&path) {
@@ -59,7 +60,7 @@ pub(super) fn accepted(home: &Home) -> Result<Option<String>> {
     Ok(Some(text.trim().to_owned()))
 }
 
-/// Where a text stands beside what was accepted.
+/// Compares a text with the accepted version.
 pub fn standing(home: &Home, text: Option<&str>) -> Result<Standing> {
     Ok(compared(text, accepted(home)?.as_deref()))
 }
@@ -74,7 +75,7 @@ fn compared(text: Option<&str>, accepted: Option<&str>) -> Standing {
     }
 }
 
-/// Whether a session may begin with it.
+/// Checks that a session may begin with this text.
 pub(super) fn check(name: &str, text: Option<&str>, accepted: Option<&str>) -> Result<()> {
     #[cfg(feature = "controls")]
     if std::env::var(ANY_SOUL).is_ok_and(|value| value == "1") {
@@ -92,7 +93,7 @@ pub(super) fn check(name: &str, text: Option<&str>, accepted: Option<&str>) -> R
     )
 }
 
-/// Accepts what `SOUL.md` says now, or that there is none.
+/// Accepts the present text of `SOUL.md`, or that there is no `SOUL.md`.
 ///
 /// # Errors
 /// When the record cannot be written.
