@@ -1,18 +1,19 @@
-//! Who sits here, as the system knows them: what the journal keeps of whoever answers a question. Looked up
-//! before this process binds itself.
+//! The person who uses this machine, as the system knows them. The journal records this person with each
+//! answer to a question. Bailey looks the person up before this process binds itself.
 
 use bailey_journal::Person;
 use std::{env, fs::File, io::Read as _, path::Path};
 
-/// The most that is read of the list of users, in bytes.
+/// The most that Bailey reads of the list of users, in bytes.
 const USERS_BYTES_MAX: u64 = 1 << 20;
-/// The most that is read of what the system says of this process, in bytes.
+/// The most that Bailey reads of the system's information about this process, in bytes.
 const STAT_BYTES_MAX: u64 = 4096;
 
-/// Names the place where somebody asked the daemon for what this process does, such as a browser.
+/// The variable that names the place where a user asked the daemon for this process's work, such as a
+/// browser.
 pub const AT: &str = "BAILEY_AT";
 
-/// The user that this process runs as, and its controlling terminal, or where else they are.
+/// The user that this process runs as, and its controlling terminal or other place.
 pub fn person() -> Person {
     let uid = rustix::process::geteuid().as_raw();
     let name = read(Path::new("/etc/passwd"), USERS_BYTES_MAX).and_then(|users| name_of(&users, uid));
@@ -35,7 +36,7 @@ fn name_of(users: &str, uid: u32) -> Option<String> {
 }
 
 /// proc_pid_stat(5): the program's name in brackets, then state, parent, group, session and the number of the
-/// terminal, which is none where it is 0.
+/// terminal. The number 0 means no terminal.
 fn terminal_of(stat: &str) -> Option<String> {
     let (_, after) = stat.rsplit_once(") ")?;
     let number: u32 = after.split(' ').nth(4)?.parse().ok()?;

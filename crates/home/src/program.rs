@@ -1,6 +1,6 @@
-//! This program's own files: how it begins itself once more, and what an apply never writes, as the built-in
-//! rule `binaries` has it: this program, and those of its owner's that it runs or asks outside of a session's
-//! walls.
+//! This program's own files: how to start the program again, and the files that an apply never writes. The
+//! built-in rule `binaries` protects these: this program, and those programs of its owner's that it runs or
+//! asks outside of a session's walls.
 
 use crate::config::{Config, Declared};
 use anyhow::{Context as _, Result};
@@ -15,25 +15,25 @@ use std::{
     sync::OnceLock,
 };
 
-/// This very program, wherever it lies by now.
+/// This running program, wherever its file is now.
 const SELF: &str = "/proc/self/exe";
-/// What the kernel adds to the path of a program whose file was replaced or removed since it began.
+/// The kernel adds this to the path of a program whose file was replaced or removed since the program began.
 const REPLACED: &str = " (deleted)";
 /// How many links the kernel follows in one path (path_resolution(7)).
 const LINKS_MAX: usize = 41;
-/// What keeps the daemon up, and lies beside it.
+/// The program that keeps the daemon running. It lies beside this one.
 const BOOT: &str = "bailey-boot";
 
-/// This program once more. It hears as its first word where the first of them lay when it began: the file may
-/// be moved since, with another one in its place.
+/// A command that starts this program again. Its argument 0 is the path where the first of these processes
+/// found the program when it began: the file may have moved since, and another file may have taken its place.
 pub fn again() -> Command {
     let mut command = Command::new(SELF);
     command.arg0(began());
     command
 }
 
-/// The paths of this program and of what keeps it up: where they lie, and where they lay, whether or not a
-/// newer one has taken their places meanwhile.
+/// The paths of this program and of `bailey-boot`: the present ones, and those at the start, even if newer
+/// files have taken these places meanwhile.
 ///
 /// # Errors
 /// When the kernel does not say where this program lies.
@@ -42,12 +42,12 @@ pub fn files() -> Result<Vec<String>> {
     Ok(of(&now, began()))
 }
 
-/// Those, and what the configuration names of the owner's: extensions that judge, with their files, and
-/// programs that tell somebody of a question. They may lie in a project, and whoever writes one there would
-/// choose its own judge, or run outside of the walls.
+/// The paths of [`files`], and the owner's files that the configuration names: extensions that judge, with
+/// their files, and programs that notify a person of a question. They may lie in a project. A session that
+/// could write one of them there would choose its own judge, or run code outside of the walls.
 ///
 /// # Errors
-/// As above.
+/// As for [`files`].
 pub fn kept(config: &Config) -> Result<Vec<String>> {
     let mut all = files()?;
     let notify = config.approvals.escalation.iter().flat_map(|step| &step.notify).map(PathBuf::from);
@@ -61,8 +61,8 @@ pub fn kept(config: &Config) -> Result<Vec<String>> {
     Ok(all)
 }
 
-/// What lies on the way of a path: itself, each link, and where they lead in the end. Whoever changes one of
-/// them changes what the path is.
+/// The path itself, each link on its way, and the file that it leads to in the end. A change to any of them
+/// changes the meaning of the path.
 fn passed(path: &Path) -> Vec<PathBuf> {
     let mut all = vec![path.to_owned()];
     let mut at = PathBuf::from("/");
@@ -88,7 +88,7 @@ fn passed(path: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The names of a path, the first of them last.
+/// The names in a path, in reverse order.
 fn names(path: &Path) -> Vec<OsString> {
     let parts = path.components().rev();
     parts
@@ -97,7 +97,7 @@ fn names(path: &Path) -> Vec<OsString> {
         .collect()
 }
 
-/// Where this program lay when it began, or whoever began it.
+/// The path of this program when it began, or when the process that started it began.
 fn began() -> &'static Path {
     static BEGAN: OnceLock<PathBuf> = OnceLock::new();
     BEGAN.get_or_init(|| {
@@ -109,7 +109,7 @@ fn began() -> &'static Path {
 
 fn of(now: &Path, began: &Path) -> Vec<String> {
     let shown = now.display().to_string();
-    // A file may really be called so: then both are kept.
+    // A file may really have such a name. Then both paths are protected.
     let replaced = shown.strip_suffix(REPLACED).map(PathBuf::from);
     let programs = [Some(now), replaced.as_deref(), Some(began)].into_iter().flatten();
     let all: BTreeSet<PathBuf> =

@@ -1,4 +1,4 @@
-//! Which directory is the project, and the one file of it that the main process reads.
+//! Finds the project's directory, and reads the one file of it that the main process reads.
 
 mod remarks;
 
@@ -18,12 +18,13 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Where a project's settings lie in it.
+/// The path of a project's settings within the project.
 pub const SETTINGS: &str = ".bailey/config.toml";
-/// The most of a project's settings that is read, in bytes.
+/// The largest size of a project's settings, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 64 << 10;
 
-/// The repository that `directory` lies in, or the directory itself; canonical. Only names are looked at.
+/// The root of the repository that contains `directory`, or else the directory itself, as a canonical path.
+/// This looks only at names.
 pub fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathBuf, WsPath)> {
     let named = directory.unwrap_or(Path::new("."));
     let start = std::fs::canonicalize(named)
@@ -32,7 +33,7 @@ pub fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathB
         bail!("`{}` is not a directory", named.display());
     }
     let root = start.ancestors().find(|dir| dir.join(".git").exists()).unwrap_or(&start).to_path_buf();
-    // What holds a home, as `/` does, is too much; Bailey's own home is no project.
+    // A directory that holds a home, as `/` does, is too large. Bailey's own home is no project.
     if home.user.starts_with(&root) || home.root.starts_with(&root) || root.starts_with(&home.root) {
         bail!(
             "`{}` cannot be a workspace: it is, or holds, a home directory; go to a project's directory, or name one \
@@ -51,7 +52,7 @@ pub fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathB
             root.display()
         );
     }
-    // What other sessions changed, whose home could not hold it.
+    // These places hold the changes of other sessions, when their home cannot hold them.
     let is_near = |place: &PathBuf| root.starts_with(place) || place.starts_with(&root);
     if let Some(place) = places().into_iter().find(is_near) {
         bail!(
@@ -67,7 +68,8 @@ pub fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathB
             root.display()
         );
     }
-    // The inside has its own of these, which would hide a project and lose what is done there.
+    // Each sandbox has its own versions of these directories. They would hide the project and lose the work
+    // in it.
     if let Some(own) = ["/dev", "/proc", "/sys"].into_iter().find(|own| root.starts_with(own)) {
         bail!(
             "`{}` cannot be a workspace: every sandbox has a {own} of its own; move the project elsewhere",
@@ -77,7 +79,7 @@ pub fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathB
     let Some(text) = root.to_str() else {
         bail!("`{}` is not UTF-8: a workspace's path must be", root.display());
     };
-    // No rule and no card could tell such a path from another one.
+    // Neither a rule nor a card could tell such a path from another one.
     if text.contains(char::is_control) {
         bail!(
             "`{}` cannot be a workspace: there is a line feed or another control character in its path; rename it",
@@ -89,18 +91,17 @@ pub fn find(directory: Option<&Path>, home: &crate::home::Home) -> Result<(PathB
     Ok((root, workspace))
 }
 
-/// Where a person stands in the workspace that [`find`] found for this directory, and how they write its
-/// path.
+/// The user's directory in the workspace that [`find`] found for it, and the workspace's path as the user
+/// writes it.
 ///
 /// # Errors
-/// When there is no such directory.
+/// When the directory does not exist.
 pub fn standpoint(directory: Option<&Path>, workspace: &WsPath) -> Result<Standpoint> {
     let named = directory.unwrap_or(Path::new("."));
     let there = std::fs::canonicalize(named)
         .with_context(|| format!("there is no directory `{}`", named.display()))?;
     let root = Path::new(&workspace.0);
-    // For a path that cannot be named without doubt, the nearest
-    // directory above it that can be named stands in.
+    // If a path has no unambiguous name, the nearest directory above it that has one stands in.
     let nameable = |path: &Path| {
         let text = path.to_str().filter(|text| !text.contains(char::is_control))?;
         Some(WsPath(text.to_owned()))
@@ -108,16 +109,16 @@ pub fn standpoint(directory: Option<&Path>, workspace: &WsPath) -> Result<Standp
     let start = there.ancestors().find_map(nameable).filter(|start| start.is_within(&workspace.0));
     let leads_there = |path: &&Path| std::fs::canonicalize(path).is_ok_and(|found| found == root);
     let spelled = spelled(directory)?;
-    // In the project itself a link is the project's, and stands there inside as well.
+    // A link within the project belongs to the project, and exists inside the sandbox as well.
     let spelled = spelled.ancestors().filter(|path| !path.starts_with(root)).find(leads_there);
     Ok(Standpoint { start: start.filter(|start| start != workspace), spelled: spelled.and_then(nameable) })
 }
 
-/// A directory's path as the person writes it, absolute: by the shell's `PWD`, which keeps the links that
-/// they went through.
+/// A directory's absolute path as the user writes it. The shell's `PWD` keeps the links that the user went
+/// through.
 ///
 /// # Errors
-/// When there is no such directory.
+/// When the directory does not exist.
 pub fn spelled(directory: Option<&Path>) -> Result<PathBuf> {
     let named = directory.unwrap_or(Path::new("."));
     let cannot = || format!("there is no directory `{}`", named.display());
@@ -134,11 +135,11 @@ pub fn spelled(directory: Option<&Path>) -> Result<PathBuf> {
             part => path.push(part),
         }
     }
-    // `..` behind a link leads elsewhere than the letters say.
+    // `..` after a link leads to another directory than the text suggests.
     Ok(if std::fs::canonicalize(&path).is_ok_and(|it| it == there) { path } else { there })
 }
 
-/// What belongs to the system with all that lies in it.
+/// Directories that belong to the system, with everything in them.
 const SYSTEM: &[&str] = &[
     "/bin",
     "/boot",
@@ -157,7 +158,8 @@ const SYSTEM: &[&str] = &[
     "/usr/libx32",
     "/usr/sbin",
 ];
-/// What is the system's itself, while a project may lie in it, as in `/usr/src/app` or `/var/www/html`.
+/// Directories that belong to the system themselves. A project may lie below them, as in `/usr/src/app` or
+/// `/var/www/html`.
 const PLACES: &[&str] = &[
     "/",
     "/media",
@@ -183,12 +185,12 @@ const PLACES: &[&str] = &[
     "/var/spool",
     "/var/tmp",
 ];
-/// Where homes lie, and root's.
+/// The directory of users' homes, and root's home.
 const HOMES: &str = "/home";
 const HOME_OF_ROOT: &str = "/root";
 
-/// Whose a directory is that is nobody's project: the system's, or a home of whomever, be it not the one that
-/// `HOME` names.
+/// Describes a directory that cannot be a project: a directory of the system, or any user's home, even if
+/// `HOME` does not name it.
 fn of_others(root: &Path) -> Option<&'static str> {
     let is = |place: &&str| root == Path::new(place);
     if SYSTEM.iter().any(|place| root.starts_with(place)) || PLACES.iter().any(is) {
@@ -199,7 +201,8 @@ fn of_others(root: &Path) -> Option<&'static str> {
     is_home.then_some("a home directory, or holds them")
 }
 
-/// That whoever runs this may list the project and go into it: what is not looked through cannot be masked.
+/// Checks that the user may list the project and go into it: Bailey cannot mask files that it cannot look
+/// through.
 fn is_readable(root: &Path) -> Result<()> {
     let may = Access::READ_OK | Access::EXEC_OK;
     match accessat(CWD, root, may, AtFlags::EACCESS) {
@@ -213,10 +216,10 @@ fn is_readable(root: &Path) -> Result<()> {
     }
 }
 
-/// That a session's project still stands where it stood.
+/// Checks that a session's project is still at its path.
 ///
 /// # Errors
-/// When it does not: what became of it, and what to do.
+/// When it is not there. The error says why that may be, and how to go on.
 pub fn still_there(workspace: &WsPath) -> Result<()> {
     if Path::new(&workspace.0).is_dir() {
         return Ok(());
@@ -228,8 +231,8 @@ pub fn still_there(workspace: &WsPath) -> Result<()> {
     )
 }
 
-/// The text of a project's `.bailey/config.toml`; none when there is none. No link is followed on the way, so
-/// that it cannot name a file elsewhere, and nothing but a regular file is read.
+/// The text of a project's `.bailey/config.toml`, or `None` if the file does not exist. Bailey follows no
+/// link on the way, so that the path cannot lead to a file elsewhere, and reads only a regular file.
 pub fn settings(root: &Path) -> Result<Option<String>> {
     let shown = root.join(SETTINGS);
     let cannot = || format!("cannot read `{}`", shown.display());

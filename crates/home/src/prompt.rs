@@ -1,5 +1,4 @@
-//! What is typed on the controlling terminal before there is a session: a secret, without showing it; an
-//! answer.
+//! Reads from the controlling terminal before there is a session: a secret, without showing it, or an answer.
 
 use anyhow::{Context as _, Result, bail};
 use bailey_secrets::Secret;
@@ -9,13 +8,13 @@ use std::{
     io::{Read as _, Write as _},
 };
 
-/// The longest that can be typed, in bytes.
+/// The longest secret that can be typed, in bytes.
 const TYPED_BYTES_MAX: usize = 32 << 10;
 
-/// Asks for a secret; `instead` is how it can be given where there is no terminal.
+/// Asks for a secret. `instead` tells the user how to give it when there is no terminal.
 ///
 /// # Errors
-/// When there is no terminal, or the human gave up (Ctrl-C, Ctrl-D).
+/// When there is no terminal, or the user gives up (Ctrl-C, Ctrl-D).
 pub fn secret(question: &str, instead: &str) -> Result<Secret> {
     let mut terminal = OpenOptions::new()
         .read(true)
@@ -23,23 +22,23 @@ pub fn secret(question: &str, instead: &str) -> Result<Secret> {
         .open("/dev/tty")
         .with_context(|| format!("there is no terminal to ask for {question} on: {instead}"))?;
     let old = tcgetattr(&terminal)?;
-    // What was typed before the question was seen is no answer to it, and is thrown away.
+    // Text that was typed before the question appeared is no answer to it, so this discards it.
     tcsetattr(&terminal, OptionalActions::Flush, &silent(&old))?;
     let typed = terminal
         .write_all(format!("{question} (not shown): ").as_bytes())
         .map_err(Into::into)
         .and_then(|()| read(&mut terminal));
-    // Whatever happened, the terminal is the human's again.
+    // The terminal goes back to the user's settings in every case.
     tcsetattr(&terminal, OptionalActions::Now, &old)?;
     terminal.write_all(b"\n")?;
     typed
 }
 
-/// The most of an answer, in bytes: what a terminal gives as one line.
+/// The longest answer, in bytes: the longest line that a terminal gives.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-/// Asks a question, answered with a line; none where the terminal was closed, or the human wants no more
-/// (Ctrl-D).
+/// Asks a question, and reads a line as the answer. Returns `None` when the terminal was closed, or the user
+/// wants to stop (Ctrl-D).
 ///
 /// # Errors
 /// When there is no terminal.
@@ -64,7 +63,8 @@ pub fn answer(question: &str) -> Result<Option<String>> {
     Ok(Some(text.chars().filter(|c| !c.is_control()).collect::<String>().trim().to_owned()))
 }
 
-/// One byte at a time, without echo; and without signals, so that a Ctrl-C cannot leave the terminal silent.
+/// The terminal settings for a secret: one byte at a time, without echo, and without signals, so that a
+/// Ctrl-C cannot leave the terminal silent.
 fn silent(old: &Termios) -> Termios {
     let mut silent = old.clone();
     silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);

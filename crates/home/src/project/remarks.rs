@@ -1,5 +1,5 @@
-//! What of a project will not work inside the walls, told before anything starts rather than by a puzzling
-//! error later.
+//! Remarks about parts of a project that do not work inside the walls. The user gets them before anything
+//! starts, instead of a puzzling error later.
 
 use bailey_protocol::shell_word;
 use std::{
@@ -8,18 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many names of a project are looked at; more would be felt at every start.
+/// How many names of a project Bailey looks at. More would delay every start.
 const NAMES_MAX: usize = 4096;
-/// How many of the files of others are named.
+/// How many files of other users a remark names.
 const NAMED_MAX: usize = 3;
 
-/// One sentence for each thing that a person should know of a project, with what to do. Only names and owners
-/// are looked at, of the project and of what lies directly in it; no link is followed.
+/// One remark for each problem that the user should know about, with advice. This looks only at names and
+/// owners, of the project and of the entries directly in it, and follows no link.
 pub fn remarks(root: &Path) -> Vec<String> {
     [repository_elsewhere(root), of_others(root), of_other_groups(root)].into_iter().flatten().collect()
 }
 
-/// A worktree or a submodule: git's own directory lies outside of the project, where no sandbox can see it.
+/// A worktree or a submodule: git's own directory is outside of the project, where no sandbox can see it.
 fn repository_elsewhere(root: &Path) -> Option<String> {
     fs::symlink_metadata(root.join(".git")).ok().filter(fs::Metadata::is_file)?;
     let shown = root.display();
@@ -33,13 +33,13 @@ fn repository_elsewhere(root: &Path) -> Option<String> {
 /// Files that the sandbox's only user does not own: no command inside can change them.
 fn of_others(root: &Path) -> Option<String> {
     let me = match rustix::process::geteuid() {
-        // Root's sandboxes play the owner of the project.
+        // When root runs Bailey, the sandbox acts as the owner of the project.
         root_user if root_user.is_root() => fs::symlink_metadata(root).ok()?.uid(),
         user => user.as_raw(),
     };
     let others = owned_by_others(root, me);
     let (first, owner) = others.first()?;
-    // Whose project it is not has nothing to take over there.
+    // A user who does not own the project should not take over files in it.
     if first == root {
         return Some(format!(
             "{} belongs to user {owner}, not {me}: no command inside the walls can change what is theirs. Work as its owner, or on a \
@@ -57,8 +57,8 @@ fn of_others(root: &Path) -> Option<String> {
     ))
 }
 
-/// Files of the sandbox's user that belong to another group, as where a directory is shared: nobody inside is
-/// in it.
+/// Files of the sandbox's user that belong to another group, as in a shared directory. No process inside is
+/// in that group.
 fn of_other_groups(root: &Path) -> Option<String> {
     let of_project = fs::symlink_metadata(root).ok()?;
     let (me, group) = match rustix::process::geteuid() {
@@ -79,7 +79,7 @@ fn of_other_groups(root: &Path) -> Option<String> {
     ))
 }
 
-/// The first of these by their names, and how many there are besides.
+/// The names of the first of these paths, and the number of the others.
 fn listed(root: &Path, paths: &[&Path]) -> String {
     let named: Vec<String> = paths.iter().take(NAMED_MAX).map(|path| name(root, path)).collect();
     let more = match paths.len().saturating_sub(NAMED_MAX) {
@@ -89,13 +89,13 @@ fn listed(root: &Path, paths: &[&Path]) -> String {
     named.join(", ") + &more
 }
 
-/// The same ones as words of a shell.
+/// The same paths as shell words.
 fn words(paths: &[&Path]) -> String {
     paths.iter().take(NAMED_MAX).map(|path| word(path)).collect::<Vec<_>>().join(" ")
 }
 
-/// A path as one word of a shell: whoever made an archive named its directory, and the line is pasted, with
-/// `sudo`.
+/// A path as one shell word. The author of an archive may have chosen the directory's name, and the user
+/// pastes the line, with `sudo`.
 fn word(path: &Path) -> String {
     shell_word(&path.display().to_string())
 }
@@ -105,7 +105,8 @@ fn name(root: &Path, path: &Path) -> String {
     format!("`{}`", inside.unwrap_or(path).display())
 }
 
-/// The project itself and what lies directly in it: to go deeper would mean to open what only the inside may.
+/// Looks at the project itself and the entries directly in it. To go deeper, it would have to open
+/// directories that only the sandbox may open.
 fn owned_by_others(root: &Path, me: u32) -> Vec<(PathBuf, u32)> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let paths = std::iter::once(root.to_path_buf()).chain(entries.take(NAMES_MAX));
