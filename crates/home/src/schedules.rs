@@ -1,4 +1,4 @@
-//! Tasks that are done by the clock: what the owner wrote down with `bailey schedule`, and when it comes.
+//! Tasks that run by the clock. The owner writes them down with `bailey schedule`.
 
 mod cron;
 
@@ -16,69 +16,70 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The most that a home may have, and the longest name.
+/// The most schedules that a home may have, and the longest name of one.
 const SCHEDULES_MAX: usize = 100;
 const NAME_CHARS_MAX: usize = 40;
-/// As many missed times are counted, and no more.
+/// The highest number of missed times that Bailey counts.
 pub const MISSED_MAX: usize = 1000;
-/// What names the time zone: the variable, and without it the machine's own file.
+/// The sources of the time zone: the variable, and without it the machine's own file.
 const ZONE: &str = "TZ";
 const ZONE_FILE: &str = "/etc/localtime";
-/// What to say of a machine that names no zone.
+/// The remark for a machine that names no time zone.
 pub const UNSAID: &str =
     "this machine names no time zone (there is no TZ and no /etc/localtime), so schedules go by UTC";
 
-/// One of them.
+/// One schedule.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Which one it is, at random: another one of the same name is not the same.
+    /// A random identifier. Another schedule of the same name has a different one.
     #[serde(default)]
     pub id: String,
-    /// When, in the local time of this machine.
+    /// The times of the task, in the local time of this machine.
     pub cron: Cron,
-    /// What the agent is told.
+    /// The task for the agent.
     pub task: String,
     /// The project.
     pub directory: PathBuf,
-    /// The model, where that is not the configured one.
+    /// The model. `None`: the configured one.
     pub model: Option<String>,
-    /// Which of the home's named agents does it.
+    /// The named agent that does the task. `None`: the home's own agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// How many tokens each time may use up, where the home's own limit is not lower.
+    /// How many tokens each run may use up, unless the home's own limit is lower.
     #[serde(default)]
     pub tokens: Option<u64>,
-    /// What each time may do, as the owner wrote it; nothing said: what the rules allow.
+    /// The permissions of each run, as the owner wrote them. Empty: a run may do everything that the rules
+    /// allow.
     #[serde(default)]
     pub may: Vec<String>,
-    /// The moment that was done last, or when it was written down: what was due after it and until now is
-    /// done once.
+    /// The due moment that was done last, or the moment when the owner wrote the schedule down. All moments
+    /// that were due after it until now are done as one run.
     pub since: Timestamp,
-    /// The session of the last time.
+    /// The session of the last run.
     pub session: Option<SessionId>,
-    /// How many times were skipped since then, because that one still ran.
+    /// How many runs were skipped since then, because the last one was still running.
     #[serde(default)]
     pub skipped: usize,
-    /// A time that is being begun: its session may have the task, or not.
+    /// A run that is starting. Its session may have the task already, or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<Begun>,
 }
 
-/// A time that is being begun.
+/// A run that is starting.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Begun {
-    /// Which one.
+    /// The due moment of the run.
     pub moment: Timestamp,
     /// The session that was opened for it.
     pub session: SessionId,
 }
 
-/// All of a home, by name.
+/// All schedules of a home, by name.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Schedules(pub BTreeMap<String, Schedule>);
 
 impl Schedules {
-    /// Those of a home.
+    /// Reads the schedules of a home.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -86,17 +87,17 @@ impl Schedules {
         read_json(&path(home))
     }
 
-    /// Changes them, one process after the other.
+    /// Changes the schedules, one process after the other.
     ///
     /// # Errors
-    /// Those of `change`, after which nothing is changed; or the file cannot be written.
+    /// The errors of `change`, after which nothing is changed. Also when the file cannot be read or written.
     pub fn change<T>(home: &Home, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         change_json(&home.root.join("schedules.lock"), &path(home), change)
     }
 
-    /// What came before now is over for all of a home that was brought back: the home that it takes the place
-    /// of did it. Where the file is damaged none of them is done, and the way back of all else does not wait
-    /// for that.
+    /// Drops all times before now from the schedules of a restored home, because the home that it replaces
+    /// did them. When the file is damaged, no schedule runs, and the restore of everything else does not wait
+    /// for it.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -113,10 +114,10 @@ impl Schedules {
         })
     }
 
-    /// Writes a new one down.
+    /// Adds a schedule.
     ///
     /// # Errors
-    /// When there is one of this name, the name is none, or there are too many.
+    /// When a schedule of this name exists, the name is not valid, or there are too many schedules.
     pub fn add(&mut self, name: &str, schedule: Schedule) -> Result<()> {
         let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
@@ -132,19 +133,19 @@ impl Schedules {
         Ok(())
     }
 
-    /// This very one, as it is by now.
+    /// The present state of the schedule with this name and this identifier.
     ///
     /// # Errors
-    /// When it was removed, whether or not another one took its name.
+    /// When the schedule was removed, whether or not another one took its name.
     pub fn still(&mut self, name: &str, id: &str) -> Result<&mut Schedule> {
         let same = self.0.get_mut(name).filter(|schedule| schedule.id == id);
         same.with_context(|| format!("the schedule `{name}` was removed meanwhile"))
     }
 
-    /// The one of this name.
+    /// The schedule of this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no schedule has this name.
     pub fn get(&mut self, name: &str) -> Result<&mut Schedule> {
         self.0
             .get_mut(name)
@@ -153,22 +154,22 @@ impl Schedules {
 }
 
 impl Schedule {
-    /// What binds the sessions of one of this name; none where nothing was said.
+    /// The limits on the sessions of a schedule of this name. `None` if the owner gave no permissions.
     pub fn confined(&self, name: &str) -> Option<Confined> {
         let of_it = || Confined { holder: format!("the schedule `{name}`"), may: self.may.clone() };
         (!self.may.is_empty()).then(of_it)
     }
 
-    /// The newest moment after `since` at which it was due in this zone, up to `now`; and how many there were
-    /// before it. Where these are more than are counted, it is the minute of `now`: none before that is due
-    /// any more.
+    /// The newest moment after `since` and up to `now` at which the schedule was due in this zone, and the
+    /// number of due moments before it. If there are more than [`MISSED_MAX`] of these, the moment is the
+    /// minute of `now`: no moment before that is due any more.
     pub fn due(&self, now: Timestamp, zone: &TimeZone) -> Option<(Timestamp, usize)> {
         let (mut last, mut missed) = (self.cron.after(self.since, zone)?, 0);
         if last > now {
             return None;
         }
         while let Some(next) = self.cron.after(last, zone).filter(|next| *next <= now) {
-            // A daemon that was away for a year has nothing to count.
+            // A daemon that was away for a year need not count them all.
             if missed == MISSED_MAX {
                 let minute = Timestamp::from_second(now.as_second().div_euclid(60) * 60);
                 return Some((minute.unwrap_or(now), missed));
@@ -179,18 +180,19 @@ impl Schedule {
     }
 }
 
-/// The time zone that schedules go by. Where this machine names none, it is one that is unknown and shows
+/// The time zone of the schedules. If this machine names no zone, the result is an unknown zone that shows
 /// UTC, as date(1) does.
 ///
 /// # Errors
-/// When it names one that cannot be found: by another one everything would be done at the wrong hour.
+/// When the machine names a zone that cannot be found: in another zone, everything would run at the wrong
+/// hour.
 pub fn zone() -> Result<TimeZone> {
     let (named, file) = (env::var_os(ZONE), Path::new(ZONE_FILE));
     let is_unsaid = named.is_none() && file.symlink_metadata().is_err();
     let name = named.as_ref().map(PathBuf::from).or_else(|| file.read_link().ok());
     let is_utc = name.is_some_and(|name| name.ends_with("UTC"));
     match TimeZone::try_system() {
-        // Where no zones are installed, not even this one is found by its name.
+        // On a machine without installed zones, not even UTC is found by its name.
         Err(_) if is_utc => Ok(TimeZone::UTC),
         Err(_) if is_unsaid => Ok(TimeZone::unknown()),
         zone => zone.with_context(|| match named {
@@ -239,14 +241,14 @@ mod tests {
         for (cron, since, last, missed) in [
             ("0 12 * * *", "2035-03-09T13:00:00Z", "2035-03-11T12:00:00Z", 1),
             ("* * * * *", "2035-03-12T10:57:00Z", "2035-03-12T11:00:00Z", 2),
-            // Two days of minutes are more than are counted.
+            // Two days have more minutes than Bailey counts.
             ("* * * * *", "2035-03-10T11:00:00Z", "2035-03-12T11:00:00Z", MISSED_MAX),
             ("*/7 * * * *", "2030-01-01T00:00:00Z", "2035-03-12T11:00:00Z", MISSED_MAX),
         ] {
             let mut schedule = schedule(cron, since);
             let due = schedule.due(now, &TimeZone::UTC);
             assert_eq!(due, Some((last.parse().unwrap(), missed)), "{cron} since {since}");
-            // Once that is done, nothing is due.
+            // After that run, nothing is due.
             schedule.since = due.unwrap().0;
             assert_eq!(schedule.due(now, &TimeZone::UTC), None, "{cron} since {since}");
         }

@@ -1,5 +1,5 @@
-//! Where Bailey itself keeps secrets: `.env` of its home, the sealed store beside it, and the kernel's
-//! keyring.
+//! The places where Bailey itself keeps secrets: `.env` of its home, the sealed store beside it, and the
+//! kernel's keyring.
 
 use crate::{
     config::{Config, Store},
@@ -20,10 +20,10 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// The file in a home at which those wait who change a store.
+/// The lock file in a home. A process that changes a store waits for it.
 const LOCK: &str = "secrets.lock";
 
-/// What to do where a passphrase cannot be typed.
+/// The advice when the user cannot type a passphrase.
 const NO_TERMINAL: &str =
     "name a key file as `key_file` under [secrets] in config.toml, or in BAILEY_KEY_FILE";
 
@@ -40,7 +40,7 @@ impl<'a> Stores<'a> {
         Self { home, config }
     }
 
-    /// The names in each store. Nothing is asked.
+    /// The names in each store. This never asks the user.
     ///
     /// # Errors
     /// When a store cannot be read, or others can read it.
@@ -55,11 +55,11 @@ impl<'a> Stores<'a> {
         Ok(names)
     }
 
-    /// The secrets that are there for the asking: `.env`, the sealed store where a key file opens it, and the
-    /// keyring.
+    /// The secrets that can be read without asking the user: `.env`, the sealed store if a key file opens it,
+    /// and the keyring.
     ///
     /// # Errors
-    /// When a store cannot be read, others can read it, or the key file is not the one.
+    /// When a store cannot be read, others can read it, or the key file is the wrong one.
     pub fn open(self) -> Result<Vec<(String, Secret)>> {
         let mut secrets = read_env_file(&self.home.env_file())?.unwrap_or_default();
         if let Some(sealed) = self.sealed()?
@@ -71,10 +71,11 @@ impl<'a> Stores<'a> {
         Ok(secrets)
     }
 
-    /// The sealed store where it asks for a passphrase and holds any of these names: asks for it.
+    /// The secrets of the sealed store, if it needs a passphrase and holds any of these names. This asks the
+    /// user for the passphrase.
     ///
     /// # Errors
-    /// When nobody is there to ask, or the passphrase is not the one.
+    /// When there is no user to ask, or the passphrase is wrong.
     pub fn open_by_passphrase(self, wanted: &[&str]) -> Result<Vec<(String, Secret)>> {
         match self.sealed()? {
             Some(sealed)
@@ -90,7 +91,7 @@ impl<'a> Stores<'a> {
     /// Stores a secret.
     ///
     /// # Errors
-    /// When the store cannot be read or written, or the secret cannot stand in it.
+    /// When the store cannot be read or written, or cannot hold the secret.
     pub fn set(self, store: Store, name: &str, secret: Secret) -> Result<()> {
         let _alone = self.alone()?;
         match store {
@@ -116,7 +117,7 @@ impl<'a> Stores<'a> {
         }
     }
 
-    /// Removes a secret; says whether it was there.
+    /// Removes a secret. Returns whether it was there.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -146,23 +147,24 @@ impl<'a> Stores<'a> {
         Ok(true)
     }
 
-    /// A store is read and written as a whole: two who change it at once would lose what one of them did.
+    /// Locks the stores. Bailey reads and writes a store as a whole: of two changes at once, one would be
+    /// lost.
     fn alone(self) -> Result<File> {
         wait_for(&self.home.root.join(LOCK))
     }
 
-    /// Where `.env` is a link, what it leads to.
+    /// The path of `.env`, or the file that it leads to if it is a link.
     fn env_file(self) -> PathBuf {
         let path = self.home.env_file();
         fs::canonicalize(&path).unwrap_or(path)
     }
 
-    /// Each home has a place of its own, as it has files of its own.
+    /// The keyring of this home. Each home has its own place in it, as it has its own files.
     fn keyring(self) -> Keyring {
         Keyring::of(&self.home.root.display().to_string())
     }
 
-    /// What lies in the keyring; nothing where there is none.
+    /// The secrets in the keyring. Empty if there is no keyring.
     fn kept(self) -> Result<Vec<(String, Secret)>> {
         match self.keyring().read() {
             Ok(text) => Ok(parse_dotenv(&text.unwrap_or_default())?),
@@ -172,7 +174,7 @@ impl<'a> Stores<'a> {
     }
 
     fn env_text(self) -> Result<Zeroizing<String>> {
-        // Its mode and form are looked at first: what is wrong is not written over.
+        // Check the mode and form first: Bailey does not overwrite a file that is wrong.
         read_env_file(&self.home.env_file())?;
         Ok(private_text(&self.home.env_file(), DOTENV_BYTES_MAX)?.unwrap_or_default())
     }
@@ -198,8 +200,8 @@ impl<'a> Stores<'a> {
         write_private(&self.home.sealed(), Sealed::seal(secrets, key, &random)?.as_bytes())
     }
 
-    /// The key that a store asks for; of a new store the one that the configuration says, which is made where
-    /// it is missing.
+    /// The key that a store asks for. For a new store, the configuration decides, and a missing key file is
+    /// made.
     fn key(self, needs: Option<Needs>) -> Result<Key> {
         let file = self.config.secrets.key_file.as_deref();
         match (needs, file) {
@@ -243,7 +245,7 @@ fn fill(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))
 }
 
-/// A file that only its owner can reach; none when there is none.
+/// The text of a file that only its owner can reach. `None` if the file does not exist.
 fn private_text(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<String>>> {
     let cannot = || format!("cannot read `{}`", path.display());
     let file = match File::open(path) {
@@ -267,7 +269,7 @@ fn private_text(path: &Path, bytes_max: usize) -> Result<Option<Zeroizing<String
     Ok(Some(text))
 }
 
-/// Whether a variable of this process holds something under a name.
+/// Whether the environment of this process has a value for a name.
 pub fn is_in_environment(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }

@@ -1,5 +1,5 @@
-//! Which projects' own settings are used: those whose very content the owner trusted, by digest, one small
-//! file for each project in `trust/` of the home, where no agent can write.
+//! The projects whose own settings Bailey uses. The owner trusts the exact content of these settings, by
+//! digest. Each project has one small file in `trust/` of the home, where no agent can write.
 
 use crate::home::{Home, make_private, write_private};
 use anyhow::{Context as _, Result};
@@ -10,18 +10,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The most that one record may hold, in bytes.
+/// The largest size of one record, in bytes.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
 
-/// Where a project's settings stand.
+/// The trust in a project's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// This very content is trusted.
+    /// The owner trusts this exact content.
     Trusted,
-    /// Other content was.
+    /// The owner trusted other content of this project.
     Changed,
-    /// Nothing of this project was.
+    /// The owner has trusted no content of this project.
     Unknown,
 }
 
@@ -32,15 +32,15 @@ pub struct Trusted {
     pub project: PathBuf,
     /// The digest of its settings.
     pub(crate) settings: String,
-    /// Since when.
+    /// The moment since which they are trusted.
     pub since: Timestamp,
 }
 
 impl Standing {
-    /// Where these settings of this project stand.
+    /// Finds the trust in these settings of this project.
     ///
     /// # Errors
-    /// When the record cannot be read: an error in a check is no yes.
+    /// When the record cannot be read: a failed check must not count as a yes.
     pub fn of(home: &Home, root: &Path, settings: &str) -> Result<Self> {
         let digest = Digest::of(settings.as_bytes()).to_string();
         Ok(match read(&record(home, root))? {
@@ -51,7 +51,7 @@ impl Standing {
     }
 }
 
-/// Trusts these settings of this project, and no other ones of it.
+/// Trusts these settings of this project, and no other settings of it.
 ///
 /// # Errors
 /// When the record cannot be written.
@@ -63,7 +63,7 @@ pub fn add(home: &Home, root: &Path, settings: &str, now: Timestamp) -> Result<T
     Ok(trusted)
 }
 
-/// Trusts nothing of this project any more; says whether it did before.
+/// Ends the trust in this project's settings. Returns whether they were trusted.
 ///
 /// # Errors
 /// When the record cannot be removed.

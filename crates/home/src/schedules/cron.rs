@@ -5,10 +5,10 @@ use jiff::{ToSpan as _, civil::Weekday, tz::TimeZone};
 use serde::{Deserialize, Serialize, de::Error as _};
 use std::{fmt, str::FromStr};
 
-/// How far ahead is looked, in minutes: leap days come within eight years.
+/// How many days ahead the search goes: a leap day comes within eight years.
 const AHEAD_DAYS: i64 = 8 * 366;
 
-/// The longest that one is written with, in bytes.
+/// The longest text of a schedule, in bytes.
 const TEXT_BYTES_MAX: usize = 500;
 
 const MONTHS: [&str; 12] =
@@ -24,13 +24,14 @@ pub struct Cron {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// Where both are restricted, a day that is either is one (crontab(5)).
+    /// If days of the month and of the week are both restricted, a day that matches one of them is enough
+    /// (crontab(5)).
     is_either_day: bool,
 }
 
 impl Cron {
-    /// The first moment after this one at which it is due in this zone; none where there is none, such as on
-    /// the 30th of February.
+    /// The first moment after this one at which the schedule is due in this zone. `None` if there is no such
+    /// moment, for example on the 30th of February.
     pub fn after(&self, moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let next = moment.as_second().div_euclid(60) + 1;
         let mut at = Timestamp::from_second(next * 60).ok()?.to_zoned(zone.clone());
@@ -39,7 +40,7 @@ impl Cron {
             if !self.is_day(&at) {
                 at = at.checked_add(1.day()).and_then(|next| next.start_of_day()).ok()?;
             } else if !has(self.hours, at.hour()) {
-                // To the next full hour, as the clock has it: an hour may be there twice, or not at all.
+                // Go to the next full hour on the local clock, where an hour may occur twice, or not at all.
                 at = at.checked_add((60 - i64::from(at.minute())).minutes()).ok()?;
             } else if !has(self.minutes, at.minute()) {
                 at = at.checked_add(1.minute()).ok()?;
@@ -94,7 +95,7 @@ impl FromStr for Cron {
             weekdays: weekdays_set | (weekdays_set >> 7 & 1),
             is_either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
         };
-        // Whether it is ever due is the same in each zone.
+        // Whether a schedule is ever due is the same in each zone.
         match cron.after(Timestamp::UNIX_EPOCH, &TimeZone::UTC) {
             Some(_) => Ok(cron),
             None => Err(format!("`{text}` is never due")),
@@ -102,7 +103,7 @@ impl FromStr for Cron {
     }
 }
 
-/// The set of a field: `*`, numbers, names, ranges and steps, with commas between.
+/// The set of a field's values: `*`, numbers, names, ranges and steps, with commas between.
 fn field(what: &str, text: &str, least: u32, most: u32, names: &[&str], first: u32) -> Result<u64, String> {
     let wrong = |part: &str| {
         format!("`{part}` is no {what}: it is {least} to {most}, a range `a-b`, or `*`, with `/step`")
