@@ -28,8 +28,8 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         "bailey-session",
         8,
         &[
-            "protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "llm", "tools", "agent",
-            "home", "terminal",
+            "protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "llm", "tools",
+            "agent", "home", "terminal",
         ],
     ),
     ("bailey-channels", 9, &[]),

@@ -15,7 +15,7 @@ pub struct TurnOptions {
     /// Who answers questions; those that are asked can be answered by `bailey approvals` as well
     #[arg(long, value_enum, default_value_t = Answering::Ask)]
     pub(crate) approve: Answering,
-    /// Apply the changes at the end without a question (what is Red is still asked)
+    /// Apply the changes at the end without a question (a Red change is still asked about)
     #[arg(long)]
     pub(crate) apply: bool,
     /// Reveal masked files to this session: one, such as .env, those of a directory, or those that a pattern
@@ -25,7 +25,7 @@ pub struct TurnOptions {
     /// Keep these words in front of the model for the whole session, whatever is summed up
     #[arg(long, value_name = "TEXT")]
     pub(crate) pin: Vec<String>,
-    /// Show what commands print while they run
+    /// Show the output of commands while they run
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// Let the session use up so many tokens at most, where `limits.session_tokens` is not lower

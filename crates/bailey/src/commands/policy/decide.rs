@@ -141,7 +141,8 @@ impl Client {
     async fn begin(&mut self, declared: Result<Declared, String>) -> Result<Value, Refused> {
         self.end().await?;
         let Declared { title, tools, remarks } = declared.map_err(Refused::Failed)?;
-        let (connection, scope) = self.gate.connect().map_err(|error| Refused::Failed(format!("{error:#}")))?;
+        let (connection, scope) =
+            self.gate.connect().map_err(|error| Refused::Failed(format!("{error:#}")))?;
         let task = self.gate.kernel.begin_task(&connection, scope, title, tools).await?;
         self.task = Some(Open { task, verdicts_left: VERDICTS_MAX, bytes_left: TASK_BYTES_MAX });
         Ok(if remarks.is_empty() { json!({ "ok": true }) } else { json!({ "ok": true, "remarks": remarks }) })
