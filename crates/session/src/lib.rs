@@ -2,10 +2,10 @@
 //!
 //! `host.rs` holds one session: its lock, its context, its layer. It runs turns, takes the Ops of front ends,
 //! sends them Events, and moves the session's changes to the project and back, each as an effect through
-//! the kernel. `compose.rs` puts the circle together: it chooses the concrete parts, reads the settings of the
-//! home, draws the bounds of the session and hands the parts to the host. `run.rs` is one task in one process,
-//! `chat.rs` a conversation; beneath the daemon the server of `chat/server.rs` owns the session, and
-//! `chat/remote.rs` is its client.
+//! the kernel. `compose.rs` puts the circle together: it chooses the concrete parts, reads the settings of
+//! the home, draws the bounds of the session and hands the parts to the host. `run.rs` is one task in one
+//! process, `chat.rs` a conversation; beneath the daemon the server of `chat/server.rs` owns the session,
+//! and `chat/remote.rs` is its client.
 //!
 //! Read `compose.rs` first, then `host.rs`, then `changes.rs`.
 
