@@ -10,8 +10,11 @@ mod tests;
 mod work;
 
 pub(crate) use crate::config::Store;
+use bailey_channels::command as channels;
+use bailey_daemon::schedule;
 use bailey_session::{chat, pool, run};
-pub(crate) use daemon::{Agent, Channels, Page, PersonRole, Schedule};
+use bailey_web::command as page;
+pub(crate) use daemon::Agent;
 pub(crate) use journal::{Archive, Audit, Export};
 pub(crate) use rules::{Approvals, Extensions, Policy, Simulate, Update};
 pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier};
@@ -148,7 +151,7 @@ pub(crate) enum Command {
     Run(run::Args),
     /// Tasks that are done by the clock, beneath the daemon
     #[command(subcommand)]
-    Schedule(Schedule),
+    Schedule(schedule::Args),
     /// Copy this home: its journal, settings, rules and people, in files that everybody can check
     #[command(after_help = BACKUP_HELP)]
     Backup {
@@ -168,10 +171,10 @@ pub(crate) enum Command {
     },
     /// Talk with the agent from a phone: chat channels, and who may speak there
     #[command(subcommand)]
-    Channels(Channels),
+    Channels(channels::Args),
     /// Work with the agent in a browser: who is let in at the page
     #[command(subcommand)]
-    Page(Page),
+    Page(page::Args),
     /// Talk with the agent about this repository
     Chat(chat::Args),
     /// Start the daemon of this home: sessions that live on when a terminal is closed

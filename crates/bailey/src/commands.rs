@@ -5,22 +5,18 @@ mod approvals;
 mod audit;
 mod backup;
 mod budget;
-mod channels;
 mod config;
 mod context;
-mod daemon;
 mod doctor;
 mod estop;
 mod init;
 mod man;
 mod models;
-mod page;
 mod policy;
 mod prove;
 mod ps;
 mod replay;
 mod sandbox;
-mod schedule;
 mod secrets;
 mod sessions;
 mod soul;
@@ -34,12 +30,15 @@ pub(crate) use bailey_session::chat::server::fuzz as desk;
 pub(crate) use policy::decide;
 
 use crate::{
-    cli::{Audit, Channels, Cli, Command},
+    cli::{Audit, Cli, Command},
     home::{Begun, Home},
     print::Printer,
 };
 use anyhow::{Context as _, Result};
+use bailey_channels::command as channels;
+use bailey_daemon::{command as daemon, schedule};
 use bailey_session::{chat, home_of, journal, pick as hunks, pool, run};
+use bailey_web::command as page;
 use std::{future::Future, process::ExitCode};
 
 /// Runs a command.
@@ -90,7 +89,9 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             wait(backup::restore(&home()?, begun, &from, printer))
         }
         Command::Schedule(asked) => wait(schedule::run(&home()?, asked, printer)),
-        Command::Channels(Channels::Run { channel }) => wait(channels::bridge(&home()?, &channel, printer)),
+        Command::Channels(channels::Args::Run { channel }) => {
+            wait(bailey_channels::bridge(&home()?, &channel, printer))
+        }
         Command::Page(command) => wait(page::run(&home()?, command, printer)),
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::server::run(&home()?, chat, printer)),
@@ -113,7 +114,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Ps { stop } => wait(ps::run(&old_home()?, stop.as_deref(), printer)),
         Command::Budget => wait(budget::run(&old_home()?, printer)),
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
-        Command::Audit(Audit::Send) => wait(audit::send(&old_home()?, printer)),
+        Command::Audit(Audit::Send) => wait(bailey_telemetry::send(&old_home()?, printer)),
         Command::Audit(command) => wait(audit::run(&old_home()?, command, printer)),
         Command::Pool(command) => wait(pool::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),

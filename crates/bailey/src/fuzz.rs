@@ -5,23 +5,25 @@
 pub use crate::front::fuzz::{card, keys, markdown};
 
 use crate::{
-    channels::People,
-    cli::{Approvals, Cli, Command, Policy, Schedule},
+    cli::{Approvals, Cli, Command, Policy},
     commands::{
         decide::{self, Asked},
         desk,
     },
     config::{Config, Document},
-    daemon::{
-        bridge::{self, Given, Need, Packet},
-        page,
-    },
+    daemon::page,
     home::Home,
     telemetry::{Said, Signal},
     wire,
 };
-use bailey_gateway::Act;
+use bailey_channels::{
+    People,
+    need::{self, Given, Need},
+};
+use bailey_daemon::schedule;
 use bailey_policy::is_tool_name;
+use bailey_session::packet::Packet;
+use bailey_web::Act;
 use clap::{Parser as _, error::ErrorKind};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -85,10 +87,10 @@ pub fn daemon_line(bytes: &[u8]) {
 /// What a process that hears the world says to the daemon, and what it is answered. Whoever it brings is
 /// nobody yet.
 pub fn packet(bytes: &[u8]) {
-    same::<Packet<bailey_gateway::Ask>>(bytes);
-    same::<Packet<bailey_gateway::Answer>>(bytes);
+    same::<Packet<bailey_web::Ask>>(bytes);
+    same::<Packet<bailey_web::Answer>>(bytes);
     same::<Packet<Given>>(bytes);
-    let Some(Packet { it: Need::Person(bridge::Asked { id, name, .. }), .. }) = same::<Packet<Need>>(bytes)
+    let Some(Packet { it: Need::Person(need::Asked { id, name, .. }), .. }) = same::<Packet<Need>>(bytes)
     else {
         return;
     };
@@ -136,9 +138,9 @@ pub fn act(bytes: &[u8]) {
                     assert!(update.remove.is_none());
                     wanted == if update.dry_run { "try_rules" } else { "update_rules" }
                 }
-                Command::Schedule(Schedule::Add { .. }) => wanted == "add_schedule",
-                Command::Schedule(Schedule::Run { .. }) => wanted == "run_schedule",
-                Command::Schedule(Schedule::Rm { .. }) => wanted == "remove_schedule",
+                Command::Schedule(schedule::Args::Add { .. }) => wanted == "add_schedule",
+                Command::Schedule(schedule::Args::Run { .. }) => wanted == "run_schedule",
+                Command::Schedule(schedule::Args::Rm { .. }) => wanted == "remove_schedule",
                 Command::Backup { to, with_keys } => to.is_none() && !with_keys && wanted == "backup",
                 Command::Estop { release, .. } => !release && wanted == "estop",
                 _ => false,

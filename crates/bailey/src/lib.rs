@@ -3,26 +3,23 @@
 //!
 //! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
 
-mod channels;
 mod cli;
 mod commands;
-mod daemon;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-mod page;
 mod probe;
 mod replay;
-mod telemetry;
 
+use bailey_daemon as daemon;
 use bailey_home::{
     agents, clock, config, git, home, identity, person, program, project, prompt, schedules, stores, trust,
 };
 #[cfg(feature = "controls")]
 use bailey_session::controls;
 use bailey_session::{
-    agent_file, book, bounds, client, compose, exit, extensions, notifier, place, policy_update, retention,
-    wire, witness,
+    agent_file, client, compose, exit, extensions, notifier, place, policy_update, retention, wire, witness,
 };
+use bailey_telemetry as telemetry;
 use bailey_terminal::{self as front, print};
 use std::process::ExitCode;
 

@@ -9,10 +9,26 @@
 //! ([`Sender::id`]), never by the name that they call themselves. A message with another person's words is
 //! marked ([`Message::is_quoted`]).
 
+mod answer;
+mod bridge;
+pub mod command;
+mod files;
+mod guard;
+pub mod inbox;
 mod markup;
+pub mod need;
+mod notes;
+mod people;
+mod sessions;
+mod talk;
 mod telegram;
 mod webhook;
+mod words;
 
+pub use bridge::run as bridge;
+pub use notes::begin_anew;
+pub use people::People;
+pub use sessions::Sessions;
 pub use telegram::Telegram;
 pub use webhook::Webhook;
 

@@ -42,7 +42,7 @@ struct From {
 
 /// The server's answer to a message.
 #[derive(Debug, Deserialize)]
-struct Taken {
+pub(crate) struct Taken {
     id: String,
 }
 

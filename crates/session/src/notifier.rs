@@ -150,7 +150,7 @@ fn is_gone(asker: &impl AsFd, most: &Timespec) -> bool {
 }
 
 /// Runs one of the owner's programs to its end, or ends it. The result is of no use here.
-fn run(program: &str, arguments: &[String], id: &str, kind: &str, asker: &impl AsFd) {
+pub fn run(program: &str, arguments: &[String], id: &str, kind: &str, asker: &impl AsFd) {
     let kept = VARIABLES.iter().filter_map(|name| Some((name, env::var_os(name)?)));
     let mut command = Command::new(program);
     command.args(arguments).args([id, kind]).env_clear().envs(kept);

@@ -187,6 +187,7 @@ pub struct MemoryState {
     pub state: String,
     /// How many percent of the memory that the daemon may use are taken.
     pub percent: u64,
+    /// Bytes that are taken.
     #[serde(with = "bailey_protocol::number::decimal")]
     pub used_bytes: u64,
     /// Bytes that may be taken.

@@ -3,12 +3,10 @@
 mod archive;
 mod proof;
 mod salvage;
-mod send;
 mod spans;
 mod verify;
 
 pub(super) use proof::check;
-pub(super) use send::run as send;
 
 use crate::{
     cli::Audit,

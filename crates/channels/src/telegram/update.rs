@@ -30,7 +30,7 @@ struct Update {
 }
 
 #[derive(Deserialize)]
-struct Said {
+pub(super) struct Said {
     message_id: i64,
     message_thread_id: Option<i64>,
     #[serde(default)]

@@ -113,7 +113,7 @@ fn gone(home: &Home, session: SessionId) -> anyhow::Error {
 }
 
 /// Serves one session of a conversation.
-pub(super) async fn run(
+pub(crate) async fn run(
     home: &Home,
     chat: Args,
     mut seat: Seat,

@@ -22,7 +22,7 @@ const SEALED: SealFlags =
 
 /// This process's place in a conversation.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     note: File,
     place: File,
     /// The session from which the process before was cut off.

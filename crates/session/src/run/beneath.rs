@@ -41,7 +41,7 @@ const EVENTS_WAITING_MAX: usize = 1024;
 const OPS_WAITING_MAX: usize = 64;
 
 /// Runs a task whose text is `text` beneath the daemon.
-pub(super) async fn run(
+pub async fn run(
     home: &Home,
     run: &Args,
     text: String,

@@ -8,10 +8,7 @@ use super::{
 };
 use crate::{
     client::Client,
-    commands::{
-        channels,
-        estop::{self, running::in_use},
-    },
+    commands::estop::{self, running::in_use},
     home::{Begun, Home, make_private, swap},
     identity,
     print::Printer,
@@ -235,7 +232,7 @@ async fn prepare(
     }
     let of_copy = Home { root: new.to_path_buf(), ..home.clone() };
     Schedules::begin_anew(&of_copy, SystemClock.now())?;
-    channels::begin_anew(&of_copy)?;
+    bailey_channels::begin_anew(&of_copy)?;
     let redactor = Redactor::new(&Vault::default());
     let (journal, _) = Journal::open(&new.join(JOURNAL), redactor, Arc::new(SystemClock)).await?;
     journal.verify_chain().await?;

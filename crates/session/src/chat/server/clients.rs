@@ -199,7 +199,7 @@ pub(super) fn line(printer: &Printer, event: &impl Serialize) -> Option<Arc<str>
 
 /// A name that no other run has. Without random numbers it comes from the process id alone, and a front end
 /// may get an event twice.
-fn run() -> String {
+pub(super) fn run() -> String {
     let mut random = [0; 8];
     getrandom::fill(&mut random).ok();
     format!("{:016x}", u64::from_ne_bytes(random) ^ u64::from(std::process::id()))

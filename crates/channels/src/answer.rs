@@ -1,0 +1,112 @@
+//! An answer while it is written: messages of ours that are edited until they say all of it.
+
+use crate::{Conversation, Post, bridge::Bridge};
+
+/// What stands in a message before its words do.
+const BEGUN: &str = "…";
+
+/// The answer of a turn.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    text: String,
+    /// What the agent does just now.
+    doing: Option<String>,
+    /// Whether what came last was no text, so that more text begins a paragraph.
+    is_apart: bool,
+    is_dirty: bool,
+    pages: Vec<Page>,
+}
+
+#[derive(Debug)]
+struct Page {
+    message: String,
+    says: String,
+}
+
+impl Answer {
+    /// One that stands in these messages already, as far as it does.
+    pub(super) fn in_messages(messages: Vec<String>) -> Self {
+        let pages = messages.into_iter().map(|message| Page { message, says: String::new() }).collect();
+        Self { pages, ..Self::default() }
+    }
+
+    pub(super) fn write(&mut self, text: &str) {
+        if std::mem::take(&mut self.is_apart) && !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(text);
+        self.doing = None;
+        self.is_dirty = true;
+    }
+
+    /// Nothing more comes.
+    pub(super) fn end(&mut self) {
+        (self.doing, self.is_dirty) = (None, true);
+    }
+
+    /// All that it says is this.
+    pub(super) fn replace(&mut self, text: String) {
+        (self.text, self.doing, self.is_dirty) = (text, None, true);
+    }
+
+    pub(super) fn doing(&mut self, what: String) {
+        (self.doing, self.is_apart, self.is_dirty) = (Some(what), true, true);
+    }
+
+    pub(super) fn is_dirty(&self) -> bool {
+        self.is_dirty
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Its messages.
+    pub(super) fn messages(&self) -> Vec<String> {
+        self.pages.iter().map(|page| page.message.clone()).collect()
+    }
+
+    /// Makes the messages say what it says now. `note` is called when there is a new message.
+    pub(super) async fn show(
+        &mut self,
+        bridge: &Bridge,
+        at: &Conversation,
+        note: impl Fn(Vec<String>),
+    ) -> Result<(), String> {
+        self.is_dirty = false;
+        let mut markdown = self.text.clone();
+        if let Some(doing) = &self.doing {
+            markdown = format!("{markdown}\n\n⚙ `{}`", doing.replace('`', "'"));
+        }
+        let wanted = bridge.pages(markdown).await;
+        for (number, text) in wanted.into_iter().enumerate() {
+            if self.pages.get(number).is_none() {
+                // A message is begun before its words are known: to begin one twice is a speck, to say a
+                // thing twice is not.
+                let begun = Post { text: bridge.channel.plain(BEGUN), buttons: Vec::new() };
+                let name = bridge.beginning(at);
+                let message = bridge.deliver(at, name, || bridge.channel.send(at, &begun)).await?;
+                self.pages.push(Page { message, says: String::new() });
+                note(self.messages());
+            }
+            let Some(page) = self.pages.get_mut(number) else { continue };
+            if page.says == text {
+                continue;
+            }
+            let post = Post { text: text.clone(), buttons: Vec::new() };
+            let name = bridge.change(at, &page.message, &text);
+            let edit = || bridge.channel.edit(at, &page.message, &post);
+            let edited = bridge.deliver(at, name.clone(), edit).await;
+            if edited.is_err() {
+                // It was deleted, or can be edited no more.
+                let instead = format!("{name} instead");
+                page.message = bridge.deliver(at, instead, || bridge.channel.send(at, &post)).await?;
+                page.says = text;
+                note(self.messages());
+            } else {
+                page.says = text;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! What a channel's process asks the daemon for.
+//!
+//! That process can open no Unix socket. So it reaches only the sessions whose
+//! connections the daemon gives it, and speaks there as the person whom the daemon introduced: it can neither
+//! come to another session nor call itself the owner.
+
+use bailey_protocol::Speaker;
+pub use bailey_session::packet::{Asking, Refusable};
+use bailey_web::Delivery;
+use serde::{Deserialize, Serialize};
+
+/// A request for a person.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Asked {
+    /// The person's id, as the platform vouches, and the name that they call themselves.
+    pub id: String,
+    /// See `id`.
+    pub name: String,
+    /// The conversation.
+    pub at: String,
+    /// The kind of request.
+    pub what: What,
+}
+
+/// The requests of a channel's process.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// A request for a person.
+    Person(Asked),
+    /// Waits for a server's next delivery, for as long as it takes, and reports the outcome of the one
+    /// before.
+    Delivery(Option<Taken>),
+}
+
+/// The outcome of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Taken {
+    /// The delivery is noted, and will not be lost.
+    Noted,
+    /// No holder of the key signed it, or the signature is not recent.
+    Unsigned,
+    /// Its content is not understood.
+    Wrong(String),
+}
+
+/// The kinds of requests for a person in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// A connection to the conversation's session, as that person.
+    Connection,
+    /// The same for a person who tapped a button: by that, an unknown person has not asked to be let in.
+    Tap,
+    /// The same if a process of the session runs; this begins no process.
+    Running,
+    /// The conversation goes on as a new session.
+    Clear,
+    /// The output of a command of this program.
+    Told(Page),
+    /// Everything stops.
+    Estop,
+}
+
+/// A page that a person may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Page {
+    /// `bailey status`.
+    Status,
+    /// `bailey budget`.
+    Budget,
+    /// `bailey tools list`.
+    Tools,
+    /// `bailey sandbox doctor`.
+    Sandbox,
+    /// A copy of the home, made in it.
+    Backup,
+}
+
+impl Page {
+    /// The command that prints it.
+    pub fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Status => &["status"],
+            Self::Budget => &["budget"],
+            Self::Tools => &["tools", "list"],
+            Self::Sandbox => &["sandbox", "doctor"],
+            Self::Backup => &["backup"],
+        }
+    }
+}
+
+/// The daemon's answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The connection comes with this answer, and speaks as that person.
+    Connected(Speaker),
+    /// The request was done; or its output.
+    Done(String),
+    /// The person is not known. Holds the code to give the owner, unless they were told one already.
+    Stranger(Option<String>),
+    /// The person may not do this.
+    Denied(String),
+    /// It cannot be done now.
+    Refused(String),
+}
+
+impl Asking for Need {}
+
+/// The answer to a [`Need`].
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Given {
+    /// To a request for a person.
+    Person(Answer),
+    /// The next delivery.
+    Delivery(Delivery),
+}
+
+impl Refusable for Given {
+    fn refused(why: String) -> Option<Self> {
+        Some(Self::Person(Answer::Refused(why)))
+    }
+}

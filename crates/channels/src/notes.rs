@@ -1,0 +1,198 @@
+//! What the process of a channel must not forget: where the platform's news go on, which messages have no
+//! whole answer yet, and in which messages of ours the answers stand.
+
+use crate::{Attachment, Button, Conversation, Tap};
+use anyhow::Result;
+use bailey_home::home::Home;
+use bailey_protocol::Digest;
+use bailey_session::book::Book;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fs};
+
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(super) struct Notes {
+    /// Where the platform's news go on.
+    cursor: i64,
+    /// Whose news these are, and when the last came, in seconds since 1970.
+    #[serde(default)]
+    cursor_of: String,
+    #[serde(default)]
+    cursor_at: u64,
+    /// What no other notes are called. What is sent has its name by that and by what it is about, so that it
+    /// has it after a kill, too.
+    #[serde(default)]
+    pub(super) name: String,
+    /// Messages without a whole answer, in the order in which they came.
+    pub(super) open: Vec<Open>,
+    /// What was tapped and has not reached its session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) taps: Vec<Tap>,
+    /// The messages of ours that an answer stands in, by conversation.
+    pub(super) shown: BTreeMap<String, Vec<String>>,
+    /// The name of the message that is begun for an answer, by conversation, until it is known what the
+    /// platform calls it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) begun: BTreeMap<String, String>,
+    /// The last change of each message that an answer stands in, by conversation and message.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    changes: BTreeMap<String, BTreeMap<String, Change>>,
+    /// How many there were.
+    #[serde(default)]
+    changed: u64,
+    /// What was delivered lately, with its time in seconds since 1970.
+    #[serde(default)]
+    pub(super) delivered: BTreeMap<String, u64>,
+    /// The messages of ours with questions that are open, by question.
+    pub(super) cards: BTreeMap<String, CardNote>,
+}
+
+/// A message that is to be answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Open {
+    pub(super) key: String,
+    pub(super) at: String,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) is_quoted: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) files: Vec<Attachment>,
+    /// What Bailey itself says to it, in the platform's markup, once that is known: it is on its way, or
+    /// there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<String>,
+}
+
+/// A change of a message: how many there were before, and what it made the message say.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Change {
+    number: u64,
+    says: Digest,
+}
+
+/// A question that stands in a message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CardNote {
+    pub(super) at: String,
+    pub(super) message: String,
+    /// What it asks, in short and without markup.
+    #[serde(default)]
+    pub(super) title: String,
+    /// Its words, in the platform's markup.
+    pub(super) text: String,
+    /// Whether all of it was shown: to what nobody has seen there is no yes.
+    #[serde(default)]
+    pub(super) is_whole: bool,
+    /// What can be tapped beneath it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) buttons: Vec<Button>,
+    /// Whether it was on its way to the platform: it stands there, or not.
+    #[serde(default)]
+    pub(super) is_on_its_way: bool,
+}
+
+/// How long nothing came until it is asked for news without a number: Telegram begins anew, anywhere, after a
+/// week without any, and keeps none for longer than a day.
+const QUIET_SECONDS: u64 = 5 * 24 * 3600;
+
+/// What somebody is told whose message is in a copy that was brought back.
+const BROUGHT_BACK: &str = "I was brought back to how I was before you had an answer to this, and do not know whether it was done: say it again if it is still to \
+                            be done.";
+
+/// Sees that nothing is done a second time in a home that was made of a copy.
+///
+/// # Errors
+/// When the notes of a channel cannot be read or written.
+pub fn begin_anew(home: &Home) -> Result<()> {
+    let Ok(channels) = fs::read_dir(home.root.join("channels")) else { return Ok(()) };
+    for channel in channels.flatten() {
+        let folder = channel.path().join("bridge");
+        if folder.is_dir() {
+            Book::open(&folder)?.change(Notes::begin_anew)?;
+        }
+    }
+    Ok(())
+}
+
+impl Notes {
+    /// Where the news of a source go on; 0 is its beginning.
+    pub(super) fn cursor_for(&self, source: &str, now: u64) -> i64 {
+        let is_ours = self.cursor_of == source && now.abs_diff(self.cursor_at) < QUIET_SECONDS;
+        if is_ours { self.cursor } else { 0 }
+    }
+
+    /// Notes where they go on.
+    pub(super) fn go_on(&mut self, source: &str, cursor: i64, now: u64) {
+        (self.cursor, self.cursor_at) = (cursor, now);
+        source.clone_into(&mut self.cursor_of);
+    }
+
+    /// The number of a change of a message, which says this then. What it says already it was made to say by
+    /// somebody who may have been killed before they heard so: that is the same change. What it said before
+    /// the last one is another.
+    pub(super) fn change(&mut self, at: &str, message: &str, text: &str) -> u64 {
+        let says = Digest::of(text.as_bytes());
+        let here = self.changes.entry(at.to_owned()).or_default();
+        if let Some(last) = here.get(message).filter(|last| last.says == says) {
+            return last.number;
+        }
+        // Some servers call each answer's message the same.
+        let number = self.changed;
+        self.changed += 1;
+        here.insert(message.to_owned(), Change { number, says });
+        number
+    }
+
+    /// Lets go of what a copy of the home has as not answered: whether it was done since the copy was made
+    /// nobody knows here.
+    fn begin_anew(&mut self) {
+        for open in self.open.iter_mut().filter(|open| open.told.is_none()) {
+            open.told = Some(BROUGHT_BACK.into());
+        }
+        self.taps.clear();
+    }
+
+    /// An answer stands whole: nothing of it is sent again.
+    pub(super) fn answered(&mut self, at: &str) {
+        self.shown.remove(at);
+        self.begun.remove(at);
+        self.changes.remove(at);
+    }
+
+    /// The messages of a conversation that have no whole answer yet.
+    pub(super) fn open_in(&self, at: &Conversation) -> Vec<Open> {
+        self.open.iter().filter(|open| open.at == at.0).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Notes, QUIET_SECONDS};
+
+    #[test]
+    fn a_change_that_is_made_again_has_its_number_and_one_that_goes_back_another() {
+        let mut notes = Notes::default();
+        let numbers = ["a", "b", "a", "a"].map(|text| notes.change("here", "m1", text));
+        assert_eq!(numbers, [0, 1, 2, 2]);
+        // Other messages are changed by themselves.
+        assert_eq!((notes.change("here", "m2", "a"), notes.change("there", "m1", "b")), (3, 4));
+        let kept = serde_json::to_string(&notes).unwrap();
+        let mut after: Notes = serde_json::from_str(&kept).unwrap();
+        assert_eq!((after.change("here", "m1", "a"), after.change("here", "m1", "b")), (2, 5));
+        after.answered("here");
+        // The next answer may have a message of the same name.
+        assert_eq!((after.change("here", "m1", "b"), after.change("there", "m1", "b")), (6, 4));
+    }
+
+    #[test]
+    fn numbers_go_on_within_one_source_and_not_after_a_long_quiet() {
+        let mut notes = Notes::default();
+        notes.go_on("bot 1", 760_546_624, 1_000);
+        assert_eq!(notes.cursor_for("bot 1", 1_000 + QUIET_SECONDS - 1), 760_546_624);
+        // Telegram begins anew with any number; another bot, and another server, have numbers of their own.
+        assert_eq!(notes.cursor_for("bot 1", 1_000 + QUIET_SECONDS), 0);
+        assert_eq!(notes.cursor_for("bot 2", 1_001), 0);
+        notes.go_on("bot 1", 592_426_181, 900_000);
+        assert_eq!(notes.cursor_for("bot 1", 900_001), 592_426_181);
+    }
+}

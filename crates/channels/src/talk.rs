@@ -1,0 +1,712 @@
+//! One conversation: its people's connections to its session, the answer that is being written, and the
+//! questions that are open.
+
+mod cards;
+
+use self::cards::UNSEEN;
+use super::{
+    answer::Answer,
+    bridge::Bridge,
+    files::{self, Fetched},
+    notes::{Notes, Open},
+    words::{Command, HELP, Stop},
+};
+use crate::{
+    Conversation, Post, Sender, Tap,
+    need::{self as asked, What},
+};
+use anyhow::{Context as _, Result};
+use bailey_protocol::{Answer as Verdict, ApprovalId, Event, Happening, Inbound, Op, Seq};
+use bailey_session::wire::{self, EVENT_BYTES_MAX};
+use bailey_terminal::one_line;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::{fd::OwnedFd, unix::net},
+    rc::Rc,
+    time::Duration,
+};
+use tokio::{
+    io::BufReader,
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+    task::{JoinHandle, spawn_local},
+    time::{Instant, MissedTickBehavior, interval, timeout},
+};
+
+/// How often an answer that grows is shown.
+const EDIT: Duration = Duration::from_millis(500);
+/// How often the platform shows that somebody is at work.
+const BUSY: Duration = Duration::from_secs(4);
+/// How long a conversation at rest keeps its session.
+const REST: Duration = Duration::from_secs(10);
+/// How long a conversation at rest is kept in mind.
+const KEPT: Duration = Duration::from_secs(60);
+/// How long a session may take to say that somebody may not stop it.
+const REFUSED: Duration = Duration::from_millis(500);
+/// How long nothing is tried where a session cannot be reached, at first and at most: each try begins a
+/// process.
+const AGAIN: Duration = Duration::from_secs(2);
+const AGAIN_MAX: Duration = Duration::from_secs(60);
+/// How long whoever tapped may wait for what came of it.
+const TAPPED: Duration = Duration::from_secs(5);
+
+/// What comes to a conversation from the platform.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// To be answered.
+    Message(Open),
+    Tap(Tap),
+    /// The files of a message.
+    Fetched {
+        open: Open,
+        fetched: Fetched,
+    },
+    /// Something that Bailey has to say to somebody.
+    Word {
+        /// The name of what they brought.
+        key: String,
+        to: Sender,
+        text: String,
+    },
+}
+
+/// Somebody's connection to the session.
+struct Voice {
+    write: OwnedWriteHalf,
+    reader: JoinHandle<()>,
+}
+
+struct Talk {
+    bridge: Rc<Bridge>,
+    at: Conversation,
+    voices: BTreeMap<String, Voice>,
+    /// Whose connection tells what happens; the others' tell what they may not.
+    listener: Option<String>,
+    heard: mpsc::Receiver<(String, Option<Event>)>,
+    to_hear: mpsc::Sender<(String, Option<Event>)>,
+    answer: Answer,
+    is_working: bool,
+    /// Messages that the session has, and those that it was told of.
+    accepted: BTreeSet<String>,
+    said: BTreeSet<String>,
+    /// The files of messages, once they are here; none as long as they are fetched.
+    files: BTreeMap<String, Option<Fetched>>,
+    /// Taps that wait for what comes of them.
+    taps: Vec<(ApprovalId, Tap, Instant)>,
+    /// Whether people were told that the session cannot be reached.
+    is_told: bool,
+    /// When messages that the session does not have are said again.
+    again: Option<Instant>,
+    /// How long that takes the next time.
+    wait: Duration,
+    /// Since when nothing has happened.
+    idle: Instant,
+    /// Whether there is nothing to keep in mind any more.
+    is_over: bool,
+}
+
+/// Serves a conversation, until it has rested for long.
+pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::Receiver<Came>) {
+    let (to_hear, heard) = mpsc::channel(1024);
+    let shown = bridge.book.get(|notes| notes.shown.get(&at.0).cloned()).unwrap_or_default();
+    let mut talk = Talk {
+        bridge,
+        at,
+        voices: BTreeMap::new(),
+        listener: None,
+        heard,
+        to_hear,
+        answer: Answer::in_messages(shown),
+        is_working: false,
+        accepted: BTreeSet::new(),
+        said: BTreeSet::new(),
+        files: BTreeMap::new(),
+        taps: Vec::new(),
+        is_told: false,
+        again: None,
+        wait: AGAIN,
+        idle: Instant::now(),
+        is_over: false,
+    };
+    let mut edit = interval(EDIT);
+    let mut busy = interval(BUSY);
+    edit.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    busy.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while !talk.is_over {
+        tokio::select! {
+            came = inbox.recv() => match came {
+                Some(came) => talk.take(came).await,
+                None => return,
+            },
+            Some((who, event)) = talk.heard.recv() => talk.hear(&who, event).await,
+            _ = edit.tick() => talk.tick().await,
+            _ = busy.tick(), if talk.is_working => talk.show_busy(),
+        }
+    }
+    talk.bridge.leave(&talk.at);
+    // What came meanwhile is the next one's.
+    inbox.close();
+    while let Some(came) = inbox.recv().await {
+        talk.bridge.pass(talk.at.clone(), came).await;
+    }
+}
+
+impl Talk {
+    async fn take(&mut self, came: Came) {
+        self.idle = Instant::now();
+        match came {
+            Came::Word { key, to, text } => {
+                let told = if self.voices.contains_key(&to.id) {
+                    None
+                } else {
+                    self.connect(&to, What::Connection).await.unwrap_or(None)
+                };
+                // A stranger is told that they are one, and nothing else.
+                let text = told.unwrap_or(text);
+                if !text.is_empty() {
+                    self.word(self.bridge.name(&self.at, &["word", &key]), &text).await;
+                }
+            }
+            Came::Tap(tap) => {
+                let name = tap.id.clone();
+                self.tapped(tap).await;
+                // One that comes once more is told that it was answered.
+                self.bridge.book.change(|notes| notes.taps.retain(|tap| tap.id != name)).ok();
+            }
+            Came::Fetched { open, fetched } => {
+                if let Some(words) = fetched.words() {
+                    self.word(self.bridge.name(&self.at, &["files", &open.key]), &words).await;
+                }
+                self.files.insert(open.key.clone(), Some(fetched));
+                self.say(&open).await;
+            }
+            // It was done before a kill, which left it open whether that was told.
+            Came::Message(open) if open.told.is_some() => self.tell_again(open).await,
+            Came::Message(open) => match self.commanded(&open) {
+                Some(command) => {
+                    let told = self.command(&open, command).await;
+                    self.tell(&open, &told).await;
+                }
+                None => self.say(&open).await,
+            },
+        }
+    }
+
+    /// What a message commands. What somebody else wrote commands nothing, whoever passes it on.
+    fn commanded(&self, open: &Open) -> Option<Command> {
+        Command::of(&open.text, &self.bridge.us.name).filter(|_| !open.is_quoted)
+    }
+
+    /// Says a message to the session, as whoever said it here; behind what came before it.
+    async fn say(&mut self, open: &Open) {
+        if self.is_behind(open) {
+            self.again.get_or_insert(Instant::now() + self.wait);
+            return;
+        }
+        let who = Sender::from(open);
+        let said = match self.reach(&who, What::Connection).await {
+            // Stopped before it was said.
+            Ok(None) if !self.is_open(open) => return,
+            Ok(None) => match self.with_files(open) {
+                Some(inbound) => self.ask(&who, &Op::Say(inbound)).await,
+                None => return,
+            },
+            // Of whom is not let in no file is fetched.
+            other => other,
+        };
+        match said {
+            Ok(None) => {
+                self.is_told = false;
+                self.said.insert(open.key.clone());
+            }
+            // A stranger, who was told so.
+            Ok(Some(told)) => self.tell(open, &told).await,
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_told, true) {
+                    self.now(&format!(
+                        "Not now: {error:#}\n\nIt is kept, and said as soon as that is mended."
+                    ))
+                    .await;
+                }
+                self.later();
+            }
+        }
+    }
+
+    /// What the session does not have is said again after a while, and after a longer one the next time.
+    fn later(&mut self) {
+        self.again = Some(Instant::now() + self.wait);
+        self.wait = (self.wait * 2).min(AGAIN_MAX);
+    }
+
+    /// Says once more what the session does not have.
+    async fn say_again(&mut self) {
+        let mut waiting = self.bridge.book.get(|notes| notes.open_in(&self.at));
+        waiting.retain(|open| self.is_the_sessions(open));
+        if waiting.is_empty() {
+            self.wait = AGAIN;
+        }
+        for open in waiting {
+            // What came after one that cannot be said waits with it.
+            if self.again.is_some() {
+                return;
+            }
+            self.say(&open).await;
+        }
+    }
+
+    /// Whether a message that came before this one waits to be said, or is about to stop what runs, and only
+    /// that. One whose files are fetched is overtaken.
+    fn is_behind(&self, open: &Open) -> bool {
+        let here = self.bridge.book.get(|notes| notes.open_in(&self.at));
+        let waits = |other: &Open| {
+            let is_fetched = matches!(self.files.get(&other.key), Some(None));
+            let is_waiting = self.is_the_sessions(other) && !self.said.contains(&other.key) && !is_fetched;
+            is_waiting || self.bridge.stopping.borrow().contains(&other.key)
+        };
+        here.iter().take_while(|other| other.key != open.key).any(waits)
+    }
+
+    /// Whether a message is for the session, which is not known to have it. A command is done when its turn
+    /// comes.
+    fn is_the_sessions(&self, open: &Open) -> bool {
+        open.told.is_none() && self.commanded(open).is_none() && !self.accepted.contains(&open.key)
+    }
+
+    fn is_open(&self, open: &Open) -> bool {
+        self.bridge.book.get(|notes| notes.open.iter().any(|other| other.key == open.key))
+    }
+
+    /// A message with its files; none as long as they are not here. Then it is said when they are.
+    fn with_files(&mut self, open: &Open) -> Option<Inbound> {
+        if open.files.is_empty() {
+            return Some(Fetched::default().inbound(open));
+        }
+        match self.files.get(&open.key) {
+            Some(fetched) => fetched.as_ref().map(|fetched| fetched.inbound(open)),
+            None => {
+                self.files.insert(open.key.clone(), None);
+                self.show_busy();
+                let (bridge, at, open) = (self.bridge.clone(), self.at.clone(), open.clone());
+                spawn_local(async move {
+                    let fetched = files::fetch(&bridge, &open.files).await;
+                    bridge.pass(at, Came::Fetched { open, fetched }).await;
+                });
+                None
+            }
+        }
+    }
+
+    /// Makes sure of somebody's connection, for this; what to tell them instead, where they may not speak
+    /// here.
+    async fn reach(&mut self, who: &Sender, what: What) -> Result<Option<String>> {
+        if self.voices.contains_key(&who.id) { Ok(None) } else { self.connect(who, what).await }
+    }
+
+    /// Asks the session for something, in somebody's name; what to tell them instead, where they may not
+    /// speak here.
+    async fn ask(&mut self, who: &Sender, op: &Op) -> Result<Option<String>> {
+        if let Some(told) = self.reach(who, What::Connection).await? {
+            return Ok(Some(told));
+        }
+        let voice = self.voices.get_mut(&who.id).context("there is no connection")?;
+        if let Err(error) = wire::say(&mut voice.write, op).await {
+            self.lose(&who.id);
+            return Err(error);
+        }
+        Ok(None)
+    }
+
+    async fn connect(&mut self, who: &Sender, what: What) -> Result<Option<String>> {
+        let (answer, fd) = self.bridge.ask(who, &self.at, what).await?;
+        match answer {
+            asked::Answer::Connected(_) => {}
+            asked::Answer::Stranger(None) => return Ok(Some(String::new())),
+            asked::Answer::Stranger(Some(code)) => return Ok(Some(stranger(&self.bridge.name, &code))),
+            asked::Answer::Denied(why) => return Ok(Some(why)),
+            asked::Answer::Refused(why) | asked::Answer::Done(why) => anyhow::bail!(why),
+        }
+        let stream = net::UnixStream::from(fd.context("no connection came")?);
+        stream.set_nonblocking(true)?;
+        let (read, write) = UnixStream::from_std(stream)?.into_split();
+        let reader = spawn_local(listen(who.id.clone(), read, self.to_hear.clone()));
+        self.voices.insert(who.id.clone(), Voice { write, reader });
+        self.listener.get_or_insert_with(|| who.id.clone());
+        Ok(None)
+    }
+
+    /// What the session says over somebody's connection.
+    async fn hear(&mut self, who: &str, event: Option<Event>) {
+        let Some(event) = event else { return self.lose(who) };
+        self.idle = Instant::now();
+        match event.happening {
+            Happening::Failed { op, error } => self.failed(who, &op, error).await,
+            happening if self.listener.as_deref() == Some(who) => self.happened(event.seq, happening).await,
+            _ => {}
+        }
+    }
+
+    async fn happened(&mut self, seq: Seq, happening: Happening) {
+        match happening {
+            // What comes is about what was said meanwhile, and stands below it.
+            Happening::Heard { .. } if !self.answer.is_empty() => {
+                self.answer.end();
+                self.show().await;
+                self.answer = Answer::default();
+            }
+            Happening::Accepted { key } => {
+                self.is_working = true;
+                self.wait = AGAIN;
+                self.accepted.extend(key.filter(|key| self.said.contains(key)));
+                self.show_busy();
+            }
+            Happening::Repeated { key, ended, text } => match ended {
+                Some(reason) if self.said.contains(&key) => {
+                    self.accepted.insert(key);
+                    self.answer.replace(text);
+                    self.finish(&reason, None).await;
+                }
+                // Its end was told a moment ago, to whoever came in the middle.
+                Some(_) => {}
+                None => {
+                    // Whoever comes to the session later is told all of its last turn: what is answered
+                    // already was not said by them.
+                    self.accepted.extend(Some(key).filter(|key| self.said.contains(key)));
+                    self.is_working = true;
+                }
+            },
+            Happening::Unseen { text } => {
+                let name = self.bridge.name(&self.at, &["unseen", &seq.0.to_string()]);
+                self.word(name, &text).await;
+            }
+            Happening::Text { text } => self.answer.write(&text),
+            Happening::Call { tool, target, .. } => self.answer.doing(one_line(&format!("{tool} {target}"))),
+            Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
+            Happening::Answered { id, answer, why } => self.answered(id, answer, &why).await,
+            Happening::End { reason, error, .. } => self.finish(&reason, error).await,
+            _ => {}
+        }
+    }
+
+    /// A turn is over: its answer stands whole before its messages are forgotten.
+    async fn finish(&mut self, reason: &str, error: Option<String>) {
+        self.is_working = false;
+        if let Some(error) = error {
+            self.answer.write(&format!("\n\nIt failed: {error}"));
+        } else if reason != "answered" {
+            self.answer.write(&format!("\n\n({reason})"));
+        } else if self.answer.is_empty() {
+            self.answer.write("(no words)");
+        }
+        self.answer.end();
+        if self.accepted.is_empty() {
+            // A turn of another front end's: who did not ask is not answered.
+            let shown = self.bridge.book.get(|notes| notes.shown.get(&self.at.0).cloned());
+            self.answer = Answer::in_messages(shown.unwrap_or_default());
+            return;
+        }
+        self.show().await;
+        self.answer = Answer::default();
+        let accepted = std::mem::take(&mut self.accepted);
+        self.said.retain(|key| !accepted.contains(key));
+        let at = self.at.0.clone();
+        self.note(|notes| {
+            notes.open.retain(|open| !accepted.contains(&open.key));
+            notes.answered(&at);
+        });
+    }
+
+    async fn show(&mut self) {
+        let (bridge, at) = (self.bridge.clone(), self.at.clone());
+        let note = |messages: Vec<String>| {
+            // That they cannot be noted is that they may be begun twice.
+            let change = |notes: &mut Notes| {
+                notes.shown.insert(at.0.clone(), messages);
+                notes.begun.remove(&at.0);
+            };
+            bridge.book.change(change).ok();
+        };
+        // The platform will never take it: the person deleted the conversation, or shut us out.
+        self.answer.show(&bridge, &at, note).await.ok();
+    }
+
+    async fn failed(&mut self, who: &str, op: &str, error: String) {
+        match op {
+            "say" => {
+                // Nobody has it.
+                self.said.retain(|key| self.accepted.contains(key));
+                self.later();
+            }
+            "answer" => {
+                let taps = std::mem::take(&mut self.taps);
+                let (theirs, others) = taps.into_iter().partition(|(_, tap, _)| tap.from.id == who);
+                self.taps = others;
+                let theirs: Vec<(ApprovalId, Tap, Instant)> = theirs;
+                for (_, tap, _) in &theirs {
+                    self.toast(tap, &error);
+                }
+                if theirs.is_empty() {
+                    self.now(&error).await;
+                }
+            }
+            _ => self.now(&error).await,
+        }
+    }
+
+    async fn tick(&mut self) {
+        if self.is_working
+            && self.answer.is_dirty()
+            && self.bridge.is_open(&self.at)
+            && !self.accepted.is_empty()
+        {
+            self.show().await;
+        }
+        let (late, waiting) =
+            std::mem::take(&mut self.taps).into_iter().partition(|(_, _, at)| at.elapsed() > TAPPED);
+        self.taps = waiting;
+        let late: Vec<(ApprovalId, Tap, Instant)> = late;
+        late.iter()
+            .for_each(|(_, tap, _)| self.toast(tap, "It was answered before, or cannot be answered now."));
+        if self.again.is_some_and(|again| again <= Instant::now()) {
+            self.again = None;
+            self.say_again().await;
+        }
+        // What is answered, or nobody may say, needs its files no more.
+        if !self.files.is_empty() {
+            let open = self.bridge.book.get(|notes| notes.open_in(&self.at));
+            self.files.retain(|key, _| open.iter().any(|open| open.key == *key));
+        }
+        let is_at_rest = self.files.is_empty()
+            && !self.is_working
+            && self.again.is_none()
+            && self.said.is_empty()
+            && self.has_no_card();
+        if is_at_rest && self.idle.elapsed() > REST {
+            // The session gives its process up when nobody needs it.
+            let names: Vec<String> = self.voices.keys().cloned().collect();
+            names.iter().for_each(|who| self.drop_voice(who));
+            self.is_over = self.idle.elapsed() > KEPT;
+        }
+    }
+
+    fn has_no_card(&self) -> bool {
+        self.bridge.book.get(|notes| notes.cards.values().all(|card| card.at != self.at.0))
+    }
+
+    /// A connection has ended: what was not answered is said again, over a new one.
+    fn lose(&mut self, who: &str) {
+        self.drop_voice(who);
+        self.later();
+        if self.listener.is_none() {
+            self.is_working = false;
+            self.accepted.clear();
+            self.said.clear();
+            self.answer = Answer::in_messages(self.answer.messages());
+        }
+    }
+
+    fn drop_voice(&mut self, who: &str) {
+        if let Some(voice) = self.voices.remove(who) {
+            voice.reader.abort();
+        }
+        if self.listener.as_deref() == Some(who) {
+            // The others' heard the same, and were not listened to: they begin anew, too.
+            self.listener = None;
+            std::mem::take(&mut self.voices).into_values().for_each(|voice| voice.reader.abort());
+        }
+    }
+
+    /// Does what a command says: what came of it.
+    async fn command(&mut self, open: &Open, command: Command) -> String {
+        let who = Sender::from(open);
+        match command {
+            Command::Help => HELP.to_owned(),
+            Command::Missing(why) => why.to_owned(),
+            Command::Unknown(name) => format!("/{name} is not known here: /help names what is"),
+            Command::Pin(text) => self.asked(&who, &Op::Pin { text }, "Kept in mind.").await,
+            Command::Page(page) => self.of_daemon(&who, What::Told(page)).await,
+            Command::Clear if self.is_working || !self.said.is_empty() => {
+                // What the session was told would be told again to one that does not know it.
+                "Something is being worked on: /stop it, or wait for its end, and then /clear.".into()
+            }
+            Command::Clear => {
+                let told = self.of_daemon(&who, What::Clear).await;
+                let names: Vec<String> = self.voices.keys().cloned().collect();
+                names.iter().for_each(|who| self.drop_voice(who));
+                // What waits for the old one is the new one's, which need not be waited for.
+                self.again = self.again.map(|_| Instant::now());
+                self.wait = AGAIN;
+                told
+            }
+            Command::Answer { question, is_yes, why } => match self.questions(&question)[..] {
+                [(id, _)] if !question.is_empty() => {
+                    if is_yes && !self.is_shown(id).await {
+                        return UNSEEN.into();
+                    }
+                    let answer = if is_yes { Verdict::Yes } else { Verdict::No };
+                    self.asked(&who, &Op::Answer { id, answer, why, by: None }, "").await
+                }
+                _ => self.which(&who, &question, is_yes, &why).await,
+            },
+        }
+    }
+
+    /// Tells whoever wrote a message what Bailey itself says to it, and forgets it. That is noted before, so
+    /// that whoever is killed meanwhile does not do it once more, and says the same.
+    async fn tell(&self, open: &Open, told: &str) {
+        if told.is_empty() {
+            return self.close(|other| other.key == open.key);
+        }
+        let told = Some(self.bridge.words(told).text);
+        self.note(|notes| {
+            let here = notes.open.iter_mut().filter(|other| other.key == open.key);
+            here.for_each(|other| other.told.clone_from(&told));
+        });
+        self.tell_again(Open { told, ..open.clone() }).await;
+    }
+
+    async fn tell_again(&self, open: Open) {
+        let (bridge, name) = (&self.bridge, self.bridge.name(&self.at, &["told", &open.key]));
+        let post = Post { text: open.told.unwrap_or_default(), buttons: Vec::new() };
+        bridge.deliver(&self.at, name, || bridge.channel.send(&self.at, &post)).await.ok();
+        self.close(|other| other.key == open.key);
+    }
+
+    async fn asked(&mut self, who: &Sender, op: &Op, done: &str) -> String {
+        match self.ask(who, op).await {
+            Ok(None) => done.to_owned(),
+            Ok(Some(told)) => told,
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    async fn of_daemon(&self, who: &Sender, what: What) -> String {
+        of_daemon(&self.bridge, &self.at, who, what).await.map_or_else(|told| told, |_| String::new())
+    }
+
+    fn show_busy(&self) {
+        if let Some(call) = self.bridge.channel.busy(&self.at).filter(|_| self.bridge.is_open(&self.at)) {
+            let bridge = self.bridge.clone();
+            spawn_local(async move { bridge.call(call).await });
+        }
+    }
+
+    /// Says something that is so just now: when it is so again, that is something else.
+    async fn now(&self, text: &str) {
+        self.word(self.bridge.call_name(), text).await;
+    }
+
+    async fn word(&self, name: String, text: &str) {
+        let (bridge, post) = (&self.bridge, self.bridge.words(text));
+        bridge.deliver(&self.at, name, || bridge.channel.send(&self.at, &post)).await.ok();
+    }
+
+    /// Forgets messages that are answered.
+    fn close(&self, is_closed: impl Fn(&Open) -> bool) {
+        self.note(|notes| notes.open.retain(|open| !is_closed(open)));
+    }
+
+    /// What cannot be noted now is known until this process ends, and done once more after that.
+    fn note(&self, change: impl FnOnce(&mut Notes)) {
+        self.bridge.book.change(change).ok();
+    }
+}
+
+/// Asks the daemon for something: the connection that came, or what to tell whoever asks.
+async fn of_daemon(bridge: &Bridge, at: &Conversation, who: &Sender, what: What) -> Result<OwnedFd, String> {
+    match bridge.ask(who, at, what).await {
+        Ok((asked::Answer::Connected(_), Some(fd))) => Ok(fd),
+        Ok((answer, _)) => Err(told(&bridge.name, answer)),
+        Err(error) => Err(format!("{error:#}")),
+    }
+}
+
+/// What is said of an answer that brought no connection.
+fn told(channel: &str, answer: asked::Answer) -> String {
+    match answer {
+        asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told) => told,
+        asked::Answer::Stranger(code) => code.map(|code| stranger(channel, &code)).unwrap_or_default(),
+        asked::Answer::Connected(_) => "no connection came".to_owned(),
+    }
+}
+
+/// Stops something, and says what came of it: it waits for nothing, not even for an answer that is being
+/// shown.
+pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, what: Stop) {
+    // What was written before it and is not worked on yet does not begin after it. What came with it and was
+    // written behind it, does.
+    let before = bridge.book.get(|notes| notes.open_in(&at)).into_iter().take_while(|it| it.key != open.key);
+    let before: BTreeSet<String> = before.map(|it| it.key).collect();
+    let (is_done, told) = stop(&bridge, &at, &open, what).await;
+    // As soon as it is done: everything may end now, and whoever begins again is not to stop it once more.
+    let is_stopped =
+        |it: &Open| it.key == open.key || is_done && it.id == open.id && before.contains(&it.key);
+    bridge.book.change(|notes| notes.open.retain(|it| !is_stopped(it))).ok();
+    bridge.stopping.borrow_mut().remove(&open.key);
+    if !told.is_empty() {
+        let (name, post) = (bridge.name(&at, &["told", &open.key]), bridge.words(&told));
+        bridge.deliver(&at, name, || bridge.channel.send(&at, &post)).await.ok();
+    }
+}
+
+/// Whether it was done, and what is said of it.
+async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, what: Stop) -> (bool, String) {
+    let who = Sender::from(open);
+    let asks = if what == Stop::Everything { What::Estop } else { What::Running };
+    match bridge.ask(&who, at, asks).await {
+        Ok((asked::Answer::Connected(_), Some(fd))) => match cancel(fd).await {
+            Ok(()) => (true, "It is to stop.".into()),
+            Err(error) => (false, format!("{error:#}")),
+        },
+        // That nothing runs, or everything stops.
+        Ok((asked::Answer::Done(told), _)) => (true, told),
+        Ok((answer, _)) => (false, told(&bridge.name, answer)),
+        Err(error) => (false, format!("{error:#}")),
+    }
+}
+
+/// Cancels a turn over a connection of its own.
+async fn cancel(fd: OwnedFd) -> Result<()> {
+    let stream = net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    let mut stream = BufReader::new(UnixStream::from_std(stream)?);
+    wire::say(&mut stream, &Op::Cancel).await?;
+    let refused = async {
+        while let Ok(Some(line)) = wire::line(&mut stream, EVENT_BYTES_MAX).await {
+            if let Ok(Event { happening: Happening::Failed { op, error }, .. }) =
+                serde_json::from_slice(&line)
+                && op == "cancel"
+            {
+                return Some(error);
+            }
+        }
+        None
+    };
+    // Who may is told nothing.
+    match timeout(REFUSED, refused).await {
+        Ok(Some(error)) => anyhow::bail!(error),
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// What somebody is told who is not known.
+fn stranger(channel: &str, code: &str) -> String {
+    format!(
+        "You are not known here. Whoever runs this Bailey can let you in, at the machine:\n\n\
+         bailey channels pair {channel} {code}\n\nThe code is good for an hour. Nothing that you wrote was read."
+    )
+}
+
+async fn listen(who: String, read: OwnedReadHalf, to_hear: mpsc::Sender<(String, Option<Event>)>) {
+    let mut read = BufReader::new(read);
+    while let Ok(Some(line)) = wire::line(&mut read, EVENT_BYTES_MAX).await {
+        let Ok(event) = serde_json::from_slice(&line) else { continue };
+        if to_hear.send((who.clone(), Some(event))).await.is_err() {
+            return;
+        }
+    }
+    to_hear.send((who, None)).await.ok();
+}

@@ -1,0 +1,268 @@
+//! The daemon's chat channels: the requests of their processes.
+
+use super::{Daemon, attached::Kept};
+use anyhow::{Context as _, Error, Result, bail};
+pub(crate) use bailey_channels::need::{Answer, Asked, Given, Need, Page, What};
+use bailey_channels::{People, Sessions};
+use bailey_home::{
+    config::{Channel, Config, Kind},
+    program,
+};
+use bailey_protocol::{Role, SessionId, Speaker};
+use bailey_session::{
+    exit::{self, Failure},
+    wire::{self, Introduced, Told, Wanted},
+};
+use serde_json::json;
+use std::{
+    io::Write as _,
+    os::{fd::OwnedFd, unix::net},
+    process::{Command, Stdio},
+    rc::Rc,
+    time::Duration,
+};
+use tokio::{
+    sync::oneshot,
+    task::spawn_local,
+    time::{sleep, timeout},
+};
+
+/// How long a channel may take to say that everything stops.
+const LAST_WORD: Duration = Duration::from_millis(300);
+/// How long a copy of the home may take.
+pub(super) const COPY_MAX: Duration = Duration::from_secs(3600);
+/// How long a page may take, and how many bytes of it are sent.
+const PAGE_MAX: Duration = Duration::from_secs(30);
+const PAGE_BYTES_MAX: usize = 3500;
+
+impl Daemon {
+    /// Keeps up the channels that the configuration names, and no others.
+    pub(super) fn keep_channels(self: &Rc<Self>, config: &Config) {
+        let mut kept = self.channels.borrow_mut();
+        kept.iter().for_each(|channel| channel.end());
+        kept.clear();
+        for (name, channel) in &config.channels {
+            let mut one = Kept::new("channel", name);
+            one.takes_deliveries = channel.kind == Kind::Webhook;
+            let one = Rc::new(one);
+            kept.push(one.clone());
+            let inbox = one.clone();
+            let words = ["channels", "run", name].map(str::to_owned);
+            let (name, channel) = (name.clone(), channel.clone());
+            let serve = move |daemon: Rc<Self>, need: Need| {
+                let (name, channel, kept) = (name.clone(), channel.clone(), inbox.clone());
+                let left = kept.inbox.left();
+                async move {
+                    let asked = match need {
+                        Need::Person(asked) => asked,
+                        Need::Delivery(taken) => {
+                            let gone = || Given::Person(Answer::Refused("it has ended".into()));
+                            let next = kept.inbox.next(left, taken).await;
+                            return Ok((next.map_or_else(gone, Given::Delivery), None));
+                        }
+                    };
+                    let (answer, fd) = daemon.serve_channel(&name, &channel, asked).await?;
+                    Ok((Given::Person(answer), fd))
+                }
+            };
+            self.keep_up(one, words.into(), |_| Ok(()), serve);
+        }
+    }
+
+    /// Ends the processes of all channels, and with them their connections; each process begins again at
+    /// once.
+    pub(super) fn begin_channels_anew(&self) -> Told {
+        self.channels.borrow().iter().for_each(|kept| kept.begin_anew());
+        Told::Anew
+    }
+
+    /// Serves a person's request at a channel, according to who that person is to the owner.
+    async fn serve_channel(
+        self: Rc<Self>,
+        name: &str,
+        channel: &Channel,
+        asked: Asked,
+    ) -> Result<(Answer, Option<OwnedFd>)> {
+        let people = People::of(&self.home, name)?;
+        let Some(speaker) = people.speaker(name, &asked.id) else {
+            // A stranger who writes again and again causes no more writes here, and a stranger who taps takes
+            // no place of those who ask.
+            if asked.what == What::Tap || people.is_noted(&asked.id) {
+                return Ok((Answer::Stranger(None), None));
+            }
+            let code = People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name))?;
+            let new = code.filter(|(_, is_new)| *is_new).map(|(code, _)| code);
+            if new.is_some() {
+                self.log.note("stranger", json!({ "channel": name, "id": asked.id, "name": asked.name }));
+            }
+            return Ok((Answer::Stranger(new), None));
+        };
+        let looks_after = matches!(speaker.role, Role::Owner | Role::Operator);
+        let denied = || Ok((Answer::Denied("that is for those who look after this home".into()), None));
+        match asked.what {
+            What::Connection | What::Tap => {
+                let stream = self.connect(name, channel, &asked.at, &speaker).await?;
+                Ok((Answer::Connected(speaker), Some(stream.into())))
+            }
+            What::Running => {
+                let known = Sessions::of(&self.home, name).get(&asked.at);
+                let running = known.filter(|known| self.sessions.borrow().contains_key(known));
+                Ok(match running {
+                    Some(session) => {
+                        let stream = self.introduce(session, &speaker)?;
+                        (Answer::Connected(speaker), Some(stream.into()))
+                    }
+                    None => (Answer::Done("Nothing is being worked on.".into()), None),
+                })
+            }
+            What::Clear if speaker.role == Role::Guest => Ok((
+                Answer::Denied("a guest ends no conversation: that is for those who are in it".into()),
+                None,
+            )),
+            What::Clear => {
+                Sessions::end(&self.home, name, &asked.at)?;
+                Ok((Answer::Done("the next message begins a new session".into()), None))
+            }
+            What::Told(_) | What::Estop if !looks_after => denied(),
+            What::Told(Page::Backup) => Ok((Answer::Done(self.copied().await?), None)),
+            What::Told(page) => Ok((Answer::Done(self.page(page.words()).await?), None)),
+            What::Estop => {
+                self.log.note("estop", json!({ "by": speaker.line() }));
+                let reason = format!("by {}", speaker.line());
+                let mut command = self.command();
+                command.args(["estop", "--reason", &reason]).stdout(Stdio::null());
+                spawn_local(async move {
+                    // The channel's process ends with all others, and first has time to say that it does.
+                    sleep(LAST_WORD).await;
+                    let stopped = tokio::task::spawn_blocking(move || command.status()).await;
+                    if !stopped.is_ok_and(|status| status.is_ok_and(|status| status.success())) {
+                        self.log.note("not_stopped", json!({}));
+                    }
+                });
+                let told = "everything stops; nothing begins until `bailey estop --release` at the machine";
+                Ok((Answer::Done(told.into()), None))
+            }
+        }
+    }
+
+    /// A connection to a conversation's session, introduced as this person's.
+    async fn connect(
+        self: &Rc<Self>,
+        name: &str,
+        channel: &Channel,
+        at: &str,
+        speaker: &Speaker,
+    ) -> Result<net::UnixStream> {
+        let known = Sessions::of(&self.home, name).about(at, &channel.workspace);
+        let mut again = Vec::new();
+        if let Some(model) = &channel.model {
+            again.extend(["--model".to_owned(), model.clone()]);
+        }
+        again.extend(channel.agent.iter().map(|agent| format!("--agent={agent}")));
+        let wanted = |session: Option<SessionId>| {
+            let place = match session {
+                Some(session) => ["--resume".to_owned(), session.to_string()],
+                None => ["-C".to_owned(), channel.workspace.display().to_string()],
+            };
+            let words = again.iter().cloned().chain(place).collect();
+            Wanted {
+                directory: channel.workspace.clone(),
+                words,
+                again: again.clone(),
+                session,
+                comes_back: true,
+            }
+        };
+        let opened = match self.open(wanted(known)).await {
+            // When there is no room, the session itself has no fault.
+            Err(error) if self.room().is_err() => Err(error),
+            // A session that was removed, or is another agent's, must not silence the conversation: a new one
+            // begins. A session that cannot be had just now is waited for, because the words that were said
+            // to it belong to it: for example, it is looked at in a terminal, or its project is not there.
+            Err(error) if known.is_some_and(|known| self.is_over(known, &error)) => {
+                self.log.note("not_resumed", json!({ "session": known, "why": format!("{error:#}") }));
+                self.open(wanted(None)).await
+            }
+            opened => opened,
+        };
+        let Told::Opened { session, .. } = opened? else { bail!("the session was not opened") };
+        if known != Some(session) {
+            Sessions::begin(&self.home, name, at, (session, &channel.workspace))?;
+        }
+        self.introduce(session, speaker)
+    }
+
+    /// A connection to a session that runs, whose first line says whose it is.
+    fn introduce(&self, session: SessionId, speaker: &Speaker) -> Result<net::UnixStream> {
+        let mut stream = wire::connect(&self.home.daemon(), &session.to_string())
+            .with_context(|| format!("session {session} cannot be reached"))?;
+        let mut line = serde_json::to_vec(&Introduced { introduced: speaker.clone() })?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    /// Whether a session that cannot be opened now can never be opened again here.
+    pub(super) fn is_over(&self, session: SessionId, error: &Error) -> bool {
+        let is_wrong = error.downcast_ref::<Failure>().is_some_and(|failure| failure.code == exit::WRONG);
+        !self.is_stopping.get() && (is_wrong || !self.home.of_session(session, "").exists())
+    }
+
+    pub(super) fn command(&self) -> Command {
+        let mut command = program::again();
+        command.arg("--home").arg(&self.home.root).args(["--color", "never"]).stdin(Stdio::null());
+        command
+    }
+
+    /// Copies the home: returns the command's output, or says that the copy takes longer than a person waits.
+    async fn copied(self: &Rc<Self>) -> Result<String> {
+        let longer = "it takes longer: it goes on, and the log tells its end (`bailey logs` at the machine)";
+        match timeout(PAGE_MAX, self.copy()?).await {
+            Ok(told) => told.context("nobody makes it any more")?.map_err(Error::msg),
+            Err(_) => Ok(longer.to_owned()),
+        }
+    }
+
+    /// Begins to copy the home, in a task of its own. The receiver gets the result.
+    ///
+    /// # Errors
+    /// When a copy is being made already.
+    pub(super) fn copy(self: &Rc<Self>) -> Result<oneshot::Receiver<Result<String, String>>> {
+        if self.is_copying.replace(true) {
+            bail!("a copy is being made already");
+        }
+        let (tell, told) = oneshot::channel();
+        let daemon = self.clone();
+        spawn_local(async move {
+            let copied = daemon.page_within(&["backup"], COPY_MAX).await;
+            daemon.is_copying.set(false);
+            match &copied {
+                Ok(told) => daemon.log.note("copied", json!({ "told": told.trim() })),
+                Err(error) => daemon.log.note("not_copied", json!({ "why": format!("{error:#}") })),
+            }
+            tell.send(copied.map_err(|error| format!("{error:#}"))).ok();
+        });
+        Ok(told)
+    }
+
+    pub(super) async fn page(&self, words: &[&str]) -> Result<String> {
+        self.page_within(words, PAGE_MAX).await
+    }
+
+    async fn page_within(&self, words: &[&str], most: Duration) -> Result<String> {
+        let mut command = self.command();
+        command.args(words).stderr(Stdio::null());
+        let printed = tokio::task::spawn_blocking(move || command.output());
+        let printed = timeout(most, printed).await.context("it took too long")???;
+        if !printed.status.success() && printed.stdout.is_empty() {
+            bail!("`bailey {}` failed ({})", words.join(" "), printed.status);
+        }
+        let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let cut = text.char_indices().map(|(at, _)| at).find(|at| *at >= PAGE_BYTES_MAX);
+        Ok(match cut {
+            Some(at) => format!("{}\n…", text.split_at(at).0),
+            None => text,
+        })
+    }
+}

@@ -1,0 +1,211 @@
+//! `bailey schedule`: tasks that are done by the clock, beneath the daemon.
+
+use anyhow::{Context as _, Result, bail};
+use bailey_home::{
+    config::Config,
+    home::Home,
+    program, project,
+    schedules::{Cron, Schedule, Schedules, UNSAID, zone},
+};
+use bailey_journal::{Clock as _, SystemClock};
+use bailey_policy::{Caller, Caveat, Condition, scope};
+use bailey_protocol::{Kind, Role, Timestamp, WsPath};
+use bailey_session::{
+    client::Client,
+    compose,
+    exit::Mistyped,
+    extensions::Extensions,
+    wire::{Ask, Told},
+};
+use bailey_terminal::{
+    print::{Printer, Style},
+    short,
+};
+use clap::Subcommand;
+use jiff::tz::TimeZone;
+use serde_json::json;
+use std::{path::PathBuf, process::ExitCode};
+
+const CRON_HELP: &str = "\
+Five fields of crontab(5): minute, hour, day of the month, month, day of the week, in this machine's local time; `*`, `1,15`, `mon-fri`, `*/10`, and @hourly, @daily, @weekly, @monthly,
+@yearly. What was due while no daemon ran is done once when the next one starts. Each time is a session of its own, under your rules; a question waits for you (`bailey approvals`).";
+
+/// The arguments of `bailey schedule`.
+#[derive(Debug, Subcommand)]
+pub enum Args {
+    /// Write a task down
+    #[command(after_help = CRON_HELP)]
+    Add {
+        /// What it is called
+        name: String,
+        /// When, as crontab(5) has it
+        #[arg(long, value_name = "FIELDS")]
+        cron: String,
+        /// What the agent is told
+        task: String,
+        /// The project [default: the one you are in]
+        #[arg(short = 'C', long, value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// The model, PROVIDER/NAME
+        #[arg(long)]
+        model: Option<String>,
+        /// How many tokens each time may use up, where `limits.session_tokens` is not lower
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+        tokens: Option<u64>,
+        /// What each time may do, and nothing else: `read,list:src`, `exec:cargo test`, `http:HOST`; several
+        /// times [default: all that your rules allow, or ask you about]
+        #[arg(long, value_name = "KIND,…[:WHAT]")]
+        may: Vec<String>,
+    },
+    /// Show all, with the next time of each
+    List,
+    /// Do one now
+    Run {
+        /// What it is called
+        name: String,
+    },
+    /// Do one no more
+    Rm {
+        /// What it is called
+        name: String,
+    },
+}
+
+const UNSEEN: &str = "tools look at a file before they change it: without `read` and `stat` it is given nothing that it could replace, and \
+                      without `stat` nothing that it could make; say --may change,read,stat, with the same paths";
+
+/// Adds, lists, runs or removes schedules.
+pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode> {
+    match asked {
+        Args::Add { name, cron, task, directory, model, tokens, may } => {
+            let cron: Cron = cron.parse().map_err(Mistyped)?;
+            if task.trim().is_empty() {
+                return Err(Mistyped("the task says nothing: write what is to be done".into()).into());
+            }
+            if let Some(model) = &model {
+                Config::load(home)?.find(model).map_err(|error| Mistyped(format!("{error:#}")))?;
+            }
+            let (directory, workspace) = project::find(directory.as_deref(), home)?;
+            let scope = scope(&may).map_err(|error| Mistyped(error.to_string()))?;
+            let cannot_look = may_change_unseen(&scope);
+            vouch(home, scope, &workspace)?;
+            let (since, zone) = (SystemClock.now(), zone()?);
+            let next = cron.after(since, &zone);
+            let schedule = Schedule {
+                id: compose::new_session()?.to_string(),
+                cron,
+                task,
+                directory,
+                model,
+                tokens,
+                may,
+                agent: home.agent.clone(),
+                since,
+                session: None,
+                skipped: 0,
+                begun: None,
+            };
+            Schedules::change(home, |schedules| schedules.add(&name, schedule))?;
+            let next = next.map(|next| local(next, &zone)).unwrap_or_default();
+            printer.note(&format!("{name}: the next time is {next}"));
+            if zone.is_unknown() {
+                printer.warn(UNSAID);
+            }
+            if cannot_look {
+                printer.warn(UNSEEN);
+            }
+            if Client::connect(home)?.is_none() {
+                printer.note("it is done while the daemon runs: bailey start");
+            }
+        }
+        Args::List => list(home, printer)?,
+        Args::Run { name } => {
+            let mut daemon =
+                Client::connect(home)?.context("the daemon does that, and none runs: bailey start")?;
+            let Told::Opened { session, .. } = daemon.ask(Ask::Run { schedule: name.clone() }).await? else {
+                bail!("the daemon answered something else than was asked");
+            };
+            if printer.is_json() {
+                printer.json(&json!({ "schedule": name, "session": session }));
+            } else {
+                printer
+                    .note(&format!("{name} has begun; to look on: bailey chat --resume {}", short(&session)));
+            }
+        }
+        Args::Rm { name } => {
+            Schedules::change(home, |schedules| {
+                schedules.get(&name)?;
+                schedules.0.remove(&name);
+                Ok(())
+            })?;
+            printer.note(&format!("{name} is done no more"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether it may change what its tools may not look at first.
+fn may_change_unseen(scope: &[Condition]) -> bool {
+    let has = |kind| scope.iter().flat_map(|it| &it.action).any(|kinds| kinds.contains(&kind));
+    has(Kind::Change) && !(has(Kind::Read) && has(Kind::Stat))
+}
+
+/// That the rules, as they are now, allow all that a schedule is to do: nobody is there to be asked when it
+/// does.
+fn vouch(home: &Home, scope: Vec<Condition>, workspace: &WsPath) -> Result<()> {
+    if scope.is_empty() {
+        return Ok(());
+    }
+    let trust = Caller::of(Role::Agent).trust.map(|trust| vec![trust]);
+    let of_agent = |it| Condition { role: Some(vec![Role::Agent]), trust: trust.clone(), ..it };
+    let scope = scope.into_iter().map(of_agent).collect();
+    let config = Config::load(home)?;
+    let policy = compose::policy(home, &Extensions::read(&config))?.0;
+
+    let places = compose::kernel_config(home, &config, program::kept(&config)?).places(workspace);
+    let caveat = Caveat { scope: Some(scope), ..Caveat::default() };
+    policy.vouch(&caveat, &places).map_err(|why| {
+        Mistyped(format!("{why}; a schedule can be given what your rules allow without a question: allow that in a rule first"))
+    })?;
+    Ok(())
+}
+
+fn list(home: &Home, printer: &Printer) -> Result<()> {
+    let schedules = Schedules::of(home)?.0;
+    if schedules.is_empty() && !printer.is_json() {
+        printer.note("there are no schedules: bailey schedule add --help");
+    }
+    let zone = zone()?;
+    for (name, schedule) in schedules {
+        let next = schedule.cron.after(SystemClock.now(), &zone);
+        let Schedule { cron, task, directory, model, tokens, may, agent, session, skipped, .. } = schedule;
+        if printer.is_json() {
+            printer.json(&json!({
+                "name": name, "cron": cron, "task": task, "directory": directory, "model": model,
+                "tokens": tokens, "may": may, "agent": agent, "next": next.map(|next| next.to_string()), "session": session,
+                "skipped": skipped,
+            }));
+            continue;
+        }
+        let next = next.map(|next| local(next, &zone)).unwrap_or_default();
+        printer.line(format!("{}  {cron}  next {next}", printer.paint(Style::Bold, &name)));
+        let by = agent.map(|agent| format!("; by {agent}")).unwrap_or_default();
+        let bound = tokens.map(|tokens| format!("; {tokens} tokens at most")).unwrap_or_default();
+        let last = session.map(|session| format!("; last session {}", short(&session))).unwrap_or_default();
+        let times = if skipped == 1 { "once".into() } else { format!("{skipped} times") };
+        let left = if skipped == 0 { String::new() } else { format!(", and skipped {times} while that ran") };
+        let place = format!("  in {}{by}{bound}{last}{left}", directory.display());
+        printer.line(printer.paint(Style::Plain, &place));
+        if !may.is_empty() {
+            let may = format!("  may {}, and nothing else", may.join("; "));
+            printer.line(printer.paint(Style::Plain, &may));
+        }
+        printer.line(printer.paint(Style::Dim, &format!("  {}", bailey_terminal::one_line(&task))));
+    }
+    Ok(())
+}
+
+/// As the clock on the wall shows it.
+fn local(moment: Timestamp, zone: &TimeZone) -> String {
+    moment.to_zoned(zone.clone()).strftime("%a %F %H:%M").to_string()
+}

@@ -1,0 +1,176 @@
+//! `bailey page`: who is let in at the page. The process that serves it is here, too; the daemon starts it.
+
+use crate::{
+    Answer, Asked, Origins,
+    logins::{Greeting, Kind, Logins},
+};
+use anyhow::{Context as _, Result, bail};
+use bailey_home::home::Home;
+pub use bailey_session::{
+    bounds,
+    client::Client,
+    exit::Mistyped,
+    link::Link,
+    packet::{self, Packet},
+    wire::{Ask, Told},
+};
+use bailey_terminal::print::{Printer, Style};
+use clap::Subcommand;
+use serde_json::json;
+use std::{io, os::fd::AsFd as _, process::ExitCode, sync::Arc};
+use tokio::sync::mpsc;
+
+/// The arguments of `bailey page`.
+#[derive(Debug, Subcommand)]
+pub enum Args {
+    /// Print a link that lets one browser in, once
+    Link,
+    /// Show who is let in
+    List,
+    /// Print a token by which a collector reads figures at `/metrics`
+    Token {
+        /// What it is called
+        name: String,
+    },
+    /// Let one in no more; what it has open ends at once
+    Revoke {
+        /// Its number, as `bailey page list` shows it
+        #[arg(value_name = "NUMBER")]
+        login: Option<u64>,
+        /// All of them
+        #[arg(long, conflicts_with = "login")]
+        all: bool,
+    },
+    /// Private: the process that hears browsers, beneath the daemon
+    #[command(hide = true)]
+    Serve,
+}
+
+/// How many questions wait for the daemon.
+const ASKS_WAITING_MAX: usize = 64;
+/// The longest question, in bytes.
+const ASK_BYTES_MAX: usize = 60 << 10;
+
+/// Lets browsers and collectors in, lists them, and stops them.
+pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCode> {
+    match command {
+        Args::Link => {
+            let client = Client::connect(home)?;
+            let mut client = client.context("no daemon of this home runs; to start it: bailey start")?;
+            let Told::Link { url } = client.ask(Ask::Link).await? else {
+                bail!("the daemon answered something else than was asked");
+            };
+            if printer.is_json() {
+                printer.json(&json!({ "url": url }));
+            } else {
+                printer.line(&url);
+                printer.note("it lets one browser on this machine in, once, within five minutes; docs/page.md says how to come from another");
+            }
+        }
+        Args::List => list(home, printer)?,
+        Args::Token { name } => {
+            let bearer = Logins::change(home, |logins| logins.add(Kind::Metrics, &name))?;
+            if printer.is_json() {
+                printer.json(&json!({ "token": bearer }));
+            } else {
+                printer.line(&bearer);
+                printer.note(
+                    "whoever has it reads /metrics at the page, and nothing else; it is shown this once",
+                );
+            }
+        }
+        Args::Revoke { login, all } => {
+            let login = match (login, all) {
+                (Some(login), false) => Some(login),
+                (None, true) => None,
+                _ => {
+                    return Err(Mistyped(
+                        "name one by its number (`bailey page list`), or say `--all`".into(),
+                    )
+                    .into());
+                }
+            };
+            let count = revoke(home, login).await?;
+            if login.is_some() && count == 0 {
+                bail!("nobody of that number is let in: `bailey page list`");
+            }
+            if printer.is_json() {
+                printer.json(&json!({ "revoked": count }));
+            } else {
+                printer.note(&format!("let in no more: {count}; what they had open has ended"));
+            }
+        }
+        Args::Serve => return serve().await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn revoke(home: &Home, login: Option<u64>) -> Result<usize> {
+    if let Some(mut client) = Client::connect(home)? {
+        let Told::Revoked { count } = client.ask(Ask::Revoke { login }).await? else {
+            bail!("the daemon answered something else than was asked");
+        };
+        return Ok(count);
+    }
+    Logins::change(home, |logins| Ok(logins.revoke(login)))
+}
+
+fn list(home: &Home, printer: &Printer) -> Result<()> {
+    let logins = Logins::of(home)?.logins;
+    for login in &logins {
+        let what = match login.kind {
+            Kind::Browser => "browser",
+            Kind::Metrics => "figures",
+        };
+        if printer.is_json() {
+            printer.json(&json!({
+                "login": login.number, "kind": what, "name": login.name, "since": login.since, "seen": login.seen,
+            }));
+        } else {
+            let number = printer.paint(Style::Bold, &login.number.to_string());
+            let since = format!("since {:.10}, seen {:.10}", login.since.to_string(), login.seen.to_string());
+            printer.line(format!("{number}  {what}  {since}  {}", printer.paint(Style::Dim, &login.name)));
+        }
+    }
+    if logins.is_empty() && !printer.is_json() {
+        printer.note("nobody is let in; `bailey page link` prints a link that does");
+    }
+    Ok(())
+}
+
+/// Serves the page beneath the daemon: what it asks for goes there.
+async fn serve() -> Result<ExitCode> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let greeted = packet::receive::<Packet<Greeting>>(&socket).ok().flatten();
+    let Some((Packet { it: Greeting { at, shown_as }, .. }, Some(listener))) = greeted else {
+        return Err(Mistyped("the daemon starts this: `bailey page link`".into()).into());
+    };
+    // INVARIANT: from here on this process hears what anybody sends to a port of this machine.
+    bounds::bind_front()?;
+    let listener = std::net::TcpListener::from(listener);
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let link: Arc<Link<Answer>> = Arc::new(Link::new(socket));
+    let (asks, mut asked) = mpsc::channel::<Asked>(ASKS_WAITING_MAX);
+    tokio::spawn(async move {
+        while let Some((ask, answer)) = asked.recv().await {
+            let link = link.clone();
+            tokio::spawn(async move {
+                let is_fit = serde_json::to_vec(&ask).is_ok_and(|ask| ask.len() <= ASK_BYTES_MAX);
+                let answered = match is_fit {
+                    true => link.ask(&ask).await,
+                    false => Err(anyhow::anyhow!("that is too long: {} KiB at most", ASK_BYTES_MAX >> 10)),
+                };
+                // Who asked may be gone.
+                answer
+                    .send(answered.unwrap_or_else(|error| (Answer::Refused(format!("{error:#}")), None)))
+                    .ok();
+            });
+        }
+    });
+    let origins = Origins::new(at, shown_as.as_deref());
+    #[cfg(feature = "controls")]
+    let origins = if bailey_session::controls::is_page_without("origins") { Origins::all() } else { origins };
+    crate::serve(listener, origins, asks).await?;
+    Ok(ExitCode::SUCCESS)
+}
