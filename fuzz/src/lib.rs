@@ -67,7 +67,7 @@ pub const TARGETS: &[Target] = &[
     target("telegram", channels::telegram),
     target("webhook", channels::webhook),
     target("collector", bailey::fuzz::collector),
-    target("request", |data| text(data, bailey_gateway::fuzz::request)),
+    target("request", |data| text(data, bailey_web::fuzz::request)),
     target("act", bailey::fuzz::act),
     target("session-line", bailey::fuzz::session_line),
     target("daemon-line", bailey::fuzz::daemon_line),

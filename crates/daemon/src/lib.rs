@@ -3,7 +3,7 @@
 //! The daemon is not bound, so it hears only its owner: lines of JSON over a socket in the home, from peers
 //! whose user the kernel names. It loads no key and parses no data from the outside; separate processes do
 //! the work that needs either. Each session has a process of its own, which is the process of `bailey chat`
-//! without a terminal (`commands/chat/desk.rs`): it binds itself, listens at a socket of its own name, and
+//! without a terminal (`chat/server.rs` in the crate `session`): it binds itself, listens at a socket of its own name, and
 //! reports its state here. Front ends talk to that process, never through this one.
 //!
 //! A session's process holds the other end of a pipe: when the daemon is gone, the process notices at once

@@ -399,12 +399,12 @@ fn what_tells_of_a_question_ends_with_its_asker() {
     until(|| lives("98746"));
     // The second order waits in the pipe: the first program takes long.
     until(|| stage.trail().iter().filter(|entry| entry["type"] == "escalated").count() == 2);
-    let herald =
-        children(terminal.process()).into_iter().find(|child| words(*child).contains("__herald")).unwrap();
+    let notifier =
+        children(terminal.process()).into_iter().find(|child| words(*child).contains("__notifier")).unwrap();
     assert!(lives("98746"), "the control: while somebody waits for an answer it goes on");
     let (code, report) = stop(stage.bailey(&STOP));
     assert_eq!((code, &report["ended"]), (Some(0), &json!(1)), "{report}");
-    until(|| words(herald).is_empty());
+    until(|| words(notifier).is_empty());
     until(|| !lives("98746"));
     assert_eq!(fs::read_to_string(&began).unwrap(), "step-1\n", "the second never began");
     terminal.close();
