@@ -27,7 +27,7 @@ const VARIABLES: [&str; 4] =
 pub struct Git {
     pub(crate) name: Option<String>,
     pub(crate) email: Option<String>,
-    /// The [`VARIABLES`] that are set.
+    /// The `VARIABLES` that are set.
     pub variables: Vec<(String, String)>,
     signs: bool,
     hooks: Option<String>,

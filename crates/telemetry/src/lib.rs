@@ -6,10 +6,10 @@
 //! same spans with the same ids.
 //!
 //! Spans tell nothing of the content: no message, no argument, no output, no path, no host that a command
-//! asked. A text in a span is a [`Word`], which this program or its owner chose.
+//! asked. A text in a span is a `Word`, which this program or its owner chose.
 //!
-//! Read [`trace`] first (from entries to spans) and [`totals`] (from spans to histograms), then [`otlp`] (the
-//! encoding) and [`answer`] (a collector's answer).
+//! Read `trace` first (from entries to spans) and `totals` (from spans to histograms), then `otlp` (the
+//! encoding) and `answer` (a collector's answer).
 
 mod answer;
 mod figure;
