@@ -3,8 +3,8 @@
 //! The daemon is not bound, so it hears only its owner: lines of JSON over a socket in the home, from peers
 //! whose user the kernel names. It loads no key and parses no data from the outside; separate processes do
 //! the work that needs either. Each session has a process of its own, which is the process of `bailey chat`
-//! without a terminal (`chat/server.rs` in the crate `session`): it binds itself, listens at a socket of its own name, and
-//! reports its state here. Front ends talk to that process, never through this one.
+//! without a terminal (`chat/server.rs` in the crate `session`): it binds itself, listens at a socket of its
+//! own name, and reports its state here. Front ends talk to that process, never through this one.
 //!
 //! A session's process holds the other end of a pipe: when the daemon is gone, the process notices at once
 //! and ends where it stands. The next daemon begins such sessions again (`record.rs`), and the journal knows
