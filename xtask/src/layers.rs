@@ -61,6 +61,14 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "channels",
         ],
     ),
+    (
+        "bailey-selftest",
+        9,
+        &[
+            "protocol", "policy", "store", "secrets", "journal", "kernel", "sandbox", "egress", "home",
+            "terminal", "session",
+        ],
+    ),
     ("bailey-boot", 12, &[]),
     (
         "bailey",
@@ -84,6 +92,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "telemetry",
             "channels",
             "daemon",
+            "selftest",
         ],
     ),
 ];
@@ -154,6 +163,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-terminal", 120),
     ("bailey-web", 200),
     ("bailey-telemetry", 200),
+    ("bailey-selftest", 200),
     ("bailey-channels", 200),
     ("bailey-daemon", 200),
     ("bailey-boot", 0),

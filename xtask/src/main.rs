@@ -54,7 +54,7 @@ cargo xtask TASK
   prove           take each wall and check away in turn, in a build of its own, and look which lines of
                   `bailey prove` turn; writes target/evidence/prove.txt
   tidy            check that no key or database is tracked, that lines fit a screen, and that words are plain
-  claims          check that each test that SECURITY.md names is there
+  claims          check that each test that docs/security/claims.toml names is there
 ";
 
 fn main() -> ExitCode {
@@ -85,7 +85,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["guest", mode] => kill::power::guest::run(mode),
         ["mutants", options @ ..] => mutants::run(options),
         ["layers"] => layers::run(),
-        ["claims"] => claims::run(),
+        ["claims", options @ ..] => claims::run(options),
         ["tidy"] => tidy::run(),
         ["prove", options @ ..] => prove::run(options),
         ["cedar"] => cedar::run(),

@@ -76,7 +76,7 @@ pub(crate) fn check_all() -> Result<()> {
 fn look(steps: &mut Steps, all: bool) -> Result<()> {
     steps.step("format", || check(&mut cargo(&["fmt", "--all", "--check"])))?;
     steps.step("layers", layers::run)?;
-    steps.step("claims", claims::run)?;
+    steps.step("claims", || claims::run(&[]))?;
     steps.step("tidy", tidy::run)?;
     steps.step("lints", || {
         check(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))

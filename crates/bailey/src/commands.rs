@@ -13,7 +13,6 @@ mod init;
 mod man;
 mod models;
 mod policy;
-mod prove;
 mod ps;
 mod replay;
 mod sandbox;
@@ -63,7 +62,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         }
         Command::Init => init::run(&home()?, printer),
         Command::Doctor { offline } => wait(doctor::run(cli.home.clone(), offline, printer)),
-        Command::Prove { lines } => wait(prove::run(&home()?, &lines, printer)),
+        Command::Prove { lines } => wait(bailey_selftest::run(&home()?, &lines, printer)),
         Command::Config(command) => config::run(&home()?, command, printer),
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),

@@ -7,7 +7,6 @@ mod cli;
 mod commands;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-mod probe;
 mod replay;
 
 use bailey_daemon as daemon;
@@ -32,7 +31,7 @@ pub fn main() -> ExitCode {
         return code;
     }
     // The same of a probe, which an attack on the walls runs in.
-    if let Some(code) = probe::main(std::env::args_os()) {
+    if let Some(code) = bailey_selftest::probe::main(std::env::args_os()) {
         return code;
     }
     // And of a notifier, which runs the owner's own programs.

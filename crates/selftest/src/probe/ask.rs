@@ -29,13 +29,13 @@ struct Shown {
 }
 
 /// Sends a request through this command's own door.
-pub(super) fn ask(url: &str, how: &[&str]) -> io::Result<String> {
+pub(crate) fn ask(url: &str, how: &[&str]) -> io::Result<String> {
     let (pass, door) = own_door()?;
     request(&pass, &door, url, &shown(how)?)
 }
 
 /// Lets another command find this command's door, and waits until the other one is done.
-pub(super) fn lend(folder: &str) -> io::Result<String> {
+pub(crate) fn lend(folder: &str) -> io::Result<String> {
     let folder = Path::new(folder);
     let (_, door) = own_door()?;
     fs::create_dir_all(folder)?;
@@ -46,7 +46,7 @@ pub(super) fn lend(folder: &str) -> io::Result<String> {
 }
 
 /// Sends a request through another command's door, with the pass of this command.
-pub(super) fn borrow(folder: &str, url: &str) -> io::Result<String> {
+pub(crate) fn borrow(folder: &str, url: &str) -> io::Result<String> {
     let folder = Path::new(folder);
     let (pass, _) = own_door()?;
     let door = met(|| fs::read_to_string(folder.join("door")).ok())?;

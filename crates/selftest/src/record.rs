@@ -18,7 +18,7 @@ use std::{
 
 /// The change of the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tampering {
+pub(crate) enum Tampering {
     /// One bit of an entry is flipped.
     Byte,
     /// Two entries change places.
@@ -32,7 +32,7 @@ pub(super) enum Tampering {
 /// The entries that are changed: one in the middle, and another one.
 const ENTRIES: (u64, u64) = (4, 7);
 
-pub(super) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> {
+pub(crate) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> {
     // Writes entries that can be changed.
     for _ in 0..4 {
         let path = format!("{}/plain/passwd", stand.host.workspace().0);

@@ -58,7 +58,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(2);
 const NOBODY: &str = "192.0.2.1:9";
 
 /// Runs the probe that these arguments name; `None` when they do not name a probe.
-pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+pub fn main(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let words: Vec<String> = arguments.skip(1).map(|word| word.into_string().unwrap_or_default()).collect();
     let (first, words) = words.split_first()?;
     if first != ARGUMENT {

@@ -6,13 +6,8 @@ use super::{
     stand::Stand,
     trial::{Attempt, Tried},
 };
-use crate::{
-    compose::{self, Open, Session},
-    config::Config,
-    extensions::Extensions,
-    home::Home,
-};
 use anyhow::{Context as _, Result};
+use bailey_home::{config::Config, home::Home};
 use bailey_journal::{Mint, SystemClock};
 use bailey_kernel::Acted;
 use bailey_policy::{Facts, Places, Policy, Verdict, built_in_rules, file};
@@ -21,11 +16,15 @@ use bailey_protocol::{
     SessionId, Status, WsPath,
 };
 use bailey_session::Opening;
+use bailey_session::{
+    compose::{self, Open, Session},
+    extensions::Extensions,
+};
 use std::{collections::BTreeMap, fs};
 
 /// The request to the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Check {
+pub(crate) enum Check {
     /// To change Bailey's own rules.
     Law,
     /// To run a command without a sandbox, by rules that allow it.
@@ -66,7 +65,7 @@ reason = "a rule that asks"
 match = { action = "exec", command = "deploy" }
 "#;
 
-pub(super) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
+pub(crate) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
     match check {
         Check::Law => law(stand),
         Check::Unwalled => unwalled(stand),
@@ -190,11 +189,11 @@ async fn approved(stand: &Stand, mint: &Mint, is_changed: bool) -> Result<Attemp
     })
 }
 
-pub(super) fn rules() -> Result<Vec<bailey_policy::Rule>> {
+pub(crate) fn rules() -> Result<Vec<bailey_policy::Rule>> {
     Ok(file::parse("prove.toml", RULES, file::Format::Toml).context("the prover's own rules")?.rules)
 }
 
-pub(super) fn effect(session: SessionId, action: Action, tokens: u64) -> Result<Sealed> {
+pub(crate) fn effect(session: SessionId, action: Action, tokens: u64) -> Result<Sealed> {
     let mut random = [0; 10];
     getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     let effect = Effect {
@@ -217,7 +216,7 @@ fn command(argv: &[&str], stand: &Stand) -> Action {
     Action::Exec(Command { limits: stand.limits.clone(), ..command })
 }
 
-pub(super) fn run(argv: &[&str], cwd: &str) -> Action {
+pub(crate) fn run(argv: &[&str], cwd: &str) -> Action {
     Action::Exec(Command {
         argv: argv.iter().map(|word| (*word).to_owned()).collect(),
         cwd: cwd.into(),

@@ -1,53 +1,25 @@
-//! SECURITY.md and the table say the same; the verdict of an attempt.
+//! The list of claims and the table say the same; the verdict of an attempt.
 
 use super::{
-    claims, code,
+    claims::{self, Claim},
+    code,
     desk::changed,
     table::LINES,
     trial::{Attempt, Tried, Verdict},
 };
-use std::{collections::BTreeMap, path::Path};
-
-/// The claims of SECURITY.md, each with its third column, which is about `bailey prove`.
-fn claims() -> BTreeMap<String, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../SECURITY.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let rows = text.lines().filter(|line| line.starts_with("| ")).skip(1);
-    rows.map(|row| {
-        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let [claim, _, proven, _] = cells[..] else { panic!("four columns: {row}") };
-        (claim.to_owned(), proven.to_owned())
-    })
-    .collect()
-}
 
 #[test]
-fn security_md_names_the_lines_of_the_table_beside_their_claims() {
-    let claims = claims();
-    assert!(claims.len() > 30, "{}", claims.len());
-    for (claim, proven) in &claims {
-        let reason = proven.strip_prefix("no: ");
-        let names = || proven.split('`').skip(1).step_by(2).collect();
-        let named: Vec<&str> = if reason.is_some() { Vec::new() } else { names() };
+fn each_claim_names_its_lines_of_the_table_or_why_there_is_none() {
+    let claims = claims::all().unwrap();
+    assert!(claims.len() > 100, "{}", claims.len());
+    for Claim { claim, prove, untried } in &claims {
         let own: Vec<&str> = LINES.iter().filter(|line| line.claim == claim).map(|line| line.id).collect();
-        assert_eq!(named, own, "what SECURITY.md says of `bailey prove` beside: {claim}");
-        assert!(
-            !named.is_empty() || reason.is_some_and(|reason| !reason.is_empty()),
-            "why it is not tried: {claim}"
-        );
+        assert_eq!(*prove, own, "the lines beside: {claim}");
+        assert_eq!(own.is_empty(), untried.as_ref().is_some_and(|why| !why.is_empty()), "{claim}");
     }
     for line in LINES {
-        assert!(claims.contains_key(line.claim), "{}: SECURITY.md has no claim `{}`", line.id, line.claim);
+        assert!(claims.iter().any(|it| it.claim == line.claim), "{}: no claim `{}`", line.id, line.claim);
     }
-}
-
-#[test]
-fn every_claim_is_tried_by_a_line_or_named_with_why_not() {
-    let elsewhere: Vec<_> = claims::elsewhere().collect();
-    let reasons = claims().into_values().filter(|proven| proven.starts_with("no: ")).count();
-    assert!(elsewhere.len() == reasons && reasons > 40, "{} {reasons}", elsewhere.len());
-    let tried = |claim| LINES.iter().any(|line| line.claim == claim);
-    assert!(elsewhere.iter().all(|it| !it.because.is_empty() && !tried(it.claim)), "{elsewhere:?}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ const EACH: usize = 5;
 /// entry.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
+pub(crate) async fn tried(stand: &Stand) -> Result<Tried> {
     let control = fooled(&stand.outside.join("race"))?;
     let (mut read, mut refused, mut leaked) = (0, 0, false);
     let begin = Instant::now();

@@ -21,7 +21,7 @@ const END: Duration = Duration::from_secs(2);
 
 /// The end of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(crate) enum Attempt {
     /// It came through. The text says how that is known.
     Reached(String),
     /// It was stopped. The text is the refusal.
@@ -32,15 +32,15 @@ pub(super) enum Attempt {
 
 /// The attack and its control.
 #[derive(Debug)]
-pub(super) struct Tried {
-    pub(super) attack: Attempt,
-    pub(super) control: Attempt,
+pub(crate) struct Tried {
+    pub(crate) attack: Attempt,
+    pub(crate) control: Attempt,
 }
 
 /// The verdict from both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The attack was stopped, and without the wall it succeeds.
     Held,
     /// The attack succeeded.
@@ -51,7 +51,7 @@ pub(super) enum Verdict {
 
 impl Tried {
     /// The verdict, and its reason.
-    pub(super) fn verdict(&self) -> (Verdict, String) {
+    pub(crate) fn verdict(&self) -> (Verdict, String) {
         match (&self.attack, &self.control) {
             (Attempt::Reached(how), _) => (Verdict::NotHeld, how.clone()),
             (Attempt::Nothing(why), _) => (Verdict::Untried, why.clone()),
@@ -67,7 +67,7 @@ impl Tried {
 ///
 /// # Errors
 /// When it cannot be tried at all.
-pub(super) async fn tried(stand: &Stand, trial: Trial) -> Result<Tried> {
+pub(crate) async fn tried(stand: &Stand, trial: Trial) -> Result<Tried> {
     match trial {
         Trial::Probe(probe) => probed(stand, probe).await,
         Trial::File { probe, file } => wrote(stand, probe, file).await,

@@ -1,12 +1,14 @@
-//! `bailey prove`: the attacks of SECURITY.md, tried against this installation, each with its control.
+//! `bailey prove`: the attacks of docs/security/claims.toml, tried against this installation, each with its
+//! control.
 //!
 //! Read `table.rs` first (the attacks), then `trial.rs` (the verdict of an attempt), then `stand.rs` (the
-//! place). The attacks themselves are in `crate::probe`.
+//! place). The attacks themselves are in `probe.rs`.
 
 mod claims;
 mod desk;
 mod door;
 mod gate;
+pub mod probe;
 mod record;
 mod secret;
 mod stand;
@@ -16,13 +18,10 @@ mod table;
 mod tests;
 mod trial;
 
-use crate::{
-    config::Config,
-    exit,
-    home::Home,
-    print::{Printer, Style, fold},
-};
 use anyhow::{Context as _, Result, bail};
+use bailey_home::{config::Config, home::Home};
+use bailey_session::exit;
+use bailey_terminal::print::{Printer, Style, fold};
 use serde::Serialize;
 use serde_json::json;
 use stand::Stand;
@@ -57,7 +56,7 @@ struct Finding {
 }
 
 /// Tries every line, or the lines whose names begin with one of `only`.
-pub(super) async fn run(home: &Home, only: &[String], printer: &Printer) -> Result<ExitCode> {
+pub async fn run(home: &Home, only: &[String], printer: &Printer) -> Result<ExitCode> {
     let lines: Vec<&Line> = LINES.iter().filter(|line| is_wanted(line, only)).collect();
     if lines.is_empty() {
         let known: Vec<&str> = LINES.iter().map(|line| line.id).collect();
@@ -115,14 +114,16 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
         }
     }
     let mut elsewhere = 0;
-    for claims::Elsewhere { claim, because } in claims::elsewhere().filter(|_| is_all(lines)) {
+    for claim in claims::all()?.into_iter().filter(|_| is_all(lines)) {
+        let Some(because) = claim.untried else { continue };
+        let claim = claim.claim;
         elsewhere += 1;
         match printer.is_json() {
             true => printer.json(&json!({ "claim": claim, "verdict": "elsewhere", "because": because })),
             false => {
                 let word = printer.paint(Style::Dim, &format!("{:<8}", "not here"));
-                printer.line(format!("{word}  {}", printer.paint(Style::Plain, claim)));
-                let because = folded(because);
+                printer.line(format!("{word}  {}", printer.paint(Style::Plain, &claim)));
+                let because = folded(&because);
                 printer.paint_lines(Style::Dim, &because).iter().for_each(|line| printer.line(line));
             }
         }
@@ -138,7 +139,7 @@ async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitC
     }
     if elsewhere > 0 {
         printer.note(&format!(
-            "{elsewhere} more claims need what is not here: the tests that SECURITY.md names try them"
+            "{elsewhere} more claims need what is not here: the tests that docs/security/claims.md names try them"
         ));
     }
     if is_nothing_shown(count) {

@@ -5,9 +5,10 @@ use super::{
     stand::{Inside, Side, Stand},
     trial::{Attempt, Tried},
 };
-use crate::{config::Network, probe::KEY};
+use crate::probe::KEY;
 use anyhow::{Context as _, Result};
 use bailey_egress::{BoundKey, HostLimit, KeyForm};
+use bailey_home::config::Network;
 use bailey_policy::{HostGlob, Method, UrlGlob};
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -28,7 +29,7 @@ const SHOWS: &str = "/shown";
 
 /// The request at the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Request {
+pub(crate) enum Request {
     /// A request that no rule allows.
     Unruled,
     /// A request to a private address that the configuration does not name.
@@ -48,7 +49,7 @@ pub(super) enum Request {
 }
 
 /// The servers of requests.
-pub(super) struct Servers {
+pub(crate) struct Servers {
     /// Rules allow it, its address is named, and a key is bound to `/bound`.
     open: Server,
     /// Its address is named, and no rule allows it.
@@ -69,13 +70,13 @@ impl Servers {
     ///
     /// # Errors
     /// When there can be no server on the loopback.
-    pub(super) fn start(secret: &str) -> Result<Self> {
+    pub(crate) fn start(secret: &str) -> Result<Self> {
         let start = || Server::start(secret).context("no server on the loopback");
         Ok(Self { open: start()?, unruled: start()?, private: start()?, limited: start()? })
     }
 
     /// The words of probes that lead to the servers, with their URLs.
-    pub(super) fn places(&self) -> [(&'static str, String); 4] {
+    pub(crate) fn places(&self) -> [(&'static str, String); 4] {
         [
             ("{open}", self.open.url()),
             ("{unruled}", self.unruled.url()),
@@ -88,7 +89,7 @@ impl Servers {
     ///
     /// # Errors
     /// When a setting is invalid.
-    pub(super) fn set(&self, network: &mut Network) -> Result<()> {
+    pub(crate) fn set(&self, network: &mut Network) -> Result<()> {
         // The private server's port is among the named ones, so that the address alone keeps the request
         // back.
         let port = format!("http://10.255.255.1:{}", self.private.address.port());
@@ -113,7 +114,7 @@ impl Servers {
     }
 
     /// Rules that allow commands to ask for the network, and that allow three of the servers.
-    pub(super) fn rules(&self) -> String {
+    pub(crate) fn rules(&self) -> String {
         let hosts =
             [&self.open, &self.private, &self.limited].map(|server| format!("\"{}\"", server.address));
         format!(
@@ -176,7 +177,7 @@ fn serve(mut stream: &TcpStream, came: &Mutex<Vec<String>>, secret: &str) -> std
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len())
 }
 
-pub(super) async fn tried(stand: &Stand, request: Request) -> Result<Tried> {
+pub(crate) async fn tried(stand: &Stand, request: Request) -> Result<Tried> {
     let Servers { open, unruled, private, limited } = &stand.servers;
     let reached = |server, probe| arrived(stand, server, probe);
     let (attack, control) = match request {

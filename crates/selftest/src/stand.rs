@@ -2,16 +2,16 @@
 //! them, and an open session over that project. It holds nothing of the user's.
 
 use super::{door::Servers, trial::Attempt};
-use crate::{
-    compose::{self, Keys, Open, Session},
+use crate::probe;
+use anyhow::{Context as _, Result};
+use bailey_home::{
     config::Config,
     home::{Home, make_private},
-    probe,
 };
-use anyhow::{Context as _, Result};
 use bailey_kernel::{Acted, Kernel};
 use bailey_protocol::{Action, Command, Enforced, ExecReport, Limits, Profile, Report, Status, WsPath};
 use bailey_secrets::{Redactor, Secret, Vault};
+use bailey_session::compose::{self, Keys, Open, Session};
 use bailey_session::{Host, Opening};
 use std::{
     collections::BTreeMap,
@@ -43,7 +43,7 @@ const COMMON: [&str; 10] =
 
 /// Which side of the walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Inside,
     Outside,
 }
@@ -65,35 +65,35 @@ impl Drop for Scratch {
 }
 
 /// The place, and the session over it.
-pub(super) struct Stand {
-    pub(super) home: Home,
-    pub(super) project: PathBuf,
-    pub(super) outside: PathBuf,
+pub(crate) struct Stand {
+    pub(crate) home: Home,
+    pub(crate) project: PathBuf,
+    pub(crate) outside: PathBuf,
     /// The values for the words of probes.
     places: Vec<(&'static str, String)>,
     variables: Vec<String>,
     /// A key that Bailey knows; a file of the project holds it.
-    pub(super) secret: String,
-    pub(super) keys: Keys,
+    pub(crate) secret: String,
+    pub(crate) keys: Keys,
     /// The list of system calls of commands, which is part of the rules' digest.
-    pub(super) profile: Profile,
-    pub(super) limits: Limits,
-    pub(super) host: Host,
-    pub(super) kernel: Kernel,
+    pub(crate) profile: Profile,
+    pub(crate) limits: Limits,
+    pub(crate) host: Host,
+    pub(crate) kernel: Kernel,
     /// The servers for requests of commands.
-    pub(super) servers: Servers,
+    pub(crate) servers: Servers,
     _listeners: (TcpListener, [UnixListener; 3]),
     /// The last field, so that it is dropped after everything of the session.
     scratch: Scratch,
 }
 
 /// The result of a probe inside.
-pub(super) struct Inside {
-    pub(super) attempt: Attempt,
+pub(crate) struct Inside {
+    pub(crate) attempt: Attempt,
     /// The limit that ended it.
-    pub(super) limit: Option<String>,
-    pub(super) enforced: Enforced,
-    pub(super) stdout: Vec<u8>,
+    pub(crate) limit: Option<String>,
+    pub(crate) enforced: Enforced,
+    pub(crate) stdout: Vec<u8>,
 }
 
 impl Stand {
@@ -101,7 +101,7 @@ impl Stand {
     ///
     /// # Errors
     /// When there is no room for it, or no session can be opened.
-    pub(super) async fn new(mut config: Config) -> Result<Self> {
+    pub(crate) async fn new(mut config: Config) -> Result<Self> {
         let mark = random()?;
         let scratch = Scratch(place(&format!("bailey-prove-{mark}"))?);
         let at = |name: &str| scratch.0.join(name);
@@ -182,14 +182,14 @@ impl Stand {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(super) fn folder(&self, name: &str) -> Result<PathBuf> {
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.scratch.0.join(name);
         make_private(&folder)?;
         Ok(folder)
     }
 
     /// The path where the host would have the file that a probe wrote into its own place.
-    pub(super) fn on_host(&self, file: &str, side: Side) -> PathBuf {
+    pub(crate) fn on_host(&self, file: &str, side: Side) -> PathBuf {
         let yard = if side == Side::Inside { &self.project } else { &self.outside };
         PathBuf::from(self.put(file, &[("{yard}", yard.display().to_string())]))
     }
@@ -200,7 +200,7 @@ impl Stand {
     }
 
     /// A probe's words with the planted places in them.
-    pub(super) fn words(&self, probe: &str, side: Side, pid: Option<u32>) -> Vec<String> {
+    pub(crate) fn words(&self, probe: &str, side: Side, pid: Option<u32>) -> Vec<String> {
         let yard = match side {
             Side::Inside => self.host.workspace().0.clone(),
             Side::Outside => self.outside.display().to_string(),
@@ -220,7 +220,7 @@ impl Stand {
     ///
     /// # Errors
     /// When the journal cannot be read or written.
-    pub(super) async fn inside(&self, words: Vec<String>, limits: Limits) -> Result<Inside> {
+    pub(crate) async fn inside(&self, words: Vec<String>, limits: Limits) -> Result<Inside> {
         self.run(words, limits, false).await
     }
 
@@ -228,7 +228,7 @@ impl Stand {
     ///
     /// # Errors
     /// As [`Stand::inside`].
-    pub(super) async fn at_the_door(&self, words: Vec<String>) -> Result<Inside> {
+    pub(crate) async fn at_the_door(&self, words: Vec<String>) -> Result<Inside> {
         self.run(words, self.limits.clone(), true).await
     }
 
@@ -272,7 +272,7 @@ impl Stand {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) async fn outside(&self, words: Vec<String>) -> Result<Attempt> {
+    pub(crate) async fn outside(&self, words: Vec<String>) -> Result<Attempt> {
         let mut command = self.probe();
         command.args(words);
         let output = tokio::task::spawn_blocking(move || command.output()).await??;
@@ -284,7 +284,7 @@ impl Stand {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn planted(&self) -> Result<Planted> {
+    pub(crate) fn planted(&self) -> Result<Planted> {
         let mut command = self.probe();
         command.arg("wait").env(probe::VARIABLE, probe::BAIT).stdout(Stdio::piped());
         let mut child = command.spawn()?;
@@ -303,15 +303,15 @@ impl Stand {
 }
 
 /// A process that the prover started as a target. It ends when this value is dropped.
-pub(super) struct Planted(Child);
+pub(crate) struct Planted(Child);
 
 impl Planted {
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.0.id()
     }
 
     /// Whether it has ended.
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub(crate) fn has_ended(&mut self) -> bool {
         self.0.try_wait().is_ok_and(|status| status.is_some())
     }
 }

@@ -10,7 +10,7 @@ use bailey_journal::{Entry, Fact, Journal, Payload, SystemClock};
 use bailey_secrets::{Redactor, Vault};
 use std::{fs, path::Path, sync::Arc};
 
-pub(super) async fn tried(stand: &Stand) -> Result<Tried> {
+pub(crate) async fn tried(stand: &Stand) -> Result<Tried> {
     let forms = [("it is", stand.secret.clone()), ("Base64", base64(stand.secret.as_bytes()))];
     let words = stand.words("print {yard}/token.txt", Side::Inside, None);
     let ran = stand.inside(words, stand.limits.clone()).await?;

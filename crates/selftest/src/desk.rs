@@ -5,7 +5,6 @@ use super::{
     stand::Stand,
     trial::{Attempt, Tried},
 };
-use crate::compose;
 use anyhow::{Result, anyhow, bail};
 use bailey_journal::{
     BeginError, Bound, Budgets, Circumstances, Grant, Journal, JournalError, Macaroon, Mint, NewSession,
@@ -14,6 +13,7 @@ use bailey_journal::{
 use bailey_policy::{Caveat, Condition, Facts, Places, Policy, Verdict, built_in_rules};
 use bailey_protocol::{Action, Answer, Digest, HttpRequest, Kind, Sealed, SessionId};
 use bailey_secrets::{Redactor, Vault};
+use bailey_session::compose;
 use std::{sync::Arc, time::Duration};
 
 /// How long a question lasts, and a token.
@@ -23,14 +23,14 @@ const WANTED: u64 = 1_000;
 const LEFT: u64 = 10;
 
 /// A separate journal, with rules in force and a session.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     mint: Mint,
     policy: Policy,
     session: SessionId,
 }
 
 impl Desk {
-    pub(super) async fn open(stand: &Stand, name: &str) -> Result<Self> {
+    pub(crate) async fn open(stand: &Stand, name: &str) -> Result<Self> {
         let path = stand.folder(name)?.join("journal.db");
         let redactor = Redactor::new(&Vault::default());
         let (journal, mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await?;
@@ -48,7 +48,7 @@ impl Desk {
         Ok(Self { mint, policy, session })
     }
 
-    pub(super) async fn once(&self) -> Result<Tried> {
+    pub(crate) async fn once(&self) -> Result<Tried> {
         let sealed = effect(self.session, run(&["deploy"], "/w"), 0)?;
         let id = self.mint.ask(&sealed, Terms::default(), serde_json::json!({}), LASTS).await?;
         self.mint.answer(self.session, id, Answer::Yes, "prover", "").await?;
@@ -60,7 +60,7 @@ impl Desk {
         Ok(Tried { attack, control })
     }
 
-    pub(super) async fn budget(&self) -> Result<Tried> {
+    pub(crate) async fn budget(&self) -> Result<Tried> {
         let request = HttpRequest {
             method: "POST".into(),
             url: "https://model.invalid/".into(),
@@ -73,7 +73,7 @@ impl Desk {
         Ok(Tried { attack, control })
     }
 
-    pub(super) async fn stop(&self) -> Result<Tried> {
+    pub(crate) async fn stop(&self) -> Result<Tried> {
         let begin = async || {
             let sealed = effect(self.session, run(&["echo"], "/w"), 0)?;
             begun(self.begin(sealed, None, 0).await)
@@ -85,7 +85,7 @@ impl Desk {
     }
 
     /// A yes to a question that has run out.
-    pub(super) async fn late(&self) -> Result<Tried> {
+    pub(crate) async fn late(&self) -> Result<Tried> {
         let answered = async |lasts| -> Result<Attempt> {
             let sealed = effect(self.session, run(&["deploy"], "/w"), 0)?;
             let id = self.mint.ask(&sealed, Terms::default(), serde_json::json!({}), lasts).await?;
@@ -102,7 +102,7 @@ impl Desk {
     }
 
     /// An effect that was allowed before other rules came into force.
-    pub(super) async fn rules(&self) -> Result<Tried> {
+    pub(crate) async fn rules(&self) -> Result<Tried> {
         let begin = async || {
             let sealed = effect(self.session, run(&["echo"], "/w"), 0)?;
             begun(self.begin(sealed, None, 0).await)
@@ -113,14 +113,14 @@ impl Desk {
     }
 
     /// A token of this home with a signature that the home did not make.
-    pub(super) async fn forged(&self) -> Result<Tried> {
+    pub(crate) async fn forged(&self) -> Result<Tried> {
         let minted = self.token().await?;
         let attack = self.used(&Macaroon::parse(&changed(&minted.text()))?).await?;
         Ok(Tried { attack, control: self.used(&minted).await? })
     }
 
     /// A token for one operation, used twice.
-    pub(super) async fn spent(&self) -> Result<Tried> {
+    pub(crate) async fn spent(&self) -> Result<Tried> {
         let token = self.token().await?;
         let control = self.used(&token).await?;
         Ok(Tried { attack: self.used(&token).await?, control })
@@ -190,7 +190,7 @@ fn because() -> Circumstances {
 
 /// A token's text with another signature; the signature is the end of the text. The last letter stays as it
 /// is, because not all of its bits count.
-pub(super) fn changed(text: &str) -> String {
+pub(crate) fn changed(text: &str) -> String {
     let (head, tail) = text.split_at(text.len().saturating_sub(20));
     let mut letters = tail.chars();
     let other = letters.next().map(|letter| if letter == 'A' { 'B' } else { 'A' });

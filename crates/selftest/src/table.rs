@@ -1,20 +1,20 @@
-//! The attacks of `bailey prove`: each line names its wall and its claim of SECURITY.md. A test compares the
-//! table with SECURITY.md.
+//! The attacks of `bailey prove`: each line names its wall and its claim. A test compares the
+//! table with docs/security/claims.toml.
 
 use super::{door::Request, gate::Check, record::Tampering};
 
 /// One attack.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Its name.
-    pub(super) id: &'static str,
+    pub(crate) id: &'static str,
     /// The property that must hold, in plain words.
-    pub(super) says: &'static str,
+    pub(crate) says: &'static str,
     /// The wall that holds it.
-    pub(super) wall: &'static str,
-    /// The claim in SECURITY.md.
-    pub(super) claim: &'static str,
-    pub(super) trial: Trial,
+    pub(crate) wall: &'static str,
+    /// The claim, as docs/security/claims.toml has it.
+    pub(crate) claim: &'static str,
+    pub(crate) trial: Trial,
 }
 
 /// How an attack is tried.
@@ -24,7 +24,7 @@ pub(super) struct Line {
 /// `{abstract}` are planted listeners, `{open}` and its like planted servers (see `door.rs`), `{variables}`
 /// the names of this process's own variables.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Trial {
+pub(crate) enum Trial {
     /// The same probe inside and outside the walls (see `probe.rs`).
     Probe(&'static str),
     /// The same, but the host's file shows whether the probe came through.
@@ -49,7 +49,7 @@ pub(super) enum Trial {
 
 /// A limit of a command, lower here than usual.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Limit {
+pub(crate) enum Limit {
     /// Tasks.
     Tasks(u32),
     /// Bytes of memory.
@@ -126,7 +126,7 @@ const fn line(
 
 use Trial::{Door, File, Gate, Grow, Kill, Leave, Probe, Record, Secret, Swap};
 
-pub(super) const LINES: &[Line] = &[
+pub(crate) const LINES: &[Line] = &[
     line(
         "home.key",
         "a command cannot read a key in ~/.ssh",
