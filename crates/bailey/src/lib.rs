@@ -1,7 +1,14 @@
-//! `bailey`: the command line, and the only place where concrete parts are chosen and the environment is
-//! read.
+//! `bailey`: the program. It reads the command line and dispatches to the rooms.
 //!
-//! Read `compose.rs` first: it puts the circle together. `commands/` has a file for each command.
+//! `cli.rs` and `cli/` declare the arguments, `commands.rs` dispatches, and `commands/` has a file for each
+//! command that no other room has. `replay.rs` and `probe.rs` (the attacks of `bailey prove`) are here until
+//! they have rooms of their own. The parts of a session are put together in `compose.rs` of the crate
+//! `session`.
+//!
+//! The same file is executed again, with a private first argument, as a warden, a probe or a notifier.
+//! [`main`] looks for these arguments first.
+//!
+//! Read `commands.rs` first.
 
 mod cli;
 mod commands;

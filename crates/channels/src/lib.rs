@@ -1,13 +1,20 @@
-//! Chat channels: the messages from people and to people, as one platform's requests and answers.
+//! Chat channels: the messages from people and to people on a chat platform, and the process that brings
+//! them to sessions.
 //!
-//! A channel is a codec, as a model's provider is: it does no I/O, keeps no state and knows no session. Its
-//! caller asks for the next request ([`Call`]), sends it through the network door, which puts the key in, and
-//! gives back the answer ([`Reply`]). So the next platform is one file: see [`Telegram`], which is asked for
-//! news, and [`Webhook`], which brings them.
+//! A platform is a codec ([`Channel`]), as a model's provider is: it does no I/O, keeps no state and knows
+//! no session. Its caller asks for the next request ([`Call`]), sends it through the network door, which
+//! puts the key in, and gives back the answer ([`Reply`]). See [`Telegram`], which is asked for news, and
+//! [`Webhook`], which brings them.
+//!
+//! The caller is the process of `bridge.rs`. The daemon starts it, and it is bound. Its way to the platform
+//! is one effect from opening to closing, so the journal has no entry for each poll and each edit; the
+//! messages stand in the sessions where they are said. `talk.rs` holds one conversation, `notes.rs` the
+//! state that must survive a kill, and `command.rs` the command `bailey channels`.
 //!
 //! Data from the platform is foreign. A person is known by the id that the platform vouches for
 //! ([`Sender::id`]), never by the name that they call themselves. A message with another person's words is
-//! marked ([`Message::is_quoted`]).
+//! marked ([`Message::is_quoted`]). A deed that stops something is done at once, beside the conversation's
+//! row, because an answer that is being shown may wait for the platform.
 
 mod answer;
 mod bridge;

@@ -6,6 +6,10 @@
 //! without a terminal (`chat/server.rs` in the crate `session`): it binds itself, listens at a socket of its
 //! own name, and reports its state here. Front ends talk to that process, never through this one.
 //!
+//! One process for all sessions would open new sessions faster. But an attacker who takes over a session's
+//! process, by the words of a model or of a server, reaches that session's project and no other. When memory
+//! runs short, sessions at rest give up their processes (`memory.rs`).
+//!
 //! A session's process holds the other end of a pipe: when the daemon is gone, the process notices at once
 //! and ends where it stands. The next daemon begins such sessions again (`record.rs`), and the journal knows
 //! how far they came.

@@ -6,8 +6,18 @@
 //! surroundings: the project's directory, the user's git settings, the user, this program's own files, and
 //! the time.
 //!
-//! A process reads all of this before it binds itself, or the owner's own commands write it. No agent writes
-//! any of it.
+//! The files, by the one who writes them (`home.rs` has their paths):
+//!
+//! - The owner: `config.toml`, `policy/` (rules), `models.toml` (windows and prices), `profiles/` (lists of
+//!   system calls), `SOUL.md`, `USER.md`, `.env` or `secrets.sealed` (keys), `boot.conf`, and
+//!   `agents/NAME/settings.toml`. Rules of an organisation lie in `/etc/bailey/policy/` and belong to root.
+//! - The agent: `agent.toml`, through an effect of its own. It holds no settings.
+//! - Bailey: `IDENTITY.md`, `journal.db` with its key, log and lock files, `archive/`, `backups/`, `trust/`,
+//!   `daemon/`, `health.json`, `page/`, `channels/NAME/`, `telemetry/`, `pool/`, and `sessions/ID/` (the
+//!   lock, the layer, the session's home and temporary files, or a link to them).
+//!
+//! A session's process reads settings and keys before it binds itself. Of the owner's files it can then read
+//! the rules and the model catalogue only. No agent writes a file of the home by itself.
 
 pub mod agents;
 pub mod clock;

@@ -1,11 +1,16 @@
 //! A session: one conversation of an agent in one project, from its beginning to the end of its changes.
 //!
-//! `host.rs` holds one session: its lock, its context, its layer. It runs turns, takes the Ops of front ends,
-//! sends them Events, and moves the session's changes to the project and back, each as an effect through
-//! the kernel. `compose.rs` puts the circle together: it chooses the concrete parts, reads the settings of
-//! the home, draws the bounds of the session and hands the parts to the host. `run.rs` is one task in one
-//! process, `chat.rs` a conversation; beneath the daemon the server of `chat/server.rs` owns the session,
-//! and `chat/remote.rs` is its client.
+//! `host.rs` holds one session: its lock, its context, its layer. It runs turns, takes the Ops of front
+//! ends, sends them Events, and moves the session's changes to the project and back, each as an effect
+//! through the kernel. `compose.rs` puts the circle together: it chooses the concrete parts, reads the
+//! settings of the home, draws the bounds of the session and hands the parts to the host. It is here because
+//! every command that begins a session uses it. `run.rs` is one task in one process, `chat.rs` a
+//! conversation; beneath the daemon the server of `chat/server.rs` owns the session, and `chat/remote.rs` is
+//! its client.
+//!
+//! A session's process binds itself (`bounds.rs`) before it hears anything from outside. So `compose.rs`
+//! opens the journal's files, the session's lock and a file that is recorded to first, and starts the
+//! warden, the notifier and the run of the retention first. A bound process serves one session.
 //!
 //! Read `compose.rs` first, then `host.rs`, then `changes.rs`.
 
