@@ -5,8 +5,15 @@
 //! this order: resolve paths (inside the walls), decide, ask, reserve and write the intent, perform, write
 //! the outcome, conclude, screen, write the observation. An error in a check is a refusal.
 //!
-//! It knows no concrete executor, tool or provider: [`Executor`], [`Tool`] and [`Provider`] are the seams.
-//! What enters a [`Context`] has a private constructor here, one for each way in.
+//! An effect that was cut off between intent and outcome may have happened. A session that goes on says so
+//! to the model and does not repeat the effect (`restore.rs`). A background process is the same effect as in
+//! the foreground, so rules, cards, limits and walls cannot tell the two apart (`background.rs`). A
+//! sub-agent is a turn inside the call that began it; its plan is no effect, because the kernel decides when
+//! it mints the token and at each effect of the sub-agent (`delegate.rs`).
+//!
+//! The kernel knows no concrete executor, tool or provider: [`Executor`], [`Tool`] and [`Provider`] are the
+//! seams. [`Gateway`] (the requests of commands) and [`extension::Extensions`] (the policy's extensions) are
+//! two more. The parts of a [`Context`] have private constructors here, one for each way in.
 //!
 //! Read `admit.rs` first (how an effect is let through), then `launch.rs` (how it runs), then `call.rs`.
 
@@ -104,7 +111,7 @@ pub enum Refused {
     /// The turn was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// Nobody asked that, or another process did.
+    /// This process has no open question of that name; another process may have.
     #[error("there is no open question {0}")]
     NoQuestion(ApprovalId),
     /// Something that should not happen.
@@ -113,7 +120,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// What whoever asked is told that it failed at.
+    /// The kind of fault that the asker is told.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {

@@ -6,17 +6,24 @@
 //! bound by Landlock and seccomp, without a capability. [`Walls`] is the same as an executor of the kernel's
 //! permits.
 //!
-//! The project lies at its own absolute path, under the session's layer: what a command writes stays in the
-//! layer. The home and the temporary files are the session's own. What else is seen is a list: programs,
-//! chosen files of /etc, parts of toolchains (`plan.rs`, `toolchain.rs`).
+//! The project lies at its own absolute path, under the session's layer: changes of a command stay in the
+//! layer. The home and the temporary files are the session's own. The rest of the view is a list: programs,
+//! chosen files of /etc, parts of toolchains (`plan.rs`, `toolchain.rs`). Secret-looking files are masked
+//! (`mask.rs`); their content in git's history can still be read. Commands of a session that live at once
+//! share its network, which is a loopback and nothing else.
 //!
-//! What this crate refuses to be: a place where something runs unsandboxed, or where less than a decision
-//! demands is passed over. The payload's own process reads from the kernel what stands around it, just before
-//! it becomes the payload, and the report of that ([`bailey_protocol::Enforced`]) comes with every result.
+//! [`Shape`] says which isolation a session has. `Walled` has every wall. `Copied` is for hosts without
+//! namespaces whose owner accepts Landlock and seccomp alone: the session works on a private copy of the
+//! project, which the worker brings up to date around each effect (`worker/copy.rs`). `Direct` has no walls
+//! and no layer, and only a command line can ask for it.
+//!
+//! This crate runs nothing unsandboxed unless the owner chose `Direct`, and it accepts no less than a
+//! decision demands. The payload's own process asks the kernel about the walls around it, just before it
+//! becomes the payload, and the report ([`bailey_protocol::Enforced`]) comes with every result.
 //!
 //! Read `warden/mod.rs` first (who makes whom), then `stage.rs` (the root), `warden/init.rs` and
-//! `warden/payload.rs` (the order of the lockdown), `seccomp/table.rs` (what a program may ask of the
-//! kernel). `unsafe` lives in `sys` and nowhere else.
+//! `warden/payload.rs` (the order of the lockdown), `seccomp/table.rs` (the system calls of a program).
+//! `unsafe` lives in `sys` and nowhere else.
 
 #[expect(unsafe_code, reason = "the one module of system calls; see its first lines")]
 mod sys;
