@@ -6,8 +6,8 @@
 use crate::{Kernel, Paper, Refused};
 use bailey_journal::{Fact, Recorded};
 use bailey_protocol::{
-    Action, Adaptation, Blob, CallId, Command, Effect, EffectId, HeaderValue, Integrity, Kind, Origin,
-    OriginKind, Role, Seq, SessionId, ToolSpec,
+    Action, Blob, CallId, Command, Effect, EffectId, Integrity, Kind, Origin, OriginKind, Role, Seq,
+    SessionId, ToolSpec, action,
 };
 use bailey_secrets::Redactor;
 use std::{
@@ -192,41 +192,22 @@ fn find<'a>(value: &str, sources: &'a [Source<'a>]) -> Option<&'a Source<'a>> {
     persons.clone().find(has).or_else(|| sources.iter().find(has))
 }
 
-/// What there is to be looked for in an action.
+/// The values of an action that are looked for.
 fn values(action: &Action) -> Vec<Value> {
-    match action {
-        Action::Exec(command) => of_command(command),
-        Action::Read { path } | Action::Stat { path } | Action::List { path } => of_path(&path.0),
-        Action::Search { root, pattern, glob } => {
-            let texts = [pattern.as_deref(), glob.as_deref()].into_iter().flatten().map(Value::new);
-            of_path(&root.0).into_iter().chain(texts).collect()
-        }
-        Action::Change { files } => files
-            .iter()
-            .flat_map(|file| {
-                let content = file.new.as_ref().map(|new| Value::line(&new.lossy()));
-                of_path(&file.path.0).into_iter().chain(content)
-            })
-            .collect(),
-        Action::Http(request) | Action::Fetch { request, .. } => {
-            let headers = request.headers.iter().filter_map(|(_, value)| match value {
-                HeaderValue::Text(text) => Some(Value::new(text)),
-                HeaderValue::Secret { .. } => None,
-            });
-            let own = [Value::new(&request.url), Value::line(&request.body.lossy())];
-            own.into_iter().chain(headers).collect()
-        }
-        Action::Relay(relay) => vec![Value::new(&relay.url)],
-        Action::Line(way) => vec![Value::new(&way.url)],
-        Action::Tool(tool) => vec![Value::line(&tool.args)],
-        Action::Adapt(adaptation) => of_own(adaptation),
-        Action::Diff { .. } | Action::Merge(_) | Action::Amend(_) | Action::Model { .. } => Vec::new(),
-    }
+    let of = |value| match value {
+        action::Value::Word(text) => vec![Value::new(text)],
+        action::Value::Text(text) => vec![Value::line(text)],
+        action::Value::Content(content) => vec![Value::line(&content.lossy())],
+        action::Value::Path(path) => of_path(&path.0),
+        action::Value::Command(command) => of_command(command),
+        action::Value::Settings { old, new } => of_settings(old, new),
+    };
+    action.describe().values.into_iter().flat_map(of).collect()
 }
 
-/// The lines of the agent's own file that are new, each without its name and its quotes.
-fn of_own(Adaptation { old, new, .. }: &Adaptation) -> Vec<Value> {
-    let text = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.lossy().into_owned()).unwrap_or_default();
+/// The lines of a file of settings that are new, each without its name and its quotes.
+fn of_settings(old: Option<&Blob>, new: Option<&Blob>) -> Vec<Value> {
+    let text = |blob: Option<&Blob>| blob.map(|blob| blob.lossy().into_owned()).unwrap_or_default();
     let (old, new) = (text(old), text(new));
     let old: BTreeSet<&str> = old.lines().collect();
     let lines = new.lines().filter(|line| !old.contains(line));
@@ -405,10 +386,9 @@ fn named(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        ATTENDING, Action, DELEGATING, HeaderValue, NOT_FOUND, OriginKind, Search, Seq, Source, Value,
-        is_one_of, values,
+        ATTENDING, Action, DELEGATING, NOT_FOUND, OriginKind, Search, Seq, Source, Value, is_one_of, values,
     };
-    use bailey_protocol::HttpRequest;
+    use bailey_protocol::{HeaderValue, HttpRequest};
     use bailey_secrets::Redactor;
 
     #[test]

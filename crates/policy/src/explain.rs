@@ -41,7 +41,9 @@ impl Policy {
     /// verdict itself is [`Policy::decide`]'s.
     #[must_use]
     pub fn consider(&self, facts: &Facts<'_>) -> Vec<Considered<'_>> {
-        let (subject, resources) = (Subject::new(facts), Resource::all(facts, self.programs()));
+        let about = facts.effect.effect().action.describe();
+        let (subject, resources) =
+            (Subject::new(facts, &about), Resource::all(facts, &about, self.programs()));
         let concerned = self.rules().filter(|rule| rule.concerns(subject.kind));
         let token = facts.token.map(|token| token.check(self.digest(), facts, &subject, &resources));
         let is_settled = token == Some(Ok(())) || facts.caller.is_confined;

@@ -91,14 +91,15 @@ impl Policy {
 
     fn weigh<'a>(&'a self, facts: &Facts<'a>) -> Judged<'a> {
         let action = &facts.effect.effect().action;
-        if let Err(text) = shape::check(action) {
+        let about = action.describe();
+        if let Err(text) = shape::check(&about) {
             let rule = if is_unknown(action) { "unknown-action" } else { "malformed-shape" };
             let token =
                 facts.token.map(|it| it.stands(self.digest, facts).and(Err(InvalidToken::OutOfScope)));
             return Judged::Decided(self.denied(facts, token, Vec::new(), Some((rule, text))));
         }
-        let subject = Subject::new(facts);
-        let resources = Resource::all(facts, self.programs);
+        let subject = Subject::new(facts, &about);
+        let resources = Resource::all(facts, &about, self.programs);
         let token = facts.token.map(|it| it.check(self.digest, facts, &subject, &resources));
         let mut tally = Tally::new(resources.len());
         self.binding.run(&subject, &resources, &mut tally);

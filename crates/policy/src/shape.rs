@@ -4,7 +4,10 @@ mod arguments;
 
 use crate::host::Host;
 use alloc::{collections::BTreeSet, format, string::String};
-use bailey_protocol::{Action, Command, HeaderValue, HttpRequest, Merge, MergeKind, Tip, WsPath};
+use bailey_protocol::{
+    Command, HeaderValue, MergeKind, Tip, WsPath,
+    action::{Description, Destination, Resource},
+};
 
 /// Most bytes of arguments: argv, environment, patterns, URL, headers. Paths have a limit of their own.
 pub const ARGUMENTS_MAX: usize = 1 << 20;
@@ -22,107 +25,49 @@ pub const KEYS_MAX: usize = 1000;
 pub const DEPTH_MAX: usize = 32;
 
 /// Says why an action is malformed.
-pub(crate) fn check(action: &Action) -> Result<(), String> {
-    let (arguments, content) = sizes(action);
+pub(crate) fn check(about: &Description<'_>) -> Result<(), String> {
+    let (arguments, content) = (about.argument_bytes, about.content_bytes);
     if arguments > ARGUMENTS_MAX {
         return Err(format!("{arguments} bytes of arguments: at most {ARGUMENTS_MAX}"));
     }
     if content > CONTENT_MAX {
         return Err(format!("{content} bytes of content: at most {CONTENT_MAX}"));
     }
-    paths(action)?;
-    match action {
-        Action::Exec(command) => exec(command),
-        Action::Http(request) | Action::Fetch { request, .. } | Action::Model { request, .. } => {
-            http(request)
+    paths(about)?;
+    let branches = about.resources.iter().filter(|it| matches!(it, Resource::Branch(_))).count();
+    for resource in &about.resources {
+        match resource {
+            Resource::Command(command) => exec(command)?,
+            Resource::Host(to) => request(to)?,
+            Resource::Tool(tool) => arguments::of_tool(tool)?,
+            Resource::Branch(tip) => branch(tip)?,
+            Resource::Path(_) => {}
         }
-        Action::Relay(relay) => line(&relay.method, &relay.url),
-        Action::Line(way) => line("POST", &way.url),
-        Action::Tool(tool) => arguments::of_tool(tool),
-        Action::Read { .. }
-        | Action::Stat { .. }
-        | Action::List { .. }
-        | Action::Search { .. }
-        | Action::Diff { .. }
-        | Action::Change { .. }
-        | Action::Amend(_)
-        | Action::Adapt(_) => Ok(()),
-        Action::Merge(merge) => tips(merge),
     }
+    if branches > TIPS_MAX {
+        return Err(format!("{branches} references: at most {TIPS_MAX}"));
+    }
+    Ok(())
 }
 
-/// The references that move with a merge: branches, and what is kept of a session's.
-fn tips(merge: &Merge) -> Result<(), String> {
+/// A reference that moves with a merge: a branch, or a kept reference of a session's.
+fn branch(tip: &Tip) -> Result<(), String> {
     let is_object = |id: &String| id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_branch = |name: &String| name.starts_with("refs/heads/") || name.starts_with("refs/bailey/");
-    let is_fit = |tip: &Tip| {
-        [Some(&tip.name), tip.aside.as_ref()].into_iter().flatten().all(is_branch)
-            && [Some(&tip.new), tip.old.as_ref()].into_iter().flatten().all(is_object)
-    };
-    match merge.tips.iter().find(|tip| !is_fit(tip)) {
-        Some(tip) => Err(format!("`{}` is no branch that can move with a merge", tip.name)),
-        None if merge.tips.len() > TIPS_MAX => {
-            Err(format!("{} references: at most {TIPS_MAX}", merge.tips.len()))
-        }
-        None => Ok(()),
+    let is_fit = [Some(&tip.name), tip.aside.as_ref()].into_iter().flatten().all(is_branch)
+        && [Some(&tip.new), tip.old.as_ref()].into_iter().flatten().all(is_object);
+    match is_fit {
+        true => Ok(()),
+        false => Err(format!("`{}` is no branch that can move with a merge", tip.name)),
     }
 }
 
-/// Bytes of arguments without paths, and bytes of content.
-fn sizes(action: &Action) -> (usize, usize) {
-    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    match action {
-        Action::Exec(command) => {
-            let argv: usize = command.argv.iter().map(|word| word.len() + 1).sum();
-            let env: usize = command.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
-            (argv + env, command.stdin.as_ref().map_or(0, |stdin| stdin.0.len()))
-        }
-        Action::Search { pattern, glob, .. } => (length(pattern) + length(glob), 0),
-        Action::Change { files } => (0, files.iter().flat_map(|file| &file.new).map(|new| new.0.len()).sum()),
-        Action::Http(request) | Action::Fetch { request, .. } => (head(request), request.body.0.len()),
-        Action::Model { provider, model, request } => {
-            (provider.len() + model.len() + head(request), request.body.0.len())
-        }
-        Action::Amend(amendment) => {
-            (0, [&amendment.old, &amendment.new].into_iter().flatten().map(|text| text.0.len()).sum())
-        }
-        Action::Adapt(adaptation) => {
-            (0, [&adaptation.old, &adaptation.new].into_iter().flatten().map(|text| text.0.len()).sum())
-        }
-        Action::Relay(relay) => (relay.method.len() + relay.url.len(), 0),
-        Action::Line(way) => {
-            let header = way.header.as_ref().map_or(0, String::len);
-            (way.channel.len() + way.url.len() + way.key.len() + header, 0)
-        }
-        Action::Tool(tool) => (tool.name.len() + tool.args.len(), 0),
-        Action::Read { .. }
-        | Action::Stat { .. }
-        | Action::List { .. }
-        | Action::Diff { .. }
-        | Action::Merge(_) => (0, 0),
-    }
-}
-
-fn head(request: &HttpRequest) -> usize {
-    let headers = request.headers.iter().map(|(name, value)| match value {
-        HeaderValue::Text(text) => name.len() + text.len(),
-        HeaderValue::Secret { name: secret, prefix } => name.len() + secret.len() + prefix.len(),
-    });
-    request.method.len() + request.url.len() + headers.sum::<usize>()
-}
-
-fn paths(action: &Action) -> Result<(), String> {
-    let paths = action.paths();
-    let empty_allowed = match action {
-        Action::Merge(merge) => merge.direction == MergeKind::Discard || !merge.tips.is_empty(),
-        Action::Model { .. }
-        | Action::Http(_)
-        | Action::Relay(_)
-        | Action::Line(_)
-        | Action::Fetch { .. }
-        | Action::Tool(_) => true,
-        _ => false,
-    };
+fn paths(about: &Description<'_>) -> Result<(), String> {
+    let paths = about.paths();
+    let is_elsewhere =
+        |it: &Resource<'_>| matches!(it, Resource::Host(_) | Resource::Tool(_) | Resource::Branch(_));
+    let empty_allowed =
+        about.direction == Some(MergeKind::Discard) || about.resources.iter().any(is_elsewhere);
     if paths.is_empty() && !empty_allowed {
         return Err("no path in an action that needs one".into());
     }
@@ -190,14 +135,14 @@ fn line(method: &str, url: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn http(request: &HttpRequest) -> Result<(), String> {
-    line(&request.method, &request.url)?;
-    if request.headers.len() > KEYS_MAX {
-        return Err(format!("{} headers: at most {KEYS_MAX}", request.headers.len()));
+fn request(to: &Destination<'_>) -> Result<(), String> {
+    line(&to.method, to.url)?;
+    if to.headers.len() > KEYS_MAX {
+        return Err(format!("{} headers: at most {KEYS_MAX}", to.headers.len()));
     }
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let breaks = |text: &str| text.contains(['\r', '\n', '\0']);
-    for (name, value) in &request.headers {
+    for (name, value) in to.headers {
         let broken = match value {
             HeaderValue::Text(text) => breaks(text),
             HeaderValue::Secret { prefix, .. } => breaks(prefix),

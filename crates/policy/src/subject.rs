@@ -8,8 +8,11 @@ use crate::{
     programs::Programs,
     url::UrlPath,
 };
-use alloc::{collections::BTreeSet, string::String, vec::Vec};
-use bailey_protocol::{Action, HttpRequest, Kind, Line, MergeKind, Relay, Role, ToolEffect, WsPath};
+use alloc::{borrow::Cow, collections::BTreeSet, string::String, vec::Vec};
+use bailey_protocol::{
+    Kind, MergeKind, Role, ToolEffect, WsPath,
+    action::{self, Description},
+};
 
 /// What is the same for all that an action touches.
 #[derive(Debug)]
@@ -24,7 +27,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) network: Option<bool>,
     pub(crate) direction: Option<MergeKind>,
     pub(crate) host: Option<Host>,
-    pub(crate) method: Option<&'a str>,
+    pub(crate) method: Option<Cow<'a, str>>,
     pub(crate) url_path: Option<UrlPath>,
     pub(crate) tool: Option<&'a str>,
     pub(crate) effect: Option<ToolEffect>,
@@ -45,7 +48,7 @@ pub(crate) struct Resource<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(crate) fn new(facts: &Facts<'a>) -> Self {
+    pub(crate) fn new(facts: &Facts<'a>, about: &Description<'a>) -> Self {
         let effect = facts.effect.effect();
         let mut subject = Self {
             kind: effect.action.kind(),
@@ -55,7 +58,7 @@ impl<'a> Subject<'a> {
             mode: facts.mode,
             state: facts.state,
             network: Some(false),
-            direction: None,
+            direction: about.direction,
             host: None,
             method: None,
             url_path: None,
@@ -64,40 +67,25 @@ impl<'a> Subject<'a> {
             wall_ms: None,
             memory_bytes: None,
         };
-        match &effect.action {
-            Action::Exec(command) => {
-                subject.network = Some(command.network);
-                subject.wall_ms = Some(command.limits.wall_ms);
-                subject.memory_bytes = Some(command.limits.memory_bytes);
+        for resource in &about.resources {
+            match resource {
+                action::Resource::Command(command) => {
+                    subject.network = Some(command.network);
+                    subject.wall_ms = Some(command.limits.wall_ms);
+                    subject.memory_bytes = Some(command.limits.memory_bytes);
+                }
+                action::Resource::Host(to) => {
+                    subject.network = Some(true);
+                    subject.host = Host::of(to.url);
+                    subject.method = Some(to.method.clone());
+                    subject.url_path = (!to.any_path).then(|| UrlPath::of(to.url));
+                }
+                action::Resource::Tool(tool) => {
+                    subject.network = None;
+                    (subject.tool, subject.effect) = (Some(tool.name.as_str()), tool.effect);
+                }
+                action::Resource::Path(_) | action::Resource::Branch(_) => {}
             }
-            Action::Http(HttpRequest { method, url, .. })
-            | Action::Fetch { request: HttpRequest { method, url, .. }, .. }
-            | Action::Model { request: HttpRequest { method, url, .. }, .. }
-            | Action::Relay(Relay { method, url, .. }) => {
-                subject.network = Some(true);
-                subject.host = Host::of(url);
-                subject.method = Some(method);
-                subject.url_path = Some(UrlPath::of(url));
-            }
-            // Who opens a line may send anything over it.
-            Action::Line(Line { url, .. }) => {
-                subject.network = Some(true);
-                subject.host = Host::of(url);
-                subject.method = Some("POST");
-            }
-            Action::Merge(merge) => subject.direction = Some(merge.direction),
-            Action::Tool(tool) => {
-                subject.network = None;
-                (subject.tool, subject.effect) = (Some(tool.name.as_str()), tool.effect);
-            }
-            Action::Read { .. }
-            | Action::Stat { .. }
-            | Action::List { .. }
-            | Action::Search { .. }
-            | Action::Change { .. }
-            | Action::Amend(_)
-            | Action::Adapt(_)
-            | Action::Diff { .. } => {}
         }
         subject
     }
@@ -105,7 +93,7 @@ impl<'a> Subject<'a> {
 
 impl<'a> Resource<'a> {
     /// Everything that the action touches, at least one.
-    pub(crate) fn all(facts: &Facts<'a>, known: Programs) -> Vec<Self> {
+    pub(crate) fn all(facts: &Facts<'a>, about: &Description<'a>, known: Programs) -> Vec<Self> {
         let at = |path: &'a WsPath, tree: bool, size: Option<usize>| Self {
             path: Some(Located::new(&path.0, tree, facts.places)),
             words: None,
@@ -114,42 +102,32 @@ impl<'a> Resource<'a> {
             marks: false,
         };
         let nowhere = |size| Self { path: None, words: None, size, revealed: false, marks: false };
-        match &facts.effect.effect().action {
-            Action::Read { path } | Action::Stat { path } | Action::List { path } => {
-                [at(path, false, None)].into()
+        let mut all = Vec::new();
+        let mut has_branch = false;
+        for resource in &about.resources {
+            match resource {
+                action::Resource::Path(used) => {
+                    all.push(Self { marks: used.has_marks, ..at(used.path, used.is_tree, used.bytes) });
+                }
+                action::Resource::Command(command) => {
+                    let programs = command::programs(command, known).into_iter();
+                    all.extend(
+                        programs.map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) }),
+                    );
+                }
+                action::Resource::Host(to) => all.push(nowhere(Some(to.bytes))),
+                action::Resource::Tool(tool) => all.push(nowhere(Some(bytes(tool.args.len())))),
+                action::Resource::Branch(_) => has_branch = true,
             }
-            Action::Search { root, .. } | Action::Diff { root, .. } => [at(root, true, None)].into(),
-            Action::Change { files } => files
-                .iter()
-                .map(|file| at(&file.path, false, Some(file.new.as_ref().map_or(0, |new| new.0.len()))))
-                .collect(),
+        }
+        match all.is_empty() {
             // References alone are about the project as a whole.
-            Action::Merge(merge) if merge.files.is_empty() && !merge.tips.is_empty() => {
+            true if has_branch => {
                 let path = Some(Located::new(&facts.places.workspace, false, facts.places));
                 [Self { path, ..nowhere(None) }].into()
             }
-            Action::Merge(merge) if merge.files.is_empty() => [nowhere(None)].into(),
-            Action::Merge(merge) => merge
-                .files
-                .iter()
-                .map(|file| Self { marks: !file.marks.is_empty(), ..at(&file.path, false, None) })
-                .collect(),
-            Action::Exec(command) => command::programs(command, known)
-                .into_iter()
-                .map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) })
-                .collect(),
-            Action::Http(request) | Action::Fetch { request, .. } | Action::Model { request, .. } => {
-                [nowhere(Some(bytes(request.body.0.len())))].into()
-            }
-            // A body that does not say how long it is may be of any length.
-            Action::Relay(relay) => [nowhere(Some(relay.length.unwrap_or(u64::MAX)))].into(),
-            Action::Line(_) => [nowhere(Some(u64::MAX))].into(),
-            Action::Amend(amendment) => [at(&amendment.path, false, None)].into(),
-            Action::Adapt(adaptation) => {
-                let size = adaptation.new.as_ref().map_or(0, |new| new.0.len());
-                [at(&adaptation.path, false, Some(size))].into()
-            }
-            Action::Tool(tool) => [nowhere(Some(bytes(tool.args.len())))].into(),
+            true => [nowhere(None)].into(),
+            false => all,
         }
     }
 }

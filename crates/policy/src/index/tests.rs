@@ -37,7 +37,8 @@ fn found(action: Action) -> Vec<usize> {
     };
     let (effect, places) = (Sealed::new(effect).unwrap(), places());
     let facts = Facts::new(&effect, Timestamp::UNIX_EPOCH, &places);
-    index.find(&Resource::all(&facts, Programs::KNOWN), rules.len()).collect()
+    let about = effect.effect().action.describe();
+    index.find(&Resource::all(&facts, &about, Programs::KNOWN), rules.len()).collect()
 }
 
 fn places() -> Places {

@@ -1,11 +1,15 @@
 //! Limits too large to be sealed again and again.
 
-use super::{CONTENT_MAX, PATHS_MAX, TIPS_MAX, check};
-use alloc::{format, vec, vec::Vec};
+use super::{CONTENT_MAX, PATHS_MAX, TIPS_MAX};
+use alloc::{format, string::String, vec, vec::Vec};
 use bailey_protocol::{Action, Blob, FileChange, HttpRequest, Merge, MergeFile, MergeKind, Tip, WsPath};
 
 fn file(path: &str, size: usize) -> FileChange {
     FileChange { path: path.into(), base: None, new: Some(Blob(vec![b'x'; size])) }
+}
+
+fn check(action: &Action) -> Result<(), String> {
+    super::check(&action.describe())
 }
 
 #[test]

@@ -1,0 +1,152 @@
+//! The description of an action: what the gate judges, a human is told and the journal notes, read off the
+//! action in its own file. The consumers read the description and match on no action.
+
+use super::{Command, HeaderValue, MergeKind};
+use crate::{Blob, Integrity, Tip, ToolUse, WsPath};
+use alloc::{borrow::Cow, string::String, vec::Vec};
+
+/// What an action says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description<'a> {
+    /// One line for people: the command, the path, the host. The text is not yet safe for a terminal.
+    pub title: String,
+    /// Whether it only reads: files, or a page of the web by a safe method.
+    pub is_read: bool,
+    /// The integrity of the data that it brings back.
+    pub brings: Integrity,
+    /// Everything that it touches, in order.
+    pub resources: Vec<Resource<'a>>,
+    /// The way that a merge goes.
+    pub direction: Option<MergeKind>,
+    /// Bytes of arguments, without paths: argv, environment, patterns, URL, headers.
+    pub argument_bytes: usize,
+    /// Bytes of content: new files, bodies, standard input.
+    pub content_bytes: usize,
+    /// The values whose origin matters to the human who is asked.
+    pub values: Vec<Value<'a>>,
+}
+
+impl Default for Description<'_> {
+    /// Of an action that touches and brings nothing from outside the workspace.
+    fn default() -> Self {
+        Self {
+            title: String::new(),
+            is_read: false,
+            brings: Integrity::Workspace,
+            resources: Vec::new(),
+            direction: None,
+            argument_bytes: 0,
+            content_bytes: 0,
+            values: Vec::new(),
+        }
+    }
+}
+
+impl<'a> Description<'a> {
+    /// Every path that it names, in order.
+    #[must_use]
+    pub fn paths(&self) -> Vec<&'a WsPath> {
+        let path = |resource: &Resource<'a>| match resource {
+            Resource::Path(used) => Some(used.path),
+            Resource::Command(command) => Some(&command.cwd),
+            Resource::Branch(_) | Resource::Host(_) | Resource::Tool(_) => None,
+        };
+        self.resources.iter().filter_map(path).collect()
+    }
+}
+
+/// One thing that an action touches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resource<'a> {
+    /// A file or a directory.
+    Path(PathUse<'a>),
+    /// A command, which runs in its working directory.
+    Command(&'a Command),
+    /// A reference of the project's repository.
+    Branch(&'a Tip),
+    /// A server.
+    Host(Destination<'a>),
+    /// A tool of another program.
+    Tool(&'a ToolUse),
+}
+
+/// A path, and how an action uses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathUse<'a> {
+    /// The path.
+    pub path: &'a WsPath,
+    /// Whether it is meant with everything beneath it.
+    pub is_tree: bool,
+    /// The bytes that are written there, when that is known.
+    pub bytes: Option<usize>,
+    /// Whether a redaction mark comes to stand in it where a secret stood.
+    pub has_marks: bool,
+}
+
+impl<'a> PathUse<'a> {
+    /// A path by itself.
+    pub(super) fn at(path: &'a WsPath) -> Self {
+        Self { path, is_tree: false, bytes: None, has_marks: false }
+    }
+}
+
+/// A server, and what is sent to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination<'a> {
+    /// The method in upper case.
+    pub method: Cow<'a, str>,
+    /// An absolute `http` or `https` URL.
+    pub url: &'a str,
+    /// Whether requests may go to any path of the server.
+    pub any_path: bool,
+    /// The most bytes that are sent in the body.
+    pub bytes: u64,
+    /// Headers in order, names in lower case.
+    pub headers: &'a [(String, HeaderValue)],
+}
+
+/// A value of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A value as a whole.
+    Word(&'a str),
+    /// A text, of which the longest line tells most.
+    Text(&'a str),
+    /// The same, of content.
+    Content(&'a Blob),
+    /// A path.
+    Path(&'a WsPath),
+    /// A command: its line, its variables, its input.
+    Command(&'a Command),
+    /// A file of settings: the lines that are new in it.
+    Settings {
+        /// The content before.
+        old: Option<&'a Blob>,
+        /// The content after.
+        new: Option<&'a Blob>,
+    },
+}
+
+impl<'a> From<PathUse<'a>> for Resource<'a> {
+    fn from(used: PathUse<'a>) -> Self {
+        Self::Path(used)
+    }
+}
+
+impl<'a> From<Destination<'a>> for Resource<'a> {
+    fn from(to: Destination<'a>) -> Self {
+        Self::Host(to)
+    }
+}
+
+impl ToolUse {
+    pub(super) fn describe(&self) -> Description<'_> {
+        Description {
+            title: self.name.clone(),
+            resources: [Resource::Tool(self)].into(),
+            argument_bytes: self.name.len() + self.args.len(),
+            values: [Value::Text(&self.args)].into(),
+            ..Description::default()
+        }
+    }
+}

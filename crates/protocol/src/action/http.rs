@@ -1,0 +1,95 @@
+//! Send an HTTP request: to a model, to a page of the web, to any other host.
+
+use super::{Description, Destination, Value};
+use crate::{Blob, Integrity};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+/// An HTTP request, except that secrets in its headers are names; the network door puts the values in.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HttpRequest {
+    /// The method in upper case.
+    pub method: String,
+    /// An absolute `http` or `https` URL.
+    pub url: String,
+    /// Headers in order, names in lower case.
+    pub headers: Vec<(String, HeaderValue)>,
+    /// The body.
+    pub body: Blob,
+}
+
+/// Host and port of a URL as they are written, without a user.
+#[must_use]
+pub fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// The value of a header.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeaderValue {
+    /// Sent as it is.
+    Text(String),
+    /// `prefix` followed by the value of the secret of this name.
+    Secret {
+        /// The secret's name, such as `ANTHROPIC_API_KEY`.
+        name: String,
+        /// The text before the secret, such as `Bearer `.
+        prefix: String,
+    },
+}
+
+impl HttpRequest {
+    /// A request of the agent, or of Bailey itself.
+    pub(super) fn describe(&self) -> Description<'_> {
+        let headers = self.headers.iter().filter_map(|(_, value)| match value {
+            HeaderValue::Text(text) => Some(Value::Word(text)),
+            HeaderValue::Secret { .. } => None,
+        });
+        let own = [Value::Word(&self.url), Value::Content(&self.body)];
+        Description {
+            title: format!("{} {}", self.method, self.url),
+            brings: Integrity::External,
+            argument_bytes: self.head_bytes(),
+            values: own.into_iter().chain(headers).collect(),
+            ..self.sends()
+        }
+    }
+
+    /// The agent's request to the web. It only reads with a safe method (RFC 9110, 9.2.1).
+    pub(super) fn describe_fetch(&self) -> Description<'_> {
+        Description { is_read: matches!(self.method.as_str(), "GET" | "HEAD"), ..self.describe() }
+    }
+
+    /// A request to a model. Its body is the conversation, whose values are no new ones.
+    pub(super) fn describe_model<'a>(&'a self, provider: &'a str, model: &'a str) -> Description<'a> {
+        Description {
+            title: format!("{provider}/{model}"),
+            argument_bytes: provider.len() + model.len() + self.head_bytes(),
+            ..self.sends()
+        }
+    }
+
+    fn sends(&self) -> Description<'_> {
+        let bytes = self.body.0.len();
+        let to = Destination {
+            method: Cow::Borrowed(&self.method),
+            url: &self.url,
+            any_path: false,
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            headers: &self.headers,
+        };
+        Description { resources: [to.into()].into(), content_bytes: bytes, ..Description::default() }
+    }
+
+    /// The bytes of method, URL and headers.
+    fn head_bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(name, value)| match value {
+            HeaderValue::Text(text) => name.len() + text.len(),
+            HeaderValue::Secret { name: secret, prefix } => name.len() + secret.len() + prefix.len(),
+        });
+        self.method.len() + self.url.len() + headers.sum::<usize>()
+    }
+}
