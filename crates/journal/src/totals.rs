@@ -2,7 +2,7 @@
 //! another is judged by itself; a human who is asked about the next one sees the sum.
 
 use crate::{Journal, JournalError};
-use bailey_protocol::{Action, Relay, SessionId, number::decimal};
+use bailey_protocol::{Action, SessionId, action::Resource, number::decimal};
 use bailey_secrets::Redactor;
 use bailey_store::{StoreError, Tx, params};
 use serde::{Deserialize, Serialize};
@@ -24,16 +24,14 @@ impl Sent {
     /// What this action sends; none where it stays here.
     #[must_use]
     pub fn of(action: &Action) -> Option<Self> {
-        let (url, body) = match action {
-            Action::Model { request, .. } | Action::Http(request) | Action::Fetch { request, .. } => {
-                (&request.url, request.body.0.len() as u64)
-            }
-            // What passed beyond that is counted when it ends.
-            Action::Relay(Relay { url, length, .. }) => (url, length.unwrap_or(0)),
-            Action::Line(way) => (&way.url, 0),
-            _ => return None,
-        };
-        let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+        let about = action.describe();
+        let to = about.resources.iter().find_map(|resource| match resource {
+            Resource::Host(to) => Some(to),
+            _ => None,
+        })?;
+        // A number of bytes that is not known is counted when the request ends.
+        let (url, body) = (to.url, to.bytes.unwrap_or(0));
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
         let host = host.chars().take(HOST_CHARS_MAX).collect::<String>().to_lowercase();

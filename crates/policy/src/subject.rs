@@ -115,7 +115,7 @@ impl<'a> Resource<'a> {
                         programs.map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) }),
                     );
                 }
-                action::Resource::Host(to) => all.push(nowhere(Some(to.bytes))),
+                action::Resource::Host(to) => all.push(nowhere(Some(to.bytes.unwrap_or(u64::MAX)))),
                 action::Resource::Tool(tool) => all.push(nowhere(Some(bytes(tool.args.len())))),
                 action::Resource::Branch(_) => has_branch = true,
             }

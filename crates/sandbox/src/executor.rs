@@ -18,7 +18,7 @@ use bailey_kernel::{
     Turned, Way,
 };
 use bailey_protocol::{
-    Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, MergeKind, Outcome, Report,
+    Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, Kind, MergeKind, Outcome, Report,
     SessionId, Status, Touched, WsPath,
 };
 use lives::{Lives, Living};
@@ -271,30 +271,18 @@ impl Walls {
     }
 
     /// Writes the user's home for a leading `~`, as a person or a model means it.
-    fn at_home(&self, mut action: Action) -> Action {
+    fn at_home(&self, action: Action) -> Action {
         let expand = |path: &mut WsPath| match path.0.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 path.0 = format!("{}{rest}", self.user_home)
             }
             _ => {}
         };
-        match &mut action {
-            Action::Read { path } | Action::Stat { path } | Action::List { path } => expand(path),
-            Action::Search { root, .. } => expand(root),
-            Action::Change { files } => files.iter_mut().for_each(|file| expand(&mut file.path)),
-            Action::Exec(command) => expand(&mut command.cwd),
-            Action::Diff { .. }
-            | Action::Merge(_)
-            | Action::Model { .. }
-            | Action::Http(_)
-            | Action::Fetch { .. }
-            | Action::Relay(_)
-            | Action::Line(_)
-            | Action::Amend(_)
-            | Action::Adapt(_)
-            | Action::Tool(_) => {}
+        match action.kind() {
+            // Their paths are of the owner's own commands, and as they are.
+            Kind::Diff | Kind::Merge => action,
+            _ => action.with_paths(expand),
         }
-        action
     }
 }
 

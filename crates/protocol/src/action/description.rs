@@ -99,8 +99,8 @@ pub struct Destination<'a> {
     pub url: &'a str,
     /// Whether requests may go to any path of the server.
     pub any_path: bool,
-    /// The most bytes that are sent in the body.
-    pub bytes: u64,
+    /// The bytes that are sent in the body; `None` when it may be any number.
+    pub bytes: Option<u64>,
     /// Headers in order, names in lower case.
     pub headers: &'a [(String, HeaderValue)],
 }

@@ -78,7 +78,7 @@ impl HttpRequest {
             method: Cow::Borrowed(&self.method),
             url: &self.url,
             any_path: false,
-            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
+            bytes: u64::try_from(bytes).ok(),
             headers: &self.headers,
         };
         Description { resources: [to.into()].into(), content_bytes: bytes, ..Description::default() }

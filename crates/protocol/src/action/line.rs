@@ -25,7 +25,7 @@ impl Line {
         let Self { channel, url, key, header } = self;
         // The holder of an open line may send anything over it.
         let to =
-            Destination { method: Cow::Borrowed("POST"), url, any_path: true, bytes: u64::MAX, headers: &[] };
+            Destination { method: Cow::Borrowed("POST"), url, any_path: true, bytes: None, headers: &[] };
         Description {
             title: format!("the channel {channel} at {url}"),
             resources: [to.into()].into(),

@@ -26,14 +26,8 @@ pub struct Relay {
 impl Relay {
     pub(super) fn describe(&self) -> Description<'_> {
         let Self { method, url, key, length, .. } = self;
-        let to = Destination {
-            method: Cow::Borrowed(method),
-            url,
-            any_path: false,
-            // A body that does not say how long it is may be of any length.
-            bytes: length.unwrap_or(u64::MAX),
-            headers: &[],
-        };
+        let to =
+            Destination { method: Cow::Borrowed(method), url, any_path: false, bytes: *length, headers: &[] };
         Description {
             title: match key {
                 Some(key) => format!("{method} {url} with the key {key}"),
