@@ -58,61 +58,72 @@ pub(crate) enum Limit {
     Disk(u64),
 }
 
-const SEEN: &str = "Nothing of the host is seen but what is listed";
+const SEEN: &str = "Inside the walls, nothing of the host is seen except the listed parts";
 const NETWORK: &str = "A command reaches no network, not even the host's loopback";
 const SOCKETS: &str =
-    "A command reaches no Unix socket of the host in any directory of the host that it is shown";
-const RULED: &str = "A command reaches no host but by a request that the rules allow; each request is judged by its host, path and \
-                     method, also inside TLS, written into the journal before it leaves or as refused, also where the door refuses \
-                     it by itself, and refused with what would allow it; a command of the owner's is no better off";
-const WORLD: &str = "No request of a command leads to an address of this machine, a private network or a cloud's metadata, \
-                     however it is written, but to places that the owner's configuration names by scheme, host and port; \
-                     metadata never";
-const BOUND: &str = "A key that its owner bound to a server is used by commands that never hold it; it is put in for that \
-                     scheme, host, port, method, path and header only, beside nothing that has a usual name of a login; \
-                     what stands for it inside is refused in every other place, spelling and piece; an answer that shows \
-                     the key is masked; each use is an entry that names it";
-const TRAFFIC: &str = "How many bytes go to a host and come from it, and how often it is asked, stays within what its owner \
-                       said; what is not looked into is only what its owner named and a rule allows";
-const PASS: &str = "A request shows the pass of its own command: another command of the session, which shares its network, uses \
-                    no way that is not its own";
+    "A command reaches no Unix socket of the host in any directory of the host that the command is shown";
+const RULED: &str = "A command reaches no host except by a request that the rules allow; the door judges \
+                     each request by its host, path and method, also inside TLS, writes it into the journal \
+                     before it leaves or as refused, also where the door refuses it by itself, and says with \
+                     a refusal how to allow the request; a command of the owner's is no better off";
+const WORLD: &str = "No request of a command leads to an address of this machine, a private network or a \
+                     cloud's metadata, however the address is written, except to places that the owner's \
+                     configuration names by scheme, host and port; a request never leads to metadata";
+const BOUND: &str = "Commands use a key that its owner bound to a server, and never hold the key; the door \
+                     puts it in for that scheme, host, port, method, path and header only, beside nothing \
+                     that has a usual name of a login; the key's stand-in inside is refused in every other \
+                     place, spelling and piece; an answer that shows the key is masked; each use is an entry \
+                     that names the key";
+const TRAFFIC: &str = "The number of bytes that go to a host and come from it, and the number of requests to \
+                       it, stay within the limits of the owner; the only traffic that is not looked into is \
+                       traffic that the owner named and a rule allows";
+const PASS: &str = "A request shows the pass of its own command: another command of the session, which \
+                    shares its network, uses no way that is not its own";
 const CALLS: &str =
     "System calls that leave the walls are refused, whichever profile the owner chose or wrote";
-const BOMBS: &str = "Bombs are bounded and reaped, within two seconds also where a limit can only be watched";
-const LEFT: &str = "Nothing is left of a command when it ends, is cancelled, or Bailey is killed";
-const PROJECT: &str = "The project is untouched until an apply; an apply is whole per file, also when killed; an undo \
-                       restores all of it";
-const HOST_RUNS: &str = "Files on a list of what git, builds, editors and agents obey are not applied unasked, and not \
-                         without each having been named on the card; no apply writes into the project what makes a git repository";
+const BOMBS: &str = "Bailey bounds and reaps bombs, within two seconds also where it can only watch a limit";
+const LEFT: &str =
+    "Nothing of a command is left when the command ends or is cancelled, or when Bailey is killed";
+const PROJECT: &str = "The project is untouched until an apply; an apply is whole per file, even when it is \
+                       killed; an undo restores all of it";
+const HOST_RUNS: &str = "Files on a list of files that git, builds, editors and agents obey are not applied \
+                         unasked, and not without each file having been named on the card; no apply writes \
+                         into the project the files that make a git repository";
 const MASKED: &str = "Secret-looking files cannot be read inside until the human reveals them";
-const SWAPPED: &str = "A directory swapped for a link during a read, search or change shows nothing outside";
-const LEAST: &str = "An error in a check is a refusal; below the minimum of walls, and below the isolation that the owner wants of \
-                     a tier, nothing runs, whatever an order says";
-const UNWALLED: &str = "Walls are left away by a flag of the command line and by nothing else; then each command, each change of a \
-                        file, also of the agent's own, and each look at the machine's temporary files is a question of its own, \
-                        whatever rules allow, and without a human none happens; a search shows no line of what looks like a secret";
+const SWAPPED: &str =
+    "A directory that is swapped for a link during a read, search or change shows nothing outside";
+const LEAST: &str = "An error in a check is a refusal; below the minimum of walls, and below the isolation \
+                     that the owner wants of a tier, nothing runs, whatever an order says";
+const UNWALLED: &str = "A flag of the command line leaves walls away, and nothing else does; then each \
+                        command, each change of a file (also of the agent's own file), and each look at the \
+                        machine's temporary files is a question of its own, whatever rules allow, and \
+                        without a human no such action happens; a search shows no line of a file that looks \
+                        like a secret";
 const LAW: &str = "The agent cannot change its own law";
 const SIGNS: &str = "The key that signs is out of reach inside the walls";
-const ONCE: &str = "An answer given after the asking process ended is used once at most, for that call's very action, and \
-                    not after a change of the rules; nobody's answer in time is a no";
-const FILES: &str = "A yes to a command is good while the files that it names are what they were when the human was asked: \
-                     its program, its interpreter, and what its words lead to";
-const BUDGET: &str = "No model call without a reservation";
-const STOP: &str = "After `bailey estop` nothing begins in any process of the home, also after a restart, until a \
-                    human at a terminal releases it; what ran is ended within a second, and what was said yes to \
-                    before is asked anew; also where the disk is full, as long as the 1 MiB of the home is there that \
-                    is kept for it";
+const ONCE: &str = "An answer given after the asking process ended is used once at most, for that call's \
+                    very action, and not after a change of the rules; a question without an answer in time \
+                    is a no";
+const FILES: &str = "A yes to a command is good while the files that it names are as they were when the \
+                     human was asked: its program, its interpreter, and the files that its words lead to";
+const BUDGET: &str = "Bailey makes no model call without a reservation";
+const STOP: &str = "After `bailey estop` nothing begins in any process of the home, also after a restart, \
+                    until a human at a terminal releases the stop; everything that ran is ended within a \
+                    second, and an action that had a yes before is asked about anew; this holds also where \
+                    the disk is full, as long as the 1 MiB of the home is there that is kept for it";
 const IN_FORCE: &str = "Rules that another process put into force count from the next effect on";
-const FORGED: &str = "Anyone can narrow a token, nobody can widen, forge or cut one";
-const SPENT: &str = "Who acts by a token does nothing without one that holds: in its walls, in its time, for its number of \
-                     operations, under the rules it was minted under";
-const WITNESSED: &str = "An old copy of journal and key that was put back is found against a witness, however much was written since";
-const CHAIN: &str = "A changed, deleted, inserted or reordered entry of the journal is found";
-const SIGNED: &str = "An end of the journal that was cut off, and a chain that was written anew as a whole, are found as far \
-                      as they were signed; who has today's key cannot sign anything of yesterday";
-const FORMS: &str = "A key that Bailey knows is taken out also in the forms that programs print by accident: Base64 at every \
-                     alignment, in hexadecimal, percent-encoded, escaped for JSON, HTML or a shell, coloured, over line \
-                     breaks, in pieces of a stream";
+const FORGED: &str = "Anyone can narrow a token, but no one can widen, forge or cut a token";
+const SPENT: &str = "A caller that acts by a token does nothing without a token that holds: in its walls, in \
+                     its time, for its number of operations, under the rules that it was minted under";
+const WITNESSED: &str = "A comparison with a witness finds an old copy of journal and key that was put back, \
+                         however much was written since";
+const CHAIN: &str = "Bailey finds a changed, deleted, inserted or reordered entry of the journal";
+const SIGNED: &str = "A journal whose end was cut off, and a chain that was written anew as a whole, are \
+                      found as far as they were signed; an attacker who has today's key cannot sign anything \
+                      of yesterday";
+const FORMS: &str = "Bailey takes a key that it knows out also in the forms that programs print by accident: \
+                     Base64 at every alignment, in hexadecimal, percent-encoded, escaped for JSON, HTML or a \
+                     shell, coloured, over line breaks, in pieces of a stream";
 
 const fn line(
     id: &'static str,
