@@ -94,11 +94,10 @@ const SWAPPED: &str =
     "A directory that is swapped for a link during a read, search or change shows nothing outside";
 const LEAST: &str = "An error in a check is a refusal; below the minimum of walls, and below the isolation \
                      that the owner wants of a tier, nothing runs, whatever an order says";
-const UNWALLED: &str = "A flag of the command line leaves walls away, and nothing else does; then each \
-                        command, each change of a file (also of the agent's own file), and each look at the \
-                        machine's temporary files is a question of its own, whatever rules allow, and \
-                        without a human no such action happens; a search shows no line of a file that looks \
-                        like a secret";
+const UNWALLED: &str = "Only a flag of the command line leaves walls away; then each command, each change of \
+                        a file (also of the agent's own file), and each look at the machine's temporary \
+                        files is a question of its own, whatever rules allow, and without a human no such \
+                        action happens; a search shows no line of a file that looks like a secret";
 const LAW: &str = "The agent cannot change its own law";
 const SIGNS: &str = "The key that signs is out of reach inside the walls";
 const ONCE: &str = "An answer given after the asking process ended is used once at most, for that call's \
@@ -108,9 +107,9 @@ const FILES: &str = "A yes to a command is good while the files that it names ar
                      human was asked: its program, its interpreter, and the files that its words lead to";
 const BUDGET: &str = "Bailey makes no model call without a reservation";
 const STOP: &str = "After `bailey estop` nothing begins in any process of the home, also after a restart, \
-                    until a human at a terminal releases the stop; everything that ran is ended within a \
-                    second, and an action that had a yes before is asked about anew; this holds also where \
-                    the disk is full, as long as the 1 MiB of the home is there that is kept for it";
+                    until a human at a terminal releases the stop; running work is ended within a second, \
+                    and an action that had a yes before is asked about anew; this holds also where the disk \
+                    is full, as long as the 1 MiB of the home is there that is kept for it";
 const IN_FORCE: &str = "Rules that another process put into force count from the next effect on";
 const FORGED: &str = "Anyone can narrow a token, but no one can widen, forge or cut a token";
 const SPENT: &str = "A caller that acts by a token does nothing without a token that holds: in its walls, in \
@@ -121,7 +120,7 @@ const CHAIN: &str = "Bailey finds a changed, deleted, inserted or reordered entr
 const SIGNED: &str = "A journal whose end was cut off, and a chain that was written anew as a whole, are \
                       found as far as they were signed; an attacker who has today's key cannot sign anything \
                       of yesterday";
-const FORMS: &str = "Bailey takes a key that it knows out also in the forms that programs print by accident: \
+const FORMS: &str = "Bailey takes out a key that it knows also in the forms that programs print by accident: \
                      Base64 at every alignment, in hexadecimal, percent-encoded, escaped for JSON, HTML or a \
                      shell, coloured, over line breaks, in pieces of a stream";
 
