@@ -192,7 +192,7 @@ impl Action {
         }
     }
 
-    /// What it says of itself.
+    /// Its description.
     #[must_use]
     pub fn describe(&self) -> Description<'_> {
         match self {

@@ -1,11 +1,11 @@
-//! The description of an action: what the gate judges, a human is told and the journal notes, read off the
-//! action in its own file. The consumers read the description and match on no action.
+//! The description of an action, made in the action's own file. The gate judges it, a card shows it and the
+//! journal notes it, so these consumers match on no action.
 
 use super::{Command, HeaderValue, MergeKind};
 use crate::{Blob, Integrity, Tip, ToolUse, WsPath};
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
-/// What an action says of itself.
+/// The description of one action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description<'a> {
     /// One line for people: the command, the path, the host. The text is not yet safe for a terminal.
@@ -90,7 +90,7 @@ impl<'a> PathUse<'a> {
     }
 }
 
-/// A server, and what is sent to it.
+/// A server, and the request that it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination<'a> {
     /// The method in upper case.
