@@ -62,6 +62,14 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         ],
     ),
     (
+        "bailey-replay",
+        9,
+        &[
+            "protocol", "policy", "journal", "kernel", "sandbox", "llm", "tools", "agent", "home",
+            "terminal", "session",
+        ],
+    ),
+    (
         "bailey-selftest",
         9,
         &[
@@ -93,6 +101,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "channels",
             "daemon",
             "selftest",
+            "replay",
         ],
     ),
 ];
@@ -163,6 +172,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-terminal", 120),
     ("bailey-web", 200),
     ("bailey-telemetry", 200),
+    ("bailey-replay", 200),
     ("bailey-selftest", 200),
     ("bailey-channels", 200),
     ("bailey-daemon", 200),

@@ -12,6 +12,7 @@ mod work;
 pub(crate) use crate::config::Store;
 use bailey_channels::command as channels;
 use bailey_daemon::schedule;
+use bailey_replay::command as replay;
 use bailey_session::{chat, pool, run};
 use bailey_web::command as page;
 pub(crate) use daemon::Agent;
@@ -246,7 +247,7 @@ pub(crate) enum Command {
     /// Run a session again from its journal, without a model and without effects, and say where it parts from
     /// what was recorded
     #[command(after_help = REPLAY_HELP)]
-    Replay(Replay),
+    Replay(replay::Args),
     /// Use the walls without an agent
     #[command(subcommand)]
     Sandbox(Sandbox),
@@ -320,16 +321,6 @@ pub(crate) struct Prove {
     /// Write the proof to this file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Replay {
-    /// The session, or its last digits
-    pub(crate) session: String,
-    /// Only say what would have been decided otherwise with this rule file, or folder of them, laid over
-    /// those of the home
-    #[arg(long, value_name = "PATH")]
-    pub(crate) policy: Vec<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,6 @@ mod man;
 mod models;
 mod policy;
 mod ps;
-mod replay;
 mod sandbox;
 mod secrets;
 mod sessions;
@@ -36,6 +35,7 @@ use crate::{
 use anyhow::{Context as _, Result};
 use bailey_channels::command as channels;
 use bailey_daemon::{command as daemon, schedule};
+use bailey_replay::command as replay;
 use bailey_session::{chat, home_of, journal, pick as hunks, pool, run};
 use bailey_web::command as page;
 use std::{future::Future, process::ExitCode};

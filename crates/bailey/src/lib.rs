@@ -1,8 +1,7 @@
 //! `bailey`: the program. It reads the command line and dispatches to the rooms.
 //!
 //! `cli.rs` and `cli/` declare the arguments, `commands.rs` dispatches, and `commands/` has a file for each
-//! command that no other room has. `replay.rs` and `probe.rs` (the attacks of `bailey prove`) are here until
-//! they have rooms of their own. The parts of a session are put together in `compose.rs` of the crate
+//! command that no other room has. The parts of a session are put together in `compose.rs` of the crate
 //! `session`.
 //!
 //! The same file is executed again, with a private first argument, as a warden, a probe or a notifier.
@@ -14,7 +13,6 @@ mod cli;
 mod commands;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-mod replay;
 
 use bailey_daemon as daemon;
 use bailey_home::{

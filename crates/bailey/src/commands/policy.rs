@@ -1,16 +1,11 @@
 //! `bailey policy`: the rules in force, and why they decide as they do.
 
-mod again;
 pub(crate) mod decide;
-mod draft;
 mod explain;
 mod extensions;
 mod simulate;
 mod test;
 mod update;
-
-pub(super) use again::Record;
-pub(super) use draft::Draft;
 
 use crate::{
     cli::Policy,

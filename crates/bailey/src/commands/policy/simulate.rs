@@ -1,7 +1,6 @@
 //! `bailey policy simulate`: what a draft of the rules would have made of what the journal recorded. Nothing
 //! is changed.
 
-use super::{again::Record, draft::Draft};
 use crate::{
     cli::Simulate,
     exit::{self, Mistyped},
@@ -9,6 +8,7 @@ use crate::{
     print::Printer,
 };
 use anyhow::Result;
+use bailey_replay::{Draft, Record};
 use std::process::ExitCode;
 
 pub(super) async fn run(home: &Home, asked: Simulate, printer: &Printer) -> Result<ExitCode> {

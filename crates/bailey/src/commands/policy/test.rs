@@ -1,6 +1,5 @@
 //! `bailey policy test`: the examples that rules carry, and which of them the rules do not keep.
 
-use super::draft::Draft;
 use crate::{
     compose,
     home::Home,
@@ -11,6 +10,7 @@ use bailey_policy::{
     Policy,
     file::{Example, word},
 };
+use bailey_replay::Draft;
 use serde_json::json;
 use std::{path::PathBuf, process::ExitCode};
 

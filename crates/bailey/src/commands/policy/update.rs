@@ -1,10 +1,6 @@
 //! `bailey policy update`: puts a rule file into the home's policy, or takes one away, once it is known what
 //! that means.
 
-use super::{
-    again::{Comparison, Record},
-    draft::Draft,
-};
 use crate::{
     cli::Update,
     compose::{self, Keys},
@@ -20,6 +16,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_policy::Policy;
 use bailey_protocol::{Amendment, Blob, Digest, WsPath};
+use bailey_replay::{Comparison, Draft, Record};
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -1,18 +1,13 @@
 //! A draft of the home's rules: its rule files as they lie there, with some replaced, added or taken away.
 
-use crate::{
-    compose,
-    config::Config,
-    exit::Mistyped,
-    extensions::Extensions,
-    home::Home,
-    print::{Printer, Style},
-};
 use anyhow::{Context as _, Result, bail};
+use bailey_home::{config::Config, home::Home};
 use bailey_policy::{
     DEFAULT_RULES, Policy,
     file::{Format, Parsed, RuleFileError, Texts},
 };
+use bailey_session::{compose, exit::Mistyped, extensions::Extensions};
+use bailey_terminal::print::{Printer, Style};
 use serde_json::json;
 use std::{
     io::Read as _,
@@ -27,20 +22,22 @@ const STDIN_BYTES_MAX: u64 = 1 << 20;
 
 /// The rule files of the home, and what they would become.
 #[derive(Debug, Clone)]
-pub(crate) struct Draft {
-    pub(crate) old: Texts,
-    pub(crate) new: Texts,
+pub struct Draft {
+    /// The rules in force.
+    pub old: Texts,
+    /// The rules of the draft.
+    pub new: Texts,
 }
 
 impl Draft {
     /// The home's own rule files, and nothing changed yet.
-    pub(crate) fn of(home: &Home) -> Result<Self> {
+    pub fn of(home: &Home) -> Result<Self> {
         let old = Texts::of_dir(&home.policy())?;
         Ok(Self { new: old.clone(), old })
     }
 
     /// Lays a rule file, or all of a folder, over them, each by its name.
-    pub(crate) fn lay(&mut self, path: &Path) -> Result<()> {
+    pub fn lay(&mut self, path: &Path) -> Result<()> {
         if !path.is_dir() {
             return Ok(self.new.lay(path)?);
         }
@@ -62,7 +59,7 @@ impl Draft {
 
     /// Lays a rule file over them under this name, or its own; the name. `-` is what comes over standard
     /// input.
-    pub(crate) fn lay_as(&mut self, path: &Path, name: Option<&str>) -> Result<String> {
+    pub fn lay_as(&mut self, path: &Path, name: Option<&str>) -> Result<String> {
         if path == Path::new("-") {
             let missing = || Mistyped("say what the file is called in the home: --name NAME.toml".into());
             let name = name.ok_or_else(missing)?;
@@ -85,7 +82,7 @@ impl Draft {
     }
 
     /// Takes a file away.
-    pub(crate) fn without(&mut self, name: &str) -> Result<()> {
+    pub fn without(&mut self, name: &str) -> Result<()> {
         if self.new.take(name) {
             return Ok(());
         }
@@ -98,7 +95,7 @@ impl Draft {
     ///
     /// # Errors
     /// The last mistake, where there are some.
-    pub(crate) fn read(&self, printer: &Printer) -> Result<(Policy, Parsed)> {
+    pub fn read(&self, printer: &Printer) -> Result<(Policy, Parsed)> {
         let mut mistakes: Vec<RuleFileError> = self.new.mistakes();
         let last = mistakes.pop();
         for mistake in mistakes {
@@ -115,7 +112,7 @@ impl Draft {
     ///
     /// # Errors
     /// Those of [`Draft::read`]; or the configuration has one.
-    pub(crate) fn tried(&self, home: &Home, printer: &Printer) -> Result<(Policy, usize)> {
+    pub fn tried(&self, home: &Home, printer: &Printer) -> Result<(Policy, usize)> {
         let (new, parsed) = self.read(printer)?;
         let mut broken = 0;
         for mistake in parsed.broken(&new) {
@@ -159,14 +156,14 @@ impl Draft {
     }
 
     /// Says what is easily overlooked.
-    pub(crate) fn remark(&self, printer: &Printer) {
+    pub fn remark(&self, printer: &Printer) {
         if let Some(remark) = self.about_default() {
             printer.warn(remark);
         }
     }
 
     /// Whether nothing changes.
-    pub(crate) fn is_same(&self) -> bool {
+    pub fn is_same(&self) -> bool {
         self.old.digest() == self.new.digest()
     }
 

@@ -1,30 +1,41 @@
 //! `bailey replay`: runs a session again from its journal, and shows where it parts from the recording.
 
-use super::policy::{Draft, Record};
-use crate::{
-    cli::Replay,
-    compose::{self, Keys},
-    config::Config,
-    exit,
-    front::{Ended, diff_lines},
-    home::Home,
-    print::{Printer, Style},
-    replay,
-};
+use crate::{Draft, Record};
 use anyhow::Result;
+use bailey_home::{config::Config, home::Home};
+use bailey_session::{
+    compose::{self, Keys},
+    exit,
+};
+use bailey_terminal::{
+    Ended, diff_lines,
+    print::{Printer, Style},
+};
 use serde_json::json;
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
+
+/// The arguments of `bailey replay`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The session, or its last digits
+    pub(crate) session: String,
+    /// Only say what would have been decided otherwise with this rule file, or folder of them, laid over
+    /// those of the home
+    #[arg(long, value_name = "PATH")]
+    pub(crate) policy: Vec<PathBuf>,
+}
 
 /// The number of lines of a difference that are shown.
 const LINES_MAX: usize = 60;
 
-pub(super) async fn run(home: &Home, asked: Replay, printer: &Printer) -> Result<ExitCode> {
+/// Runs a session again, or decides its effects again under other rules.
+pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     // Listen before the folder is made: a signal that ends this program must first remove the copy of the
     // journal.
     let mut ended = Ended::listen()?;
-    let folder = replay::Folder::make()?;
+    let folder = crate::Folder::make()?;
     tokio::select! {
         biased;
         code = ended.heard() => Ok(ExitCode::from(code)),
@@ -35,8 +46,8 @@ pub(super) async fn run(home: &Home, asked: Replay, printer: &Printer) -> Result
 async fn again(
     home: &Home,
     keys: &Keys,
-    folder: &replay::Folder,
-    asked: &Replay,
+    folder: &crate::Folder,
+    asked: &Args,
     printer: &Printer,
 ) -> Result<ExitCode> {
     let journal = folder.recorded(home, keys).await?;
@@ -44,13 +55,13 @@ async fn again(
         return otherwise(home, asked, &journal, printer).await;
     }
     let session = journal.session(&asked.session).await?.id;
-    let home = &super::home_of(home, &journal, session).await?;
+    let home = &bailey_session::home_of(home, &journal, session).await?;
     let config = &Config::load(home)?;
     let rules = || {
         let rules = config.approvals.join(compose::rules(home)?.0);
         Ok(rules.with_profile(config.calls.profile()))
     };
-    let replay = replay::replay(home, config, keys, &journal, folder, rules, &asked.session).await?;
+    let replay = crate::replay(home, config, keys, &journal, folder, rules, &asked.session).await?;
     let (entries, effects) = (replay.entries, replay.effects);
     if let Some((seq, why)) = replay.end {
         printer.note(&format!("run again up to the turn before entry {seq}: {why}"));
@@ -64,7 +75,7 @@ async fn again(
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let replay::Divergence { seq, recorded, now } = divergence;
+    let crate::Divergence { seq, recorded, now } = divergence;
     if printer.is_json() {
         printer.json(&json!({ "entries": entries, "effects": effects, "same": false, "entry": seq,
                               "recorded": recorded, "now": now }));
@@ -87,7 +98,7 @@ async fn again(
 /// Shows what other rules would have decided, while the session goes on with the recorded decisions.
 async fn otherwise(
     home: &Home,
-    asked: &Replay,
+    asked: &Args,
     journal: &bailey_journal::Journal,
     printer: &Printer,
 ) -> Result<ExitCode> {

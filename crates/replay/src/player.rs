@@ -2,7 +2,6 @@
 //! recorded is a divergence.
 
 use super::tape::{Asked, Done, Step, Tape, Turn};
-use crate::agent_file;
 use bailey_agent::Own;
 use bailey_journal::{Clock, Fact};
 use bailey_kernel::{
@@ -13,6 +12,7 @@ use bailey_protocol::{
     Action, Answer as Answered, ApprovalId, CallId, Digest, Effect, Inbound, Isolation, Op, Report,
     SessionId, Status, Timestamp, ToolSpec, WsPath,
 };
+use bailey_session::agent_file;
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

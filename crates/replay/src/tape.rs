@@ -1,6 +1,5 @@
 //! The recorded entries of one session, in the order in which the replay needs them.
 
-use crate::compose::shape_of;
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{BAILEY, Fact, Journal, Query, Recorded, SessionInfo};
 use bailey_kernel::{Answer as Said, Paper, Stop};
@@ -9,6 +8,7 @@ use bailey_protocol::{
     Role, Timestamp, Usage, WsPath,
 };
 use bailey_sandbox::Shape;
+use bailey_session::compose::shape_of;
 use std::collections::{HashMap, HashSet};
 
 /// One recorded session.

@@ -4,18 +4,16 @@
 //! rules, so the recorded verdict is not looked at: both sets of rules are asked as if nobody had said
 //! anything.
 
-use crate::{
-    config::Config,
-    front::one_line,
-    home::Home,
-    place,
-    print::{Printer, Style},
-    program,
-};
 use anyhow::Result;
+use bailey_home::{config::Config, home::Home, program};
 use bailey_journal::{Fact, Journal, Recorded, fact::Admitted};
 use bailey_policy::{Answer, Facts, Judged, Places, Policy, Reply, Rule, Verdict};
 use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, Verdict as Told, WsPath};
+use bailey_session::place;
+use bailey_terminal::{
+    one_line,
+    print::{Printer, Style},
+};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,10 +23,10 @@ const REASONS_SHOWN: usize = 2;
 
 /// Recorded effects, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub struct Record {
     cases: Vec<Case>,
     /// Those that cannot be judged again.
-    pub(crate) lost: Vec<Lost>,
+    pub lost: Vec<Lost>,
 }
 
 /// One effect, with what a decision about it depends on.
@@ -50,7 +48,7 @@ const ERASED: &str = "what it was in full was erased";
 
 /// An effect that cannot be judged again.
 #[derive(Debug, Clone)]
-pub(crate) struct Lost {
+pub struct Lost {
     seq: u64,
     target: String,
     why: &'static str,
@@ -58,7 +56,7 @@ pub(crate) struct Lost {
 
 /// An effect of which the rules would say something else.
 #[derive(Debug, Clone)]
-pub(crate) struct Change {
+pub struct Change {
     seq: u64,
     time: Timestamp,
     session: SessionId,
@@ -71,10 +69,11 @@ pub(crate) struct Change {
 
 /// What two sets of rules make of the same record.
 #[derive(Debug, Default)]
-pub(crate) struct Comparison {
-    pub(crate) changes: Vec<Change>,
+pub struct Comparison {
+    /// The decisions that become others.
+    pub changes: Vec<Change>,
     /// How many effects were judged.
-    pub(crate) judged: usize,
+    pub judged: usize,
     /// How many of them are not recorded to the last byte.
     partial: usize,
     /// How many of them extensions would be asked about.
@@ -89,7 +88,7 @@ struct Beside {
 
 impl Record {
     /// The effects that the last `last` decisions were about.
-    pub(crate) async fn read(journal: &Journal, session: Option<SessionId>, last: u32) -> Result<Self> {
+    pub async fn read(journal: &Journal, session: Option<SessionId>, last: u32) -> Result<Self> {
         let mut record = Self::default();
         let mut known: BTreeSet<EffectId> = BTreeSet::new();
         let mut revealed: BTreeMap<SessionId, Vec<WsPath>> = BTreeMap::new();
@@ -126,7 +125,7 @@ impl Record {
     }
 
     /// What both policies make of it.
-    pub(crate) fn compare(&self, home: &Home, old: &Policy, new: &Policy) -> Result<Comparison> {
+    pub fn compare(&self, home: &Home, old: &Policy, new: &Policy) -> Result<Comparison> {
         let programs = program::kept(&Config::load(home)?)?;
         let mut comparison = Comparison::default();
         // What is sent to a model is in the journal as its digest, which matters to who looks at how much it
@@ -302,16 +301,18 @@ impl Change {
 }
 
 impl Comparison {
-    pub(crate) fn breaking(&self) -> usize {
+    /// How many decisions become stricter.
+    pub fn breaking(&self) -> usize {
         self.changes.iter().filter(|change| change.is_breaking()).count()
     }
 
-    pub(crate) fn opening(&self) -> usize {
+    /// How many decisions become milder.
+    pub fn opening(&self) -> usize {
         self.changes.iter().filter(|change| change.opens()).count()
     }
 
     /// Prints every change, what cannot be judged, and how many there are of each.
-    pub(crate) fn print(&self, lost: &[Lost], printer: &Printer) {
+    pub fn print(&self, lost: &[Lost], printer: &Printer) {
         self.changes.iter().for_each(|change| change.print(printer));
         let (judged, changed) = (self.judged, self.changes.len());
         let (breaking, opening) = (self.breaking(), self.opening());

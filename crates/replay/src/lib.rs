@@ -2,27 +2,36 @@
 //! throwaway journal. The executor and the models answer from the recording. No model is asked, nothing is
 //! performed, no process starts.
 
+mod again;
+pub mod command;
 mod compare;
+mod draft;
 mod player;
 mod tape;
 
 pub(crate) use player::Divergence;
 
-use crate::{
-    compose::{self, Keys},
-    config::Config,
-    home::{Home, make_private},
-    place, program,
-};
+pub use again::{Comparison, Record};
+pub use draft::Draft;
+
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::{Loop, Models, Own, Patience, Retry, Route};
+use bailey_home::{
+    config::Config,
+    home::{Home, make_private},
+    program,
+};
 use bailey_journal::{Answerer, Bound, Clock, Fact, Journal, JournalError, Mint, Query, SystemClock};
 use bailey_kernel::{Kernel, Provider};
 use bailey_llm::{Endpoint, Wire};
 use bailey_policy::Policy;
 use bailey_protocol::{Answer, ApprovalId, Event, Happening, Op, WsPath};
 use bailey_sandbox::Shape;
-use bailey_session::{Host, HostError, Opening, Parts};
+use bailey_session::{
+    Host, HostError, Opening, Parts,
+    compose::{self, Keys},
+    place,
+};
 use player::{Player, Recording, Replayed};
 use std::{
     fs,
