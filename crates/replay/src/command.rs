@@ -19,7 +19,7 @@ use std::{path::PathBuf, process::ExitCode};
 pub struct Args {
     /// The session, or its last digits
     pub(crate) session: String,
-    /// Only say what would have been decided otherwise with this rule file, or folder of them, laid over
+    /// Only show the decisions that would be others with this rule file, or folder of them, laid over
     /// those of the home
     #[arg(long, value_name = "PATH")]
     pub(crate) policy: Vec<PathBuf>,
