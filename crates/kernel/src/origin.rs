@@ -202,7 +202,7 @@ fn values(action: &Action) -> Vec<Value> {
         action::Value::Command(command) => of_command(command),
         action::Value::Settings { old, new } => of_settings(old, new),
     };
-    action.describe().values.into_iter().flat_map(of).collect()
+    action.values().into_iter().flat_map(of).collect()
 }
 
 /// The lines of a file of settings that are new, each without its name and its quotes.

@@ -126,8 +126,9 @@ impl<'a> Resource<'a> {
                 let path = Some(Located::new(&facts.places.workspace, false, facts.places));
                 [Self { path, ..nowhere(None) }].into()
             }
-            true => [nowhere(None)].into(),
-            false => all,
+            // A merge without files is about no path.
+            true if about.direction.is_some() => [nowhere(None)].into(),
+            _ => all,
         }
     }
 }

@@ -23,7 +23,7 @@ pub use merge::{Marked, Merge, MergeFile, MergeKind};
 pub use relay::Relay;
 
 use crate::{Integrity, ToolUse, WsPath};
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// One thing to be done to the world.
@@ -199,14 +199,13 @@ impl Action {
             Self::Exec(command) => command.describe(),
             Self::Read { path } | Self::Stat { path } | Self::List { path } => files::describe(path),
             Self::Search { root, pattern, glob } => {
-                files::describe_search(root, pattern.as_deref(), glob.as_deref())
+                files::describe_search(root, pattern.as_ref(), glob.as_ref())
             }
-            Self::Diff { root, .. } => files::describe_diff(root),
+            Self::Diff { root, .. } => files::describe_tree(root),
             Self::Change { files } => change::describe(files),
             Self::Merge(merge) => merge.describe(),
             Self::Model { provider, model, request } => request.describe_model(provider, model),
-            Self::Http(request) => request.describe(),
-            Self::Fetch { request, .. } => request.describe_fetch(),
+            Self::Http(request) | Self::Fetch { request, .. } => request.describe(),
             Self::Relay(relay) => relay.describe(),
             Self::Line(line) => line.describe(),
             Self::Amend(amendment) => amendment.describe(),
@@ -215,17 +214,46 @@ impl Action {
         }
     }
 
+    /// The values whose origin matters to the human who is asked. The owner's own commands and the
+    /// conversation with a model have no such values.
+    #[must_use]
+    pub fn values(&self) -> Vec<Value<'_>> {
+        match self {
+            Self::Exec(command) => [Value::Command(command)].into(),
+            Self::Read { path } | Self::Stat { path } | Self::List { path } => [Value::Path(path)].into(),
+            Self::Search { root, pattern, glob } => {
+                let texts = [pattern, glob].into_iter().flatten();
+                [Value::Path(root)].into_iter().chain(texts.map(|text| Value::Word(text))).collect()
+            }
+            Self::Change { files } => files.iter().flat_map(change::values).collect(),
+            Self::Http(request) | Self::Fetch { request, .. } => request.values().collect(),
+            Self::Relay(Relay { url, .. }) | Self::Line(Line { url, .. }) => [Value::Word(url)].into(),
+            Self::Adapt(Adaptation { old, new, .. }) => {
+                [Value::Settings { old: old.as_ref(), new: new.as_ref() }].into()
+            }
+            Self::Tool(tool) => [Value::Text(&tool.args)].into(),
+            Self::Diff { .. } | Self::Merge(_) | Self::Amend(_) | Self::Model { .. } => Vec::new(),
+        }
+    }
+
     /// Whether it only reads: files, or a page of the web by a safe method (RFC 9110, 9.2.1).
     #[must_use]
     pub fn is_read(&self) -> bool {
-        self.describe().is_read
+        match self {
+            Self::Fetch { request, .. } => matches!(request.method.as_str(), "GET" | "HEAD"),
+            _ => self.kind().is_read(),
+        }
     }
 
     /// The integrity of the data that the action brings back: `External` for a command that asks for the
     /// network and for `Http`, `Relay` and `Fetch`, else `Workspace`.
     #[must_use]
     pub fn brings(&self) -> Integrity {
-        self.describe().brings
+        match self {
+            Self::Exec(command) if !command.network => Integrity::Workspace,
+            Self::Exec(_) | Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } => Integrity::External,
+            _ => Integrity::Workspace,
+        }
     }
 
     /// Every path it names, in order.
@@ -253,9 +281,15 @@ impl Action {
 
     /// The same action, with `change` applied to each workspace path that it names.
     #[must_use]
-    pub fn with_paths(&self, mut change: impl FnMut(&mut WsPath)) -> Self {
+    pub fn with_paths(&self, change: impl FnMut(&mut WsPath)) -> Self {
         let mut action = self.clone();
-        match &mut action {
+        action.change_paths(change);
+        action
+    }
+
+    /// Applies `change` to each workspace path that it names.
+    pub fn change_paths(&mut self, mut change: impl FnMut(&mut WsPath)) {
+        match self {
             Self::Read { path } | Self::Stat { path } | Self::List { path } => change(path),
             Self::Search { root, .. } => change(root),
             Self::Diff { root, also } => [root].into_iter().chain(also).for_each(change),
@@ -265,13 +299,35 @@ impl Action {
             Self::Amend(_) | Self::Adapt(_) | Self::Model { .. } | Self::Http(_) | Self::Relay(_) => {}
             Self::Fetch { .. } | Self::Line(_) | Self::Tool(_) => {}
         }
-        action
     }
 
     /// One line for people: the command, the path, the host. The text is not yet safe for a terminal.
     #[must_use]
     pub fn target(&self) -> String {
-        self.describe().title
+        match self {
+            Self::Exec(command) => command.line(),
+            Self::Read { path } | Self::Stat { path } | Self::List { path } => path.0.clone(),
+            Self::Search { root, pattern, glob } => {
+                let what = pattern.as_deref().or(glob.as_deref()).unwrap_or("*");
+                format!("{what} in {root}")
+            }
+            Self::Change { files } => join(files.iter().map(|file| file.path.0.as_str())),
+            Self::Diff { root, .. } => root.0.clone(),
+            Self::Merge(merge) => join(merge.files.iter().map(|file| file.path.0.as_str())),
+            Self::Model { provider, model, .. } => format!("{provider}/{model}"),
+            Self::Http(HttpRequest { method, url, .. })
+            | Self::Fetch { request: HttpRequest { method, url, .. }, .. }
+            | Self::Relay(Relay { method, url, key: None, .. }) => {
+                format!("{method} {url}")
+            }
+            Self::Relay(Relay { method, url, key: Some(key), .. }) => {
+                format!("{method} {url} with the key {key}")
+            }
+            Self::Line(Line { channel, url, .. }) => format!("the channel {channel} at {url}"),
+            Self::Amend(amendment) => amendment.path.0.clone(),
+            Self::Adapt(adaptation) => adaptation.path.0.clone(),
+            Self::Tool(tool) => tool.name.clone(),
+        }
     }
 }
 

@@ -271,18 +271,18 @@ impl Walls {
     }
 
     /// Writes the user's home for a leading `~`, as a person or a model means it.
-    fn at_home(&self, action: Action) -> Action {
+    fn at_home(&self, mut action: Action) -> Action {
         let expand = |path: &mut WsPath| match path.0.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 path.0 = format!("{}{rest}", self.user_home)
             }
             _ => {}
         };
-        match action.kind() {
-            // Their paths are of the owner's own commands, and as they are.
-            Kind::Diff | Kind::Merge => action,
-            _ => action.with_paths(expand),
+        // The paths of a comparison and of a merge are of the owner's own commands, and stay as they are.
+        if !matches!(action.kind(), Kind::Diff | Kind::Merge) {
+            action.change_paths(expand);
         }
+        action
     }
 }
 

@@ -1,6 +1,6 @@
 //! Change the agent's own file.
 
-use super::{Description, PathUse, Value};
+use super::{Description, PathUse};
 use crate::{Blob, WsPath};
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +23,8 @@ impl Adaptation {
     pub(super) fn describe(&self) -> Description<'_> {
         let bytes = self.new.as_ref().map_or(0, |new| new.0.len());
         Description {
-            title: self.path.0.clone(),
             resources: [PathUse { bytes: Some(bytes), ..PathUse::at(&self.path) }.into()].into(),
             content_bytes: [&self.old, &self.new].into_iter().flatten().map(|text| text.0.len()).sum(),
-            values: [Value::Settings { old: self.old.as_ref(), new: self.new.as_ref() }].into(),
             ..Description::default()
         }
     }

@@ -25,7 +25,6 @@ pub struct Amendment {
 impl Amendment {
     pub(super) fn describe(&self) -> Description<'_> {
         Description {
-            title: self.path.0.clone(),
             resources: [PathUse::at(&self.path).into()].into(),
             content_bytes: [&self.old, &self.new].into_iter().flatten().map(|text| text.0.len()).sum(),
             ..Description::default()

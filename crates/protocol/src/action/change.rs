@@ -1,6 +1,6 @@
 //! Write, create or delete files in the session's layer.
 
-use super::{Description, PathUse, Value, join};
+use super::{Description, PathUse, Value};
 use crate::{Blob, Digest, WsPath};
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +19,13 @@ pub(super) fn describe(files: &[FileChange]) -> Description<'_> {
     let bytes = |file: &FileChange| file.new.as_ref().map_or(0, |new| new.0.len());
     let touches = |file| PathUse { bytes: Some(bytes(file)), ..PathUse::at(&file.path) };
     Description {
-        title: join(files.iter().map(|file| file.path.0.as_str())),
         resources: files.iter().map(|file| touches(file).into()).collect(),
         content_bytes: files.iter().map(bytes).sum(),
-        values: files.iter().flat_map(values).collect(),
         ..Description::default()
     }
 }
 
-fn values(file: &FileChange) -> impl Iterator<Item = Value<'_>> {
+/// The path and the content of a file.
+pub(super) fn values(file: &FileChange) -> impl Iterator<Item = Value<'_>> {
     [Value::Path(&file.path)].into_iter().chain(file.new.as_ref().map(Value::Content))
 }

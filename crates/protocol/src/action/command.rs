@@ -1,7 +1,7 @@
 //! Run a command inside the walls.
 
-use super::{Description, Resource, Value};
-use crate::{Blob, Integrity, WsPath, number::decimal};
+use super::{Description, Resource};
+use crate::{Blob, WsPath, number::decimal};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -31,12 +31,9 @@ impl Command {
         let argv: usize = self.argv.iter().map(|word| word.len() + 1).sum();
         let env: usize = self.env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
         Description {
-            title: self.line(),
-            brings: if self.network { Integrity::External } else { Integrity::Workspace },
             resources: [Resource::Command(self)].into(),
             argument_bytes: argv + env,
             content_bytes: self.stdin.as_ref().map_or(0, |stdin| stdin.0.len()),
-            values: [Value::Command(self)].into(),
             ..Description::default()
         }
     }

@@ -1,19 +1,13 @@
-//! The description of an action, made in the action's own file. The gate judges it, a card shows it and the
-//! journal notes it, so these consumers match on no action.
+//! The description of an action, made in the action's own file. The gate judges it and the journal counts by
+//! it, so these consumers match on no action.
 
 use super::{Command, HeaderValue, MergeKind};
-use crate::{Blob, Integrity, Tip, ToolUse, WsPath};
+use crate::{Blob, Tip, ToolUse, WsPath};
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
 /// The description of one action.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description<'a> {
-    /// One line for people: the command, the path, the host. The text is not yet safe for a terminal.
-    pub title: String,
-    /// Whether it only reads: files, or a page of the web by a safe method.
-    pub is_read: bool,
-    /// The integrity of the data that it brings back.
-    pub brings: Integrity,
     /// Everything that it touches, in order.
     pub resources: Vec<Resource<'a>>,
     /// The way that a merge goes.
@@ -22,24 +16,6 @@ pub struct Description<'a> {
     pub argument_bytes: usize,
     /// Bytes of content: new files, bodies, standard input.
     pub content_bytes: usize,
-    /// The values whose origin matters to the human who is asked.
-    pub values: Vec<Value<'a>>,
-}
-
-impl Default for Description<'_> {
-    /// Of an action that touches and brings nothing from outside the workspace.
-    fn default() -> Self {
-        Self {
-            title: String::new(),
-            is_read: false,
-            brings: Integrity::Workspace,
-            resources: Vec::new(),
-            direction: None,
-            argument_bytes: 0,
-            content_bytes: 0,
-            values: Vec::new(),
-        }
-    }
 }
 
 impl<'a> Description<'a> {
@@ -142,10 +118,8 @@ impl<'a> From<Destination<'a>> for Resource<'a> {
 impl ToolUse {
     pub(super) fn describe(&self) -> Description<'_> {
         Description {
-            title: self.name.clone(),
             resources: [Resource::Tool(self)].into(),
             argument_bytes: self.name.len() + self.args.len(),
-            values: [Value::Text(&self.args)].into(),
             ..Description::default()
         }
     }

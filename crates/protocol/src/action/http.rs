@@ -1,8 +1,8 @@
 //! Send an HTTP request: to a model, to a page of the web, to any other host.
 
 use super::{Description, Destination, Value};
-use crate::{Blob, Integrity};
-use alloc::{borrow::Cow, format, string::String, vec::Vec};
+use crate::Blob;
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// An HTTP request, except that secrets in its headers are names; the network door puts the values in.
@@ -42,37 +42,7 @@ pub enum HeaderValue {
 }
 
 impl HttpRequest {
-    /// A request of the agent, or of Bailey itself.
     pub(super) fn describe(&self) -> Description<'_> {
-        let headers = self.headers.iter().filter_map(|(_, value)| match value {
-            HeaderValue::Text(text) => Some(Value::Word(text)),
-            HeaderValue::Secret { .. } => None,
-        });
-        let own = [Value::Word(&self.url), Value::Content(&self.body)];
-        Description {
-            title: format!("{} {}", self.method, self.url),
-            brings: Integrity::External,
-            argument_bytes: self.head_bytes(),
-            values: own.into_iter().chain(headers).collect(),
-            ..self.sends()
-        }
-    }
-
-    /// The agent's request to the web. It only reads with a safe method (RFC 9110, 9.2.1).
-    pub(super) fn describe_fetch(&self) -> Description<'_> {
-        Description { is_read: matches!(self.method.as_str(), "GET" | "HEAD"), ..self.describe() }
-    }
-
-    /// A request to a model. Its body is the conversation, whose values are no new ones.
-    pub(super) fn describe_model<'a>(&'a self, provider: &'a str, model: &'a str) -> Description<'a> {
-        Description {
-            title: format!("{provider}/{model}"),
-            argument_bytes: provider.len() + model.len() + self.head_bytes(),
-            ..self.sends()
-        }
-    }
-
-    fn sends(&self) -> Description<'_> {
         let bytes = self.body.0.len();
         let to = Destination {
             method: Cow::Borrowed(&self.method),
@@ -81,7 +51,27 @@ impl HttpRequest {
             bytes: u64::try_from(bytes).ok(),
             headers: &self.headers,
         };
-        Description { resources: [to.into()].into(), content_bytes: bytes, ..Description::default() }
+        Description {
+            resources: [to.into()].into(),
+            argument_bytes: self.head_bytes(),
+            content_bytes: bytes,
+            ..Description::default()
+        }
+    }
+
+    /// A request to a model.
+    pub(super) fn describe_model<'a>(&'a self, provider: &str, model: &str) -> Description<'a> {
+        let argument_bytes = provider.len() + model.len() + self.head_bytes();
+        Description { argument_bytes, ..self.describe() }
+    }
+
+    /// The URL, the body and the headers; a secret has no origin.
+    pub(super) fn values(&self) -> impl Iterator<Item = Value<'_>> {
+        let headers = self.headers.iter().filter_map(|(_, value)| match value {
+            HeaderValue::Text(text) => Some(Value::Word(text)),
+            HeaderValue::Secret { .. } => None,
+        });
+        [Value::Word(&self.url), Value::Content(&self.body)].into_iter().chain(headers)
     }
 
     /// The bytes of method, URL and headers.

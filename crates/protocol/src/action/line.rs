@@ -1,7 +1,7 @@
 //! Talk with a chat channel's server, or with a collector of telemetry.
 
-use super::{Description, Destination, Value};
-use alloc::{borrow::Cow, format, string::String};
+use super::{Description, Destination};
+use alloc::{borrow::Cow, string::String};
 use serde::{Deserialize, Serialize};
 
 /// The way to a chat channel's server, or to a collector of telemetry. Bailey does not keep the traffic:
@@ -27,10 +27,8 @@ impl Line {
         let to =
             Destination { method: Cow::Borrowed("POST"), url, any_path: true, bytes: None, headers: &[] };
         Description {
-            title: format!("the channel {channel} at {url}"),
             resources: [to.into()].into(),
             argument_bytes: channel.len() + url.len() + key.len() + header.as_ref().map_or(0, String::len),
-            values: [Value::Word(url)].into(),
             ..Description::default()
         }
     }

@@ -1,6 +1,6 @@
 //! Move a session's changes to the project, or back.
 
-use super::{Description, PathUse, Resource, join};
+use super::{Description, PathUse, Resource};
 use crate::{Digest, EffectId, Part, Tip, WsPath};
 use alloc::{string::String, vec::Vec};
 use core::fmt;
@@ -31,7 +31,6 @@ impl Merge {
             Resource::from(PathUse { has_marks, ..PathUse::at(&file.path) })
         });
         Description {
-            title: join(self.files.iter().map(|file| file.path.0.as_str())),
             resources: files.chain(self.tips.iter().map(Resource::Branch)).collect(),
             direction: Some(self.direction),
             ..Description::default()

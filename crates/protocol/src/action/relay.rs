@@ -1,8 +1,8 @@
 //! Let a request of a command inside the walls pass to a host.
 
-use super::{Description, Destination, Value};
-use crate::{Integrity, number::decimal};
-use alloc::{borrow::Cow, format, string::String};
+use super::{Description, Destination};
+use crate::number::decimal;
+use alloc::{borrow::Cow, string::String};
 use serde::{Deserialize, Serialize};
 
 /// A request that a command inside the walls makes. Its headers and its body are the command's own: they
@@ -25,18 +25,12 @@ pub struct Relay {
 
 impl Relay {
     pub(super) fn describe(&self) -> Description<'_> {
-        let Self { method, url, key, length, .. } = self;
+        let Self { method, url, length, .. } = self;
         let to =
             Destination { method: Cow::Borrowed(method), url, any_path: false, bytes: *length, headers: &[] };
         Description {
-            title: match key {
-                Some(key) => format!("{method} {url} with the key {key}"),
-                None => format!("{method} {url}"),
-            },
-            brings: Integrity::External,
             resources: [to.into()].into(),
             argument_bytes: method.len() + url.len(),
-            values: [Value::Word(url)].into(),
             ..Description::default()
         }
     }
