@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
 
-const PAGE = new URL("../../../gateway/page/", import.meta.url);
+const PAGE = new URL("../../../web/page/", import.meta.url);
 const TYPES = { html: "text/html", css: "text/css", js: "text/javascript", svg: "image/svg+xml" };
 const ID = "01JZZZZZZZZZZZZZZZZZZZZZZZ";
 
