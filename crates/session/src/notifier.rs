@@ -1,10 +1,10 @@
-//! The herald: runs the owner's own programs when a question is escalated.
+//! The notifier: runs the owner's own programs when a question is escalated.
 //!
-//! A process that has bound itself can start nothing. So the herald is started before: the same file executed
+//! A process that has bound itself can start nothing. So the notifier is started before: the same file executed
 //! again with a private first argument. It is told once which programs there are. From then on it learns only
 //! three things of a question, six bytes in all: the number of a step, the question's first digits and a
 //! kind. The programs are the owner's; they run outside the walls, with these two words and a few variables.
-//! The herald ends with the process that started it: when the other end of their pipe is closed, the herald
+//! The notifier ends with the process that started it: when the other end of their pipe is closed, the notifier
 //! ends the running program and begins nothing more.
 
 use crate::{config::Step, program};
@@ -28,11 +28,11 @@ use std::{
 const ARGUMENT: &str = "__notifier";
 /// The longest list of programs, in bytes.
 const PROGRAMS_BYTES_MAX: u32 = 64 * 1024;
-/// The most programs that one herald runs, for any asker.
+/// The most programs that one notifier runs, for any asker.
 const RUNS_MAX: usize = 200;
 /// How long a program may take.
 const RUN_MAX: Duration = Duration::from_secs(30);
-/// How often the herald looks whether the program has ended, in nanoseconds.
+/// How often the notifier looks whether the program has ended, in nanoseconds.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// The number for the kind of a question about no effect.
@@ -51,7 +51,7 @@ const VARIABLES: [&str; 10] = [
     "DBUS_SESSION_BUS_ADDRESS",
 ];
 
-/// The connection to a herald.
+/// The connection to a notifier.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     pipe: Mutex<ChildStdin>,
@@ -59,10 +59,10 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts a herald, if a step has a program.
+    /// Starts a notifier, if a step has a program.
     ///
     /// # Errors
-    /// When the herald cannot be started.
+    /// When the notifier cannot be started.
     pub(crate) fn start(steps: &[Step]) -> Result<Option<Self>> {
         let programs: Vec<&[String]> = steps.iter().map(|step| step.notify.as_slice()).collect();
         if programs.iter().all(|program| program.is_empty()) {
@@ -73,7 +73,7 @@ impl Notifier {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Signals of the terminal to its foreground are not for the herald.
+            // Signals of the terminal to its foreground are not for the notifier.
             .process_group(0)
             .spawn()
             .context("cannot start the process that tells of questions")?;
@@ -85,7 +85,7 @@ impl Notifier {
         Ok(Some(Self { pipe: Mutex::new(pipe), has_program }))
     }
 
-    /// Has the program of a step run. Returns whether there is one and the herald was asked.
+    /// Has the program of a step run. Returns whether there is one and the notifier was asked.
     pub(crate) fn tell(&self, step: usize, id: ApprovalId, kind: Option<Kind>) -> bool {
         let place = |kind: Kind| Kind::ALL.iter().position(|known| *known == kind);
         let kind = kind.and_then(place).and_then(|place| u8::try_from(place).ok()).unwrap_or(NO_KIND);
@@ -101,7 +101,7 @@ impl Notifier {
     }
 }
 
-/// Runs the herald itself when these are its arguments; `None` when they are not.
+/// Runs the notifier itself when these are its arguments; `None` when they are not.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.nth(1)? != ARGUMENT {
         return None;
