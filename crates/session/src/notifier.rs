@@ -1,11 +1,11 @@
 //! The notifier: runs the owner's own programs when a question is escalated.
 //!
-//! A process that has bound itself can start nothing. So the notifier is started before: the same file executed
-//! again with a private first argument. It is told once which programs there are. From then on it learns only
-//! three things of a question, six bytes in all: the number of a step, the question's first digits and a
-//! kind. The programs are the owner's; they run outside the walls, with these two words and a few variables.
-//! The notifier ends with the process that started it: when the other end of their pipe is closed, the notifier
-//! ends the running program and begins nothing more.
+//! A process that has bound itself can start nothing. So the notifier is started before: the same file
+//! executed again with a private first argument. It is told once which programs there are. From then on it
+//! learns only three things of a question, six bytes in all: the number of a step, the question's first
+//! digits and a kind. The programs are the owner's; they run outside the walls, with these two words and a
+//! few variables. The notifier ends with the process that started it: when the other end of their pipe is
+//! closed, the notifier ends the running program and begins nothing more.
 
 use crate::{config::Step, program};
 use anyhow::{Context as _, Result};
