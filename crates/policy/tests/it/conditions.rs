@@ -6,7 +6,7 @@ use bailey_policy::{
     Caller, Condition, Facts, Policy, Trust, UrlGlob, file, unit,
 };
 use bailey_protocol::{
-    Action, Kind,
+    Action, Kind, Line,
     Role::{self, Agent},
 };
 
@@ -218,7 +218,11 @@ fn paths_of_urls() {
     assert_eq!(fits("/", "https://example.com"), YES);
     let any = Condition { url_path: Some(vec![UrlGlob::new("/**").unwrap()]), ..Condition::default() };
     assert_eq!(matched(any.clone(), read("/a")), NO, "what has no URL");
-    assert_eq!(matched(any, exec(&["curl"])), NO);
+    assert_eq!(matched(any.clone(), exec(&["curl"])), NO);
+    let url = "https://example.com/v1".into();
+    let line = Action::Line(Line { channel: "a".into(), url, key: String::new(), header: None });
+    assert_eq!(matched(any, line.clone()), NO, "what is sent over a line may go to any path");
+    assert_eq!(matched(host(&["example.com"]), line), YES, "the control");
 }
 
 #[test]
