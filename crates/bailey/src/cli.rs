@@ -106,12 +106,12 @@ Everything is tried in a temporary home, project and home directory with baits i
 configuration's limits and the organisation's rules; nothing of yours is touched, and nothing is sent anywhere. Each line
 has a control: the same attack without the wall. `held` says that the attack was stopped and its control succeeded, `NOT
 HELD` that the attack succeeded, `untried` that it shows nothing here, and why. Exit code 1 when a line is NOT HELD, and
-when none held, for then nothing is shown. The claims of docs/security/claims.md beyond that are named at the end, `not here`, each with
-what a try would need.
+when none held, for then nothing is shown. Claims of docs/security/claims.md that no line tries are named at the end,
+`not here`, each with what a try would need.
 
 With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how the attack
-ended), control (how the same ended without the wall), wall, claim (in docs/security/claims.md), millis; then one with claim, verdict
-(elsewhere) and because for each claim that no line tries.";
+ended), control (how the same ended without the wall), wall, claim (in docs/security/claims.md), millis; then one with
+claim, verdict (elsewhere) and because for each claim that no line tries.";
 
 const REPLAY_HELP: &str = "\
 The turn loop, the gate with the rules in force, the tools and the screen do their work once more, over a journal of their own in

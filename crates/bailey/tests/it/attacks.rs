@@ -3,7 +3,7 @@
 //! refuses outside of the walls, too, is on a list with the reason (control.rs), and the test says `could not
 //! be tried`.
 //!
-//! The numbers are those of the list of attacks that SECURITY.md refers to.
+//! The numbers are those of the list of attacks that docs/security/claims.md refers to.
 
 #![expect(clippy::print_stdout, reason = "a test says what held, and what could not be tried here")]
 
