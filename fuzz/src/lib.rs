@@ -53,7 +53,7 @@ pub const TARGETS: &[Target] = &[
     target("redactor", redactor::redactor),
     target("order", bailey_sandbox::fuzz::order),
     target("reply", bailey_sandbox::fuzz::reply),
-    target("extension", bailey_sandbox::fuzz::extension),
+    target("program", bailey_peers::fuzz::program),
     target("proof", journal::proof),
     target("archive", journal::archive),
     target("torn", torn::database),

@@ -17,6 +17,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     ("bailey-egress", 4, &["protocol", "policy", "kernel", "secrets"]),
     ("bailey-llm", 5, &["protocol", "kernel"]),
     ("bailey-tools", 5, &["protocol", "kernel"]),
+    ("bailey-peers", 6, &["protocol", "kernel", "sandbox", "tools"]),
     ("bailey-agent", 6, &["protocol", "kernel", "tools"]),
     (
         "bailey-home",
@@ -28,8 +29,8 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         "bailey-session",
         8,
         &[
-            "protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "llm", "tools",
-            "agent", "home", "terminal",
+            "protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "peers", "llm",
+            "tools", "agent", "home", "terminal",
         ],
     ),
     ("bailey-web", 9, &["protocol", "journal", "home", "terminal", "session"]),
@@ -163,6 +164,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-journal", 101),
     ("bailey-kernel", 104),
     ("bailey-sandbox", 124),
+    ("bailey-peers", 125),
     ("bailey-egress", 162),
     ("bailey-llm", 108),
     ("bailey-tools", 105),

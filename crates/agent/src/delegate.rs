@@ -5,7 +5,7 @@ use bailey_kernel::{
     BoxFuture, Conclusion, Context, Errand, Instruction, Observation, Provenance, Refused, Segment,
 };
 use bailey_protocol::ToolCall;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::sleep;
 
 const INSTRUCTION: &str = "
@@ -23,8 +23,8 @@ impl Hands {
         errand: &'a Errand,
     ) -> BoxFuture<'a, Result<Observation, Refused>> {
         Box::pin(async move {
-            let tools = match self.tools.only(&errand.tools) {
-                Ok(tools) => Arc::new(tools),
+            let tools = match self.tools.now().only(&errand.tools) {
+                Ok(tools) => tools,
                 Err(why) => return self.kernel.answer_call(&self.scope, because, call, &why).await,
             };
             let instruction = self.scope.told(Instruction::fixed(INSTRUCTION));
@@ -43,7 +43,7 @@ impl Hands {
             };
             let hands = Self {
                 scope: delegate.scope.clone(),
-                tools,
+                tools: tools.into(),
                 models,
                 waiting: Waiting::default(),
                 news: News::default(),

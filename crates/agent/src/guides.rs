@@ -136,7 +136,7 @@ impl Hands {
     /// When the journal cannot be written.
     pub async fn guides(&self, context: &mut Context, calls: &[ToolCall]) -> Result<(), Refused> {
         let workspace = &self.scope.workspace().0;
-        let claimed = calls.iter().filter_map(|call| Some(claims(&**self.tools.find(&call.name)?, call)));
+        let claimed = calls.iter().filter_map(|call| Some(claims(&*self.tools.find(&call.name)?, call)));
         let paths = claimed.flat_map(|claims| claims.reads.into_iter().chain(claims.writes));
         // The user's home has no guides, and what lies there is not below the workspace.
         let paths = paths.filter(|path| path.0 != "~" && !path.0.starts_with("~/"));

@@ -6,7 +6,7 @@ use bailey_kernel::{
     Provider, Refused, Reply, Scope, Segment, Step, Tool, UserMessage, claims,
 };
 use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec, WsPath};
-use bailey_tools::Toolbox;
+use bailey_tools::Tools;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::{sync::Semaphore, task::JoinSet};
 
@@ -24,8 +24,8 @@ pub struct Hands {
     pub kernel: Kernel,
     /// The turn's authority.
     pub scope: Scope,
-    /// The tools.
-    pub tools: Arc<Toolbox>,
+    /// The tools, as they were when the step began.
+    pub tools: Tools,
     /// The models, by what they are asked for.
     pub models: Models,
     /// How failed model calls are tried again.
@@ -80,6 +80,17 @@ impl News {
 }
 
 impl Hands {
+    /// Begins a step with the tools that there are now. The journal keeps those of peers when they change.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn renew_tools(&self) -> Result<(), Refused> {
+        match self.tools.renew().await {
+            Some(tools) => self.kernel.offer(&self.scope, &tools).await,
+            None => Ok(()),
+        }
+    }
+
     /// Puts what the user said since the last look in front of the model.
     ///
     /// # Errors
@@ -222,7 +233,7 @@ impl Hands {
     async fn run(&self, context: &Context, calls: &[ToolCall]) -> Result<Vec<Observation>, Refused> {
         let places = Arc::new(Semaphore::new(CALLS_AT_ONCE_MAX));
         let tools: Vec<Option<Arc<dyn Tool>>> =
-            calls.iter().map(|call| self.tools.find(&call.name).cloned()).collect();
+            calls.iter().map(|call| self.tools.find(&call.name)).collect();
         let claims: Vec<_> = calls
             .iter()
             .zip(&tools)
@@ -288,7 +299,7 @@ impl Hands {
             return self.kernel.answer_call(&self.scope, because, call, text).await;
         }
         let Some(tool) = tool else {
-            let text = self.tools.unavailable(&call.name);
+            let text = self.tools.now().unavailable(&call.name);
             return self.kernel.answer_call(&self.scope, because, call, &text).await;
         };
         let mut step = self.kernel.call(&self.scope, because, &*tool, call).await?;

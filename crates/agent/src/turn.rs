@@ -98,6 +98,7 @@ impl Loop {
         let mut own_left = self.calls_max;
         let (mut repeats, mut again) = (Repeats::default(), true);
         loop {
+            hands.renew_tools().await?;
             hands.hear(context).await?;
             hands.woken(context).await?;
             hands.learn_ends(context).await?;
@@ -113,7 +114,7 @@ impl Loop {
             };
             let (calls, stop) = (reply.answer().calls.clone(), reply.answer().stop);
             let cut = cut_call(reply.answer());
-            let lack = lack(reply.answer(), &hands.tools);
+            let lack = lack(reply.answer(), &hands.tools.now());
             context.push(reply);
             if let Some(lack) = &lack {
                 hands.notice(lack.notice()).await?;
@@ -154,7 +155,7 @@ impl Loop {
             };
             let most = hands.calls_left.take(calls.len().min(own_left));
             let results = hands.calls(context, whole, most).await?;
-            let repetition = repeats.take(&hands.tools, whole, &results);
+            let repetition = repeats.take(&hands.tools.now(), whole, &results);
             results.into_iter().for_each(|result| context.push(Segment::Observation(result)));
             if let Some(call) = last {
                 hands.leave(context, call, &cut).await?;

@@ -138,7 +138,7 @@ impl Hands {
     /// # Errors
     /// When the journal cannot be written.
     pub async fn learn_ends(&self, context: &mut Context) -> Result<(), Refused> {
-        let find = |name: &str| self.tools.find(name).cloned();
+        let find = |name: &str| self.tools.find(name);
         let ends = self.kernel.ends(&self.scope, &context.provenance(), &find).await?;
         ends.into_iter().for_each(|late| context.push(late));
         Ok(())
@@ -192,14 +192,14 @@ impl Hands {
         id: ApprovalId,
         settlement: &Settlement,
     ) -> Result<Option<Observation>, Refused> {
-        let tool = self.tools.find(&call.name).cloned();
+        let tool = self.tools.find(&call.name);
         // What it was answered with while it waited was told as its end.
         if settlement.answer.is_yes() {
             self.tell_of(tool.as_deref(), call).await?;
         }
         let Some(tool) = tool else {
             self.use_up(id, settlement).await?;
-            let text = self.tools.unavailable(&call.name);
+            let text = self.tools.now().unavailable(&call.name);
             return self.kernel.answer_call(&self.scope, because, call, &text).await.map(Some);
         };
         match self.follow(because, &*tool, call, id, settlement).await {

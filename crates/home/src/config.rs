@@ -19,6 +19,7 @@ mod memory;
 mod models;
 mod origin;
 mod page;
+mod peers;
 mod project;
 mod reads;
 mod telemetry;
@@ -31,11 +32,12 @@ pub use channels::{Channel, Kind};
 pub use document::Document;
 pub use environment::{known as known_variables, unknown as unknown_variables};
 pub use error::ConfigError;
-pub use extensions::Declared;
+pub use extensions::{Calls as ProgramCalls, Declared};
 pub use memory::Memory;
 pub use models::{ModelsByUse, Provider, first_byte_seconds, is_private};
 pub use origin::Origin;
 pub use page::Page;
+pub use peers::{Peer, Sight};
 pub use telemetry::Telemetry;
 pub use witness::Witness;
 
@@ -104,6 +106,8 @@ pub struct Config {
     pub retention: Retention,
     /// Extensions of the policy.
     pub extensions: Vec<Declared>,
+    /// Peers, by name.
+    pub peers: BTreeMap<String, Peer>,
     /// When Bailey applies the changes of a run without a question. `None`: never.
     pub auto_apply: Option<AutoApply>,
     /// Whether the daemon makes a copy of the home each day.
@@ -233,6 +237,7 @@ struct File {
     policy: FilePolicy,
     auto_apply: Option<AutoApply>,
     channels: BTreeMap<String, Channel>,
+    peers: BTreeMap<String, Peer>,
     page: Page,
     telemetry: Telemetry,
     backup: FileBackup,
@@ -326,6 +331,7 @@ impl Default for Config {
             witness: None,
             retention: Retention::default(),
             extensions: Vec::new(),
+            peers: BTreeMap::new(),
             daily_backup: false,
             memory: Memory::default(),
             channels: BTreeMap::new(),
@@ -394,6 +400,7 @@ impl Config {
             policy,
             auto_apply,
             channels,
+            peers,
             page,
             telemetry,
             backup,
@@ -409,6 +416,8 @@ impl Config {
         telemetry::check(document, &telemetry)?;
         self.telemetry = telemetry;
         extensions::check(document, &policy.extension)?;
+        peers::check(document, &peers, &policy.extension)?;
+        self.peers = peers;
         auto_apply.iter().try_for_each(|auto| auto_apply::check(document, auto))?;
         self.auto_apply = auto_apply;
         for (name, provider) in &providers {
@@ -547,6 +556,7 @@ impl Config {
             policy: FilePolicy { extension: self.extensions.clone() },
             auto_apply: self.auto_apply.clone(),
             channels: self.channels.clone(),
+            peers: self.peers.clone(),
             page: self.page.clone(),
             telemetry: self.telemetry.clone(),
             backup: FileBackup { daily: self.daily_backup },

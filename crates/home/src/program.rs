@@ -2,7 +2,7 @@
 //! built-in rule `binaries` protects these: this program, and those programs of its owner's that it runs or
 //! asks outside of a session's walls.
 
-use crate::config::{Config, Declared};
+use crate::config::{Config, Declared, Peer};
 use anyhow::{Context as _, Result};
 use std::{
     collections::BTreeSet,
@@ -42,7 +42,7 @@ pub fn files() -> Result<Vec<String>> {
     Ok(of(&now, began()))
 }
 
-/// The paths of [`files`], and the owner's files that the configuration names: extensions that judge, with
+/// The paths of [`files`], and the owner's files that the configuration names: extensions and peers, with
 /// their files, and programs that notify a person of a question. They may lie in a project. A session that
 /// could write one of them there would choose its own judge, or run code outside of the walls.
 ///
@@ -52,6 +52,7 @@ pub fn kept(config: &Config) -> Result<Vec<String>> {
     let mut all = files()?;
     let notify = config.approvals.escalation.iter().flat_map(|step| &step.notify).map(PathBuf::from);
     let declared = notify.chain(config.extensions.iter().flat_map(Declared::paths));
+    let declared = declared.chain(config.peers.values().flat_map(Peer::paths));
     let passed = declared.filter(|path| path.is_absolute()).flat_map(|path| passed(&path));
     all.extend(
         passed.filter(|path| !path.is_dir() || path.is_symlink()).map(|path| path.display().to_string()),

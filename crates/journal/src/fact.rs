@@ -209,6 +209,11 @@ pub enum Fact {
         /// What the outcomes say: `landlock`, or `none`.
         backend: String,
     },
+    /// The model is told of these tools of peers from here on. Payload: the tools, a list in JSON.
+    Offered {
+        /// The digest of the list, before keys were taken out of it.
+        digest: Digest,
+    },
     /// Who works in the session: one of the home's named agents.
     Agent {
         /// Its name.
@@ -585,6 +590,7 @@ impl Fact {
             Self::SessionRemoved { .. } => "session_removed",
             Self::SessionResumed { .. } => "session_resumed",
             Self::Walls { .. } => "walls",
+            Self::Offered { .. } => "offered",
             Self::Agent { .. } => "agent",
             Self::Confined(_) => "confined",
             Self::PolicyAdopted { .. } => "policy_adopted",

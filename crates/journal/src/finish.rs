@@ -8,8 +8,8 @@ use crate::{
     totals::{self, Sent},
 };
 use bailey_protocol::{
-    Cost, EffectId, Merge, MergeKind, MergeResult, MergeState, Outcome, Report, SessionId, Status, Touched,
-    WsPath, number::Seq,
+    CallReport, Cost, EffectId, ExecReport, Merge, MergeKind, MergeResult, MergeState, Outcome, Report,
+    SessionId, Status, Touched, WsPath, number::Seq,
 };
 use bailey_secrets::Redactor;
 use bailey_store::{StoreError, Tx, params};
@@ -56,7 +56,9 @@ pub(crate) fn project(
     let report = &outcome.report;
     let mut remember = |touched: &Touched| remember(tx, redactor, receipt.session, seq, touched);
     match report {
-        Report::Exec(report) => report.touched.iter().try_for_each(remember),
+        Report::Exec(ExecReport { touched, .. }) | Report::Called(CallReport { touched, .. }) => {
+            touched.iter().try_for_each(remember)
+        }
         Report::Changed { files } => {
             files.iter().filter_map(|file| file.touched.as_ref()).try_for_each(&mut remember)
         }

@@ -276,6 +276,7 @@ impl Replay {
             | Fact::EndAsked { .. }
             | Fact::SigningBegun { .. }
             | Fact::Walls { .. }
+            | Fact::Offered { .. }
             | Fact::Agent { .. }
             | Fact::Confined(_)
             | Fact::Image { .. }

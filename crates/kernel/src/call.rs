@@ -15,6 +15,7 @@ use bailey_protocol::{
     Action, ApprovalId, Cost, Digest, EffectId, Enforced, FileChange, Happening, Image, Labels, Outcome,
     Report, Secrecy, Seq, Status, ToolCall, WsPath,
 };
+use serde::Serialize;
 use std::{collections::VecDeque, sync::PoisonError};
 
 /// How often a tool may ask for something to read before it acts.
@@ -256,6 +257,17 @@ impl Kernel {
             file.base.is_some() && last.is_some() && last != file.base.as_ref()
         };
         files.iter().find(is_another).map(|file| &file.path)
+    }
+
+    /// Writes down the tools of peers that a model is told of from now on, a list in JSON.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub async fn offer(&self, scope: &Scope, tools: &impl Serialize) -> Result<(), Refused> {
+        let tools = serde_json::to_string(tools).map_err(|error| Refused::Failed(error.to_string()))?;
+        let fact = Fact::Offered { digest: Digest::of(tools.as_bytes()) };
+        self.journal().append(Entry::of(scope.conversation(), fact).with(Payload::Text(tools))).await?;
+        Ok(())
     }
 
     async fn effect(

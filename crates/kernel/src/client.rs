@@ -123,7 +123,7 @@ impl Kernel {
     pub async fn judge(&self, task: &mut Task, name: &str, args: &str) -> Result<Judgement, Refused> {
         let known = task.tools.get(name).copied();
         let effect = known.map(|known| known.effect);
-        let tool = ToolUse { name: name.into(), effect, args: args.into() };
+        let tool = ToolUse::judged(name.into(), effect, args.into());
         let token = known.and_then(|known| known.token).and_then(|place| task.tokens.get(place));
         let scope = token.map_or_else(|| task.scope.clone(), |token| task.scope.bearing(token.clone()));
         let sealed = self.seal_use(&scope, tool).await?;

@@ -50,6 +50,14 @@ pub(crate) fn to_conclude(redactor: &Redactor, output: &Output) -> Option<Output
         }
         return Some(Output::new(outcome));
     }
+    if let Report::Called(called) = output.report() {
+        let Cow::Owned(clean) = redactor.redact_bytes(called.text.as_bytes()) else { return None };
+        let mut outcome = output.outcome().clone();
+        if let Report::Called(shown) = &mut outcome.report {
+            shown.text = String::from_utf8_lossy(&clean).into_owned();
+        }
+        return Some(Output::new(outcome));
+    }
     let Report::File(file) = output.report() else { return None };
     let bytes = &file.content.0;
     let is_cut = file.size > bytes.len() as u64;

@@ -6,9 +6,11 @@ use crate::{
     admit::{Admission, Asked},
     live::Audience,
 };
-use bailey_journal::Purpose;
-use bailey_protocol::{Action, Cost, EffectId, Labels};
-use std::fmt;
+use bailey_journal::{Macaroon, Purpose};
+use bailey_policy::HostGlob;
+use bailey_protocol::{Action, Cost, Digest, EffectId, Labels};
+use std::{fmt, sync::Arc};
+use tokio::sync::Mutex;
 
 /// The way to further effects from inside a running one. The kernel puts it into the effect's `Io`.
 #[derive(Clone)]
@@ -17,6 +19,16 @@ pub struct Door {
     pub(crate) scope: Scope,
     pub(crate) parent: EffectId,
     pub(crate) labels: Labels,
+    /// The hosts to which alone it leads, where it is a peer's.
+    pub(crate) hosts: Option<Arc<Hosts>>,
+}
+
+/// The hosts of a peer's declaration, and the token that covers its requests.
+pub(crate) struct Hosts {
+    peer: String,
+    hosts: Vec<HostGlob>,
+    /// The token, and the policy under which it was minted.
+    token: Mutex<Option<(Digest, Macaroon)>>,
 }
 
 impl fmt::Debug for Door {
@@ -33,9 +45,10 @@ impl Door {
     /// When the gate refuses, or the journal cannot be written.
     pub fn act(&self, action: Action) -> BoxFuture<'_, Result<Output, Refused>> {
         Box::pin(async move {
-            match self.kernel.admit(&self.scope, self.asked(action.clone()), &[]).await? {
+            let scope = self.authority().await?;
+            match self.kernel.admit(&scope, self.asked(action.clone()), &[]).await? {
                 Admission::Run(started) => {
-                    Ok(self.kernel.launch(&self.scope, *started, &action, Audience::Nobody).await?.output)
+                    Ok(self.kernel.launch(&scope, *started, &action, Audience::Nobody).await?.output)
                 }
                 Admission::Denied(reasons) => Err(Refused::Denied(reasons)),
                 Admission::Waits(id, _) => {
@@ -54,6 +67,41 @@ impl Door {
             let sealed = self.kernel.sealed(&self.scope, self.asked(action))?;
             self.kernel.deny(&self.scope, &sealed, vec![reason], None).await.map(drop)
         })
+    }
+
+    /// Starts a peer of the session, when it does not run.
+    ///
+    /// # Errors
+    /// Why it cannot be called.
+    pub async fn start(&self, peer: &str) -> Result<(), String> {
+        let programs = self.kernel.programs().ok_or("nothing here runs peers")?;
+        match self.kernel.start_program(&self.scope, programs, peer).await {
+            Ok(begun) => begun.map_err(|heard| heard.why().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The same way for the requests of a peer.
+    pub(crate) fn limited_to(self, peer: &str, hosts: Vec<HostGlob>) -> Self {
+        let hosts = Hosts { peer: peer.into(), hosts, token: Mutex::default() };
+        Self { hosts: Some(Arc::new(hosts)), ..self }
+    }
+
+    /// By what authority an action is asked for. A peer has a token for the hosts of its declaration. When the
+    /// rules change, the token is minted anew.
+    async fn authority(&self) -> Result<Scope, Refused> {
+        let Some(hosts) = &self.hosts else { return Ok(self.scope.clone()) };
+        let mut kept = hosts.token.lock().await;
+        loop {
+            let policy = self.kernel.policy().await?;
+            if let Some((digest, token)) = &*kept
+                && *digest == policy.digest()
+            {
+                return Ok(self.scope.confined(token.clone(), None));
+            }
+            let minted = self.kernel.mint_requests(&self.scope, &policy, &hosts.peer, &hosts.hosts).await?;
+            *kept = minted.map(|token| (policy.digest(), token));
+        }
     }
 
     fn asked(&self, action: Action) -> Asked {

@@ -28,10 +28,12 @@ pub enum Route {
     Law,
     /// The agent's own file.
     Agent,
+    /// The peers of the session, which have tools.
+    Peer,
 }
 
 impl Route {
-    /// The route of an action; none for what is judged but never performed.
+    /// The route of an action; `None` for a tool of another program, which Bailey judges and does not perform.
     #[must_use]
     pub fn of(action: &Action) -> Option<Self> {
         match action {
@@ -49,7 +51,7 @@ impl Route {
             Action::Line(_) => Some(Self::Line),
             Action::Amend(_) => Some(Self::Law),
             Action::Adapt(_) => Some(Self::Agent),
-            Action::Tool(_) => None,
+            Action::Tool(tool) => tool.peer.is_some().then_some(Self::Peer),
         }
     }
 }

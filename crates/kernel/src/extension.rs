@@ -1,62 +1,36 @@
-//! Extensions of the policy: the seam to whoever runs them, and what a decision makes of them.
+//! Extensions of the policy: the owner's programs that judge effects, and what a decision makes of them.
 //!
-//! They are asked only where the rules deny nothing, each about the effect as the journal keeps it. Whatever
-//! is no answer is a denial, and is an entry; one that was disabled, here or in another process, is not asked
-//! at all. One that does not run is started first, which is an effect (`post.rs`).
+//! Extensions are asked only where the rules deny nothing, each about the effect as the journal keeps it. A
+//! reply that is no answer counts as a denial and is an entry. An extension that was disabled, here or in
+//! another process, is not asked. One that does not run is started first, which is an effect (`program.rs`).
 
-use crate::{BoxFuture, Kernel, Output, Refused, Scope};
-use bailey_journal::{Failure, Permit};
+use crate::{Kernel, Refused, Scope, program::Programs};
+use bailey_journal::Failure;
 pub use bailey_policy::{Answer, Reply};
 use bailey_policy::{Decided, Inquiry};
-use bailey_protocol::{Command, Digest, Isolation, Sealed};
+use bailey_protocol::Sealed;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use tokio::sync::oneshot;
 
-/// Whoever runs the owner's extensions.
-pub trait Extensions: Send + Sync + 'static {
-    /// Whether it runs, and can be asked.
-    fn runs(&self, name: &str) -> bool;
-
-    /// What would be started now, its files looked at anew; none where nobody here runs it.
-    fn program<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Program>>;
-
-    /// Starts it, as the permit says. It returns, in bounded time, when the extension can be asked, or with
-    /// what is to be made of it where it cannot. Once it has ended, also where it never began, `ended` is
-    /// told how.
-    fn start<'a>(
-        &'a self,
-        name: &'a str,
-        permit: Permit,
-        ended: oneshot::Sender<Output>,
-    ) -> BoxFuture<'a, Result<(), Heard>>;
-
-    /// Has the extension of this name judge what the question, a JSON object, is about. It ends in bounded
-    /// time. The question comes back where it does not run.
-    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>>;
-
-    /// Ends it, and keeps it from being started again.
-    fn end<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
-}
-
-/// What an extension's start comes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Program {
-    /// What runs, and where.
-    pub command: Command,
-    /// Its walls.
-    pub isolation: Isolation,
-    /// Names the program as it is now: the policy's own name of it, while nothing of it has changed.
-    pub digest: Digest,
-}
-
-/// What became of asking one.
+/// The outcome of a question to an extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
     /// Its reply.
     pub reply: Reply,
-    /// Where that is no answer: why, and what the extension last wrote to its standard error.
+    /// When it is no answer: why, and the last lines that the extension wrote to its standard error.
     pub told: String,
+}
+
+impl Heard {
+    /// Why there is no answer, for people.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        match &self.reply {
+            Reply::Barred(why) => why,
+            Reply::Late => "it was late",
+            _ => &self.told,
+        }
+    }
 }
 
 impl Kernel {
@@ -93,8 +67,8 @@ impl Kernel {
         if self.journal().extension(name).await?.is_disabled() {
             return Ok(Some(Reply::Disabled));
         }
-        let Some(extensions) = self.extensions() else { return Ok(None) };
-        let heard = self.hear(scope, extensions, name, question).await?;
+        let Some(programs) = self.programs() else { return Ok(None) };
+        let heard = self.hear(scope, programs, name, question).await?;
         self.note_failure(scope, name, heard).await.map(Some)
     }
 
@@ -119,18 +93,18 @@ impl Kernel {
     async fn hear(
         &self,
         scope: &Scope,
-        extensions: &Arc<dyn Extensions>,
+        programs: &Arc<dyn Programs>,
         name: &str,
         question: Value,
     ) -> Result<Heard, Refused> {
         let mut question = question;
         // It may end between its start and the question; its starts are counted.
         loop {
-            question = match extensions.ask(name, question).await {
+            question = match programs.ask(name, question).await {
                 Ok(heard) => return Ok(heard),
                 Err(back) => back,
             };
-            if let Err(heard) = self.start_extension(scope, extensions, name).await? {
+            if let Err(heard) = self.start_program(scope, programs, name).await? {
                 return Ok(heard);
             }
         }

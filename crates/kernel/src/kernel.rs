@@ -4,8 +4,7 @@ use crate::{
     Escalation, Executor, Note, Question, Refused, Route, Scope, UserMessage,
     background::Processes,
     call::Pending,
-    extension::Extensions,
-    post::Post,
+    program::{Post, Programs},
     scope::{Connection, Outlet, Standpoint},
 };
 use bailey_journal::{Budgets, Entry, Fact, Gauge, Journal, Mint, Payload};
@@ -86,8 +85,8 @@ pub(crate) struct Inner {
     pub(crate) rules: OnceLock<Rules>,
     pub(crate) config: Config,
     pub(crate) executors: OnceLock<BTreeMap<Route, Arc<dyn Executor>>>,
-    pub(crate) extensions: OnceLock<Arc<dyn Extensions>>,
-    /// What is known of each extension's starts, by its name; none once no more are wanted.
+    pub(crate) programs: OnceLock<Arc<dyn Programs>>,
+    /// What is known of each program's starts, by its name; `None` after the last start.
     pub(crate) posts: Mutex<Option<BTreeMap<String, Arc<tokio::sync::Mutex<Post>>>>>,
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
     pub(crate) processes: Processes,
@@ -130,7 +129,7 @@ impl Kernel {
             rules: OnceLock::new(),
             config,
             executors: OnceLock::new(),
-            extensions: OnceLock::new(),
+            programs: OnceLock::new(),
             posts: Mutex::new(Some(BTreeMap::new())),
             pending: Mutex::default(),
             processes: Processes::default(),
@@ -300,9 +299,9 @@ impl Kernel {
         self.inner.executors.get()?.get(&route).cloned()
     }
 
-    /// Who runs the policy's extensions, where somebody does.
-    pub(crate) fn extensions(&self) -> Option<&Arc<dyn Extensions>> {
-        self.inner.extensions.get()
+    /// The runner of extensions and peers, where there is one.
+    pub(crate) fn programs(&self) -> Option<&Arc<dyn Programs>> {
+        self.inner.programs.get()
     }
 
     /// Tells every executor that effects of a session may follow soon.
@@ -350,9 +349,9 @@ impl Registrar {
         self.kernel.inner.executors.set(routes).ok();
     }
 
-    /// Says who runs the policy's extensions, once. Without it, what they are to judge is denied.
-    pub fn extensions(&self, extensions: Arc<dyn Extensions>) {
-        self.kernel.inner.extensions.set(extensions).ok();
+    /// Registers the runner of extensions and peers, once. Without it, what extensions are to judge is denied.
+    pub fn programs(&self, programs: Arc<dyn Programs>) {
+        self.kernel.inner.programs.set(programs).ok();
     }
 
     /// Says where the rules are read again when another process puts others into force, once. Without it a

@@ -35,6 +35,9 @@ impl Kernel {
         if matches!(action, Action::Exec(command) if command.background) {
             return self.launch_background(scope, started, action).await;
         }
+        if let (Action::Merge(_), Some(programs)) = (action, self.programs()) {
+            programs.rest().await;
+        }
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;
@@ -52,7 +55,8 @@ impl Kernel {
     }
 
     pub(crate) fn io(&self, scope: &Scope, receipt: &Receipt, labels: Labels) -> Run {
-        let door = Door { kernel: self.clone(), scope: scope.inside(), parent: receipt.effect(), labels };
+        let parent = receipt.effect();
+        let door = Door { kernel: self.clone(), scope: scope.inside(), parent, labels, hosts: None };
         let (out, chunks) = mpsc::channel(CHUNKS_WAITING_MAX);
         Run { io: Io { out, cancel: scope.cancel.child_token(), door }, chunks }
     }
@@ -71,7 +75,7 @@ impl Kernel {
 
 /// A running effect's ends of the channels.
 pub(crate) struct Run {
-    io: Io,
+    pub(crate) io: Io,
     chunks: mpsc::Receiver<Chunk>,
 }
 

@@ -12,8 +12,8 @@
 //! it mints the token and at each effect of the sub-agent (`delegate.rs`).
 //!
 //! The kernel knows no concrete executor, tool or provider: [`Executor`], [`Tool`] and [`Provider`] are the
-//! seams. [`Gateway`] (the requests of commands) and [`extension::Extensions`] (the policy's extensions) are
-//! two more. The parts of a [`Context`] have private constructors here, one for each way in.
+//! seams. [`Gateway`] (the requests of commands) and [`program::Programs`] (extensions and process
+//! peers) are two more. The parts of a [`Context`] have private constructors here, one for each way in.
 //!
 //! Read `admit.rs` first (how an effect is let through), then `launch.rs` (how it runs), then `call.rs`.
 
@@ -42,8 +42,8 @@ mod live;
 mod oracle;
 mod origin;
 mod output;
-mod post;
 mod price;
+pub mod program;
 mod provider;
 mod question;
 mod receive;
@@ -78,7 +78,6 @@ pub use guide::Paper;
 pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use live::Printed;
 pub use output::Output;
-pub use post::STARTS_MAX;
 pub use price::{Price, price};
 pub use provider::{
     Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, READS_NO_CALLS, Stop,

@@ -99,7 +99,7 @@ pub enum Action {
     Amend(Amendment),
     /// Change the agent's own file.
     Adapt(Adaptation),
-    /// Use a tool of another program: judged, never performed.
+    /// Use a tool that is not built in.
     Tool(ToolUse),
 }
 
@@ -246,12 +246,14 @@ impl Action {
     }
 
     /// The integrity of the data that the action brings back: `External` for a command that asks for the
-    /// network and for `Http`, `Relay` and `Fetch`, else `Workspace`.
+    /// network and for `Http`, `Relay`, `Fetch` and `Tool`, else `Workspace`.
     #[must_use]
     pub fn brings(&self) -> Integrity {
         match self {
             Self::Exec(command) if !command.network => Integrity::Workspace,
-            Self::Exec(_) | Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } => Integrity::External,
+            Self::Exec(_) | Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } | Self::Tool(_) => {
+                Integrity::External
+            }
             _ => Integrity::Workspace,
         }
     }

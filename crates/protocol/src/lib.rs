@@ -60,9 +60,9 @@ pub use money::{Money, MoneyError};
 pub use number::Seq;
 pub use op::Op;
 pub use outcome::{
-    ChangedFile, DiffReport, ExecReport, FOUND_BYTES_MAX, FileDiff, FileKind, FileReport, FileState, Found,
-    HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, Outside, PageReport, ProcessReport,
-    RelayReport, Report, SearchReport, StatReport, Status, Stream, Touched,
+    CallReport, ChangedFile, DiffReport, ExecReport, FOUND_BYTES_MAX, FileDiff, FileKind, FileReport,
+    FileState, Found, HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, Outside, PageReport,
+    ProcessReport, RelayReport, Report, SearchReport, StatReport, Status, Stream, Touched,
 };
 pub use part::{Part, SPLICES_MAX, Splice, file_state};
 pub use path::{WsPath, quoted};

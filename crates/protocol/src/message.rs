@@ -1,6 +1,6 @@
 //! Messages and tool calls.
 
-use crate::{CallId, Image, Role, SentFile};
+use crate::{CallId, Digest, Image, Role, SentFile};
 use alloc::{
     format,
     string::{String, ToString as _},
@@ -97,6 +97,14 @@ pub struct ToolSpec {
 const NAMESPACES: [&str; 2] = ["functions", "default_api"];
 
 impl ToolSpec {
+    /// The digest of all that a model is told of the tool.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let schema = self.schema.to_string();
+        let parts = [&self.name, &self.summary, &self.description, &schema].map(|part| part.as_bytes());
+        Digest::of_parts(&parts)
+    }
+
     /// A tool's name in the form that every wire format accepts, `[A-Za-z0-9_-]{1,64}`. A model knows the
     /// tool by this name: `fs_read` for `fs.read`.
     #[must_use]

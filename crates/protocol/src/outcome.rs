@@ -88,6 +88,20 @@ pub enum Report {
     Relayed(RelayReport),
     /// A server's answer to the agent's own request.
     Page(PageReport),
+    /// A peer's answer to a call of its tool.
+    Called(CallReport),
+}
+
+/// A peer's answer to a call of its tool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct CallReport {
+    /// Whether the tool says that it did what it was asked.
+    pub ok: bool,
+    /// Its answer, for the model.
+    pub text: String,
+    /// The paths that came to differ in the session's layer: a peer may see the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub touched: Vec<Touched>,
 }
 
 /// One output stream of a command.

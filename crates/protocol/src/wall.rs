@@ -118,6 +118,9 @@ pub struct Isolation {
     pub extra_reads: Vec<WsPath>,
     /// Masked files of the workspace that the human revealed for this session.
     pub revealed: Vec<WsPath>,
+    /// Whether the effect cannot change the workspace.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub read_only: bool,
 }
 
 impl Default for Isolation {
@@ -140,6 +143,7 @@ impl Default for Isolation {
             landlock_abi: 1,
             extra_reads: Vec::new(),
             revealed: Vec::new(),
+            read_only: false,
         }
     }
 }

@@ -207,7 +207,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
             Parts {
                 kernel,
                 registrar,
-                tools: Arc::new(config.toolbox(&workspace, &standpoint)),
+                tools: config.tools(&workspace, &standpoint, vec![Arc::new((*recording).clone())]),
                 models: Some(models(home, config, tape, recording, model)?),
                 choose: None,
                 brain: Arc::new(Loop { calls_max: config.tool_calls }),

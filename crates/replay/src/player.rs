@@ -13,6 +13,7 @@ use bailey_protocol::{
     SessionId, Status, Timestamp, ToolSpec, WsPath,
 };
 use bailey_session::agent_file;
+use bailey_tools::{PeerTool, ToolSource};
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -50,6 +51,8 @@ struct State {
     now: Timestamp,
     /// A person's actions between two calls of a model, each with the number of its entry.
     meanwhile: Vec<(u64, Meanwhile)>,
+    /// The tools of peers, each list with the number of the entry from which on the model was told of it.
+    offered: Vec<(u64, Vec<PeerTool>)>,
     /// Entries of turns that ended because the budget was used up.
     unpaid: Vec<u64>,
     divergence: Option<Divergence>,
@@ -109,6 +112,7 @@ impl Recording {
             said: None,
             now: tape.began(),
             meanwhile,
+            offered: tape.offered(),
             unpaid: unpaid.collect(),
             divergence: None,
         };
@@ -288,6 +292,19 @@ pub(super) fn shown(action: &Action) -> String {
     serde_json::to_string_pretty(action).unwrap_or_else(|_| action.target())
 }
 
+impl ToolSource for Recording {
+    /// The tools that the model was told of in its recorded next call.
+    fn tools(&self) -> BoxFuture<'_, Vec<PeerTool>> {
+        let state = self.lock();
+        let unplayed = state.effects.iter().enumerate().filter(|(place, _)| !state.played.contains(place));
+        let next = unplayed.map(|(_, done)| done).find(|done| matches!(done.action, Action::Model { .. }));
+        let next = next.map_or(u64::MAX, |done| done.seq);
+        let offered = state.offered.iter().rev().find(|(seq, _)| *seq < next);
+        let tools = offered.map(|(_, tools)| tools.clone()).unwrap_or_default();
+        Box::pin(async { tools })
+    }
+}
+
 impl Clock for Recording {
     fn now(&self) -> Timestamp {
         self.lock().now
@@ -375,7 +392,7 @@ impl Player {
 
 impl Executor for Player {
     fn routes(&self) -> Vec<Route> {
-        vec![Route::Walls, Route::Network, Route::Agent]
+        vec![Route::Walls, Route::Network, Route::Agent, Route::Peer]
     }
 
     fn resolve<'a>(

@@ -9,6 +9,7 @@ use bailey_protocol::{
 };
 use bailey_sandbox::Shape;
 use bailey_session::compose::shape_of;
+use bailey_tools::PeerTool;
 use std::collections::{HashMap, HashSet};
 
 /// One recorded session.
@@ -214,6 +215,17 @@ impl Tape {
             }
         }
         steps
+    }
+
+    /// The tools of peers, each list with the number of the entry from which on the model was told of it. A
+    /// process that opens the session begins without any.
+    pub(super) fn offered(&self) -> Vec<(u64, Vec<PeerTool>)> {
+        let of = |it: &Recorded| match &it.entry.fact {
+            Fact::SessionOpened { .. } | Fact::SessionResumed { .. } => Some((it.entry.seq.0, Vec::new())),
+            Fact::Offered { .. } => Some((it.entry.seq.0, parse(it).ok()?)),
+            _ => None,
+        };
+        self.entries.iter().filter_map(of).collect()
     }
 
     /// The turn that runs at this entry.

@@ -7,7 +7,8 @@ mod scans;
 
 use crate::{
     charter::in_project,
-    config::Shape,
+    config::{Guest, Shape},
+    guest::Visit,
     native::{Extras, Native, WorkError},
     running::{Piece, Source},
     wire::{Named, Shown},
@@ -21,10 +22,12 @@ use bailey_protocol::{
     Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, Kind, MergeKind, Outcome, Report,
     SessionId, Status, Touched, WsPath,
 };
+pub(crate) use lives::Stay;
 use lives::{Lives, Living};
 use scans::Known;
 use std::{
     collections::BTreeMap,
+    io,
     net::TcpListener,
     os::fd::OwnedFd,
     sync::{Arc, Mutex},
@@ -88,6 +91,35 @@ impl Walls {
     #[must_use]
     pub fn with_gateway(self, gateway: Arc<dyn Gateway>) -> Self {
         Self { gateway: Some(gateway), ..self }
+    }
+
+    /// Starts a program that is written to and answers: one of a lease of its own, or, in the lease of a
+    /// session, one that sees the session's workspace.
+    ///
+    /// # Errors
+    /// When the warden was not told of the lease, or is gone. That the program was refused is heard later.
+    pub async fn receive(
+        self: &Arc<Self>,
+        lease: SessionId,
+        guest: Guest,
+        door: Option<Door>,
+    ) -> io::Result<Visit> {
+        let network = match guest.command.network {
+            true => {
+                Some(self.gateway.clone().zip(door).ok_or_else(|| io::Error::other("it has no network"))?)
+            }
+            false => None,
+        };
+        if self.native.is_guests(lease) {
+            return self.native.receive(lease, guest, network, None).await;
+        }
+        if self.native.shape(lease) != Shape::Walled {
+            return Err(io::Error::other("a peer that sees the workspace takes the walls of namespaces"));
+        }
+        self.settle(lease).await.map_err(io::Error::other)?;
+        self.look(lease, &guest.isolation).await;
+        let stay = Stay::begin(self.clone(), lease, guest.isolation.clone());
+        self.native.receive(lease, guest, network, Some(stay)).await
     }
 
     async fn run(&self, redeemed: Redeemed, io: Io) -> Outcome {

@@ -4,7 +4,6 @@
 use crate::{
     charter::{self, Hidden},
     config::{Config, Lease, Shape, Yard},
-    frame::{FRAME_BYTES_MAX, Frames, ready, said},
     seccomp::Calls,
     wire::{self, Job, View, Wish},
     worker::{self, Reply},
@@ -42,31 +41,6 @@ pub fn order(bytes: &[u8]) {
 pub fn reply(bytes: &[u8]) {
     let Ok(reply) = serde_json::from_slice::<Reply>(bytes) else { return };
     assert!(serde_json::to_vec(&reply).is_ok());
-}
-
-/// What an extension writes, cut wherever the first byte says: frames within the limit come out as they went
-/// in, and nothing is kept of what is beyond it.
-pub fn extension(bytes: &[u8]) {
-    let Some((cut, stream)) = bytes.split_first() else { return };
-    let mut frames = Frames::default();
-    let mut taken = Vec::new();
-    for piece in stream.chunks(usize::from(*cut).max(1)) {
-        frames.bytes.extend_from_slice(piece);
-        loop {
-            match frames.next() {
-                Ok(Some(json)) => {
-                    assert!(json.len() <= FRAME_BYTES_MAX);
-                    drop((ready(&json), said(&json)));
-                    taken.extend(u32::try_from(json.len()).unwrap_or_default().to_be_bytes());
-                    taken.extend_from_slice(&json);
-                }
-                Ok(None) => break,
-                Err(error) => return assert!(!error.to_string().is_empty()),
-            }
-        }
-    }
-    taken.extend_from_slice(&frames.bytes);
-    assert_eq!(taken, stream, "a byte was lost or changed");
 }
 
 /// Git's index, of either hash.

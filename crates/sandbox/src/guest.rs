@@ -1,17 +1,24 @@
-//! A guest: a program that lives beside the sessions, is written to, and answers. It has walls of its own,
-//! which the warden was told of at its start, and ends with the hand that holds it.
+//! A guest: a program that lives beside the sessions, is written to, and answers. The warden was told of it and
+//! of its walls at the start. It ends when its [`Visit`] is dropped.
 
 use crate::{
     config::Guest,
+    executor::Stay,
     native::{self, Native},
     running::{Running, Source, Story, hear, packets, pump},
-    wire::{Job, Task},
+    wire::{Job, Message, Shown, Task},
 };
-use bailey_protocol::{Outcome, SessionId, Stream};
+use bailey_kernel::{Door, Gateway, Pass, Way};
+use bailey_protocol::{Outcome, Report, SessionId, Stream, Touched};
 use bytes::BytesMut;
-use rustix::pipe::PipeFlags;
+use rustix::{
+    net::{SendFlags, send},
+    pipe::PipeFlags,
+};
 use std::{
     io,
+    net::TcpListener,
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -24,47 +31,64 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The most that is kept of what it writes to its standard error, in bytes.
 const TOLD_BYTES: u64 = 4 << 10;
 /// How long is waited, after its end, to learn how it ended.
 const END: Duration = Duration::from_millis(500);
+/// The same of a program in a session's workspace: it is asked to end, and killed 2 s later.
+const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A guest while it lives.
 #[derive(Debug)]
-pub(crate) struct Visit {
+pub struct Visit {
     stdin: Sender,
     stdout: Receiver,
     control: UnixDatagram,
     story: Story,
     told: JoinHandle<Stream>,
     begin: Instant,
+    /// Ends the serving of its requests to the network.
+    _network: Option<DropGuard>,
+    /// Where it is one in the workspace of a session.
+    stay: Option<Stay>,
 }
 
 /// How a visit ended.
 #[derive(Debug)]
-pub(crate) struct Parting {
+pub struct Parting {
     /// What is known of how it ended by itself, and what it last wrote to its standard error.
-    pub(crate) told: String,
+    pub told: String,
     /// The same for the journal.
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
 }
 
 impl Native {
-    /// The one program of a lease that is a guest's.
-    pub(crate) fn guest(&self, lease: SessionId) -> Option<&Guest> {
-        self.warden().sessions().get(&lease).and_then(|lease| lease.guest.as_ref())
+    /// Whether a lease is one program's.
+    pub(crate) fn is_guests(&self, lease: SessionId) -> bool {
+        self.warden().sessions().get(&lease).is_some_and(|lease| lease.guest.is_some())
     }
 
-    /// Starts it. The warden compares: no other program runs there.
-    ///
-    /// # Errors
-    /// When the warden was not told of it, or is gone. That it was refused is heard later.
-    pub(crate) fn receive(&self, lease: SessionId, guest: Guest) -> io::Result<Visit> {
+    /// Starts it. In a lease of its own the warden compares: no other program runs there. Its requests to the
+    /// network, where it has a way there, pass by this door. It is shown no stand-in of a key.
+    pub(crate) async fn receive(
+        &self,
+        lease: SessionId,
+        guest: Guest,
+        network: Option<(Arc<dyn Gateway>, Door)>,
+        stay: Option<Stay>,
+    ) -> io::Result<Visit> {
         let Guest { command, isolation } = guest;
         let limits = command.limits.clone();
-        let job = Job { task: Task::Run(command, None), isolation, limits, is_first: false, way: None };
+        let pass = Pass::random().map_err(io::Error::other)?;
+        let shown = network.as_ref().map(|(gateway, _)| Shown {
+            pass: pass.expose().to_owned(),
+            stand_ins: Vec::new(),
+            own_hosts: gateway.own_hosts(),
+        });
+        let is_first = stay.is_some() && self.begins(lease).await;
+        let job = Job { task: Task::Run(command, None), isolation, limits, is_first, way: shown };
         let (theirs, stdin) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let Running { stdout, stderr, control } = self.launch(lease, &job, Some(theirs))?;
         // Read all the time, so that it need not wait to be heard; nobody is shown it while it lives.
@@ -73,24 +97,49 @@ impl Native {
             pump(stderr, Source::Stderr, TOLD_BYTES, out, &CancellationToken::new()).await
         });
         let (stdin, begin) = (Sender::from_owned_fd(stdin)?, Instant::now());
-        Ok(Visit { stdin, stdout, control: packets(control)?, story: Story::default(), told, begin })
+        let (control, story) = (packets(control)?, Story::default());
+        let mut visit = Visit { stdin, stdout, control, story, told, begin, _network: None, stay };
+        if let Some((gateway, door)) = network {
+            visit.serve(gateway, pass, door).await;
+        }
+        Ok(visit)
     }
 }
 
 impl Visit {
-    /// Writes to it. Dropped half-way, part of it is written.
-    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Has its requests served, as soon as it listens for them. A sandbox that was refused never does.
+    async fn serve(&mut self, gateway: Arc<dyn Gateway>, pass: Pass, door: Door) {
+        while let Some((message, found)) = hear(&self.control).await {
+            if let (Message::Listening, Some(found)) = (&message, found) {
+                let until = CancellationToken::new();
+                let way = Way { listener: TcpListener::from(found), pass, door };
+                tokio::spawn(gateway.serve(way, until.clone()));
+                self._network = Some(until.drop_guard());
+                return;
+            }
+            self.story.take(message);
+            if self.story.ended.is_some() || self.story.refusal().is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Writes to it. When this is dropped half-way, a part is written.
+    ///
+    /// # Errors
+    /// When it has ended, or closed its standard input.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stdin.write_all(bytes).await
     }
 
     /// Reads more of what it wrote; false when it ended, or never began. Nothing is lost when this is
     /// dropped.
-    pub(crate) async fn read(&mut self, into: &mut BytesMut) -> bool {
+    pub async fn read(&mut self, into: &mut BytesMut) -> bool {
         self.stdout.read_buf(into).await.is_ok_and(|read| read > 0)
     }
 
-    /// The same of what is there already; none when nothing is.
-    pub(crate) fn read_now(&self, into: &mut BytesMut) -> Option<bool> {
+    /// The same, of bytes that are there already; `None` when there are none.
+    pub fn read_now(&self, into: &mut BytesMut) -> Option<bool> {
         match self.stdout.try_read_buf(into) {
             Ok(read) => Some(read > 0),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
@@ -98,29 +147,50 @@ impl Visit {
         }
     }
 
+    /// The paths of a session's workspace that it changed since the last look, where it sees one.
+    pub async fn look(&self) -> Vec<Touched> {
+        match &self.stay {
+            Some(stay) => stay.look().await,
+            None => Vec::new(),
+        }
+    }
+
     /// Ends it, with all that it started.
-    pub(crate) async fn end(mut self, by_itself: bool) -> Parting {
+    pub async fn end(mut self, by_itself: bool) -> Parting {
+        let is_within = self.stay.is_some();
+        if is_within && !by_itself {
+            // A merge may follow at once, and finds nothing alive in the workspace.
+            send(&self.control, b"t", SendFlags::DONTWAIT | SendFlags::NOSIGNAL).ok();
+        }
         // What it was started in was said before anything ran; how it ended comes last.
-        let is_told = |story: &Story| !by_itself && story.enforced.is_some();
+        let is_told = |story: &Story| match is_within {
+            true => story.ended.is_some() || story.refusal().is_some(),
+            false => !by_itself && story.enforced.is_some(),
+        };
         let heard = async {
             while !is_told(&self.story) {
                 let Some((message, _)) = hear(&self.control).await else { return };
                 self.story.take(message);
             }
         };
-        timeout(END, heard).await.ok();
-        let Self { stdin, stdout, control, story, told, begin } = self;
-        drop((stdin, stdout, control));
+        timeout(if is_within { END_WITHIN } else { END }, heard).await.ok();
+        let Self { stdin, stdout, control, story, told, begin, _network, stay } = self;
+        drop((stdin, stdout, control, _network));
+        let touched = match stay {
+            Some(stay) => stay.look().await,
+            None => Vec::new(),
+        };
         let stderr = timeout(END, told).await.ok().and_then(Result::ok).unwrap_or_default();
         let last =
             String::from_utf8_lossy(&[&*stderr.head.0, &*stderr.tail.0].concat()).trim_end().to_owned();
         let lines =
             ended(&story).filter(|_| by_itself).into_iter().chain(Some(last).filter(|it| !it.is_empty()));
         let lines: Vec<String> = lines.collect();
-        Parting {
-            told: lines.join("\n"),
-            outcome: native::outcome(story, Stream::default(), stderr, !by_itself, begin),
+        let mut outcome = native::outcome(story, Stream::default(), stderr, !by_itself, begin);
+        if let Report::Exec(report) = &mut outcome.report {
+            report.touched = touched;
         }
+        Parting { told: lines.join("\n"), outcome }
     }
 }
 

@@ -223,14 +223,19 @@ impl Native {
     ) -> Outcome {
         let Extras { named, way, begun } = extras;
         let (way, listener) = way.unzip();
-        // While they live, it would share what they see of the project.
-        self.waiting.clear(session).await;
         let mut command = command.clone();
         let stdin = command.stdin.take();
-        let is_first = self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
+        let is_first = self.begins(session).await;
         let (isolation, limits) = (isolation.clone(), command.limits.clone());
         let job = Job { task: Task::Run(command, named), isolation, limits, is_first, way };
         self.watched(session, &job, stdin, Awaited { listener, begun }, out, cancel).await
+    }
+
+    /// Makes way for a program of a session. Whether it is the first one.
+    pub(crate) async fn begins(&self, session: SessionId) -> bool {
+        // While they live, it would share what they see of the project.
+        self.waiting.clear(session).await;
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(session)
     }
 
     /// Runs git on a session's commits.

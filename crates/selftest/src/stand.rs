@@ -141,8 +141,9 @@ impl Stand {
             ("{mark}", mark),
         ];
         places.extend(servers.places());
-        // The session asks no model, and tells nothing to the owner's witness and extensions.
+        // The session asks no model, and tells nothing to the owner's witness, extensions and peers.
         (config.witness, config.providers, config.extensions) = (None, BTreeMap::new(), Vec::new());
+        config.peers.clear();
         servers.set(&mut config.network)?;
         let mut vault = Vault::default();
         vault.insert(probe::KEY.into(), Secret::new(secret.clone()));

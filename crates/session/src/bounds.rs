@@ -4,7 +4,7 @@
 use crate::{
     compose::{self, Session},
     config::Config as Settings,
-    extensions::Extensions,
+    extensions::Programs,
     git::Git,
     home::{Home, make_private, places},
     place::Place,
@@ -27,7 +27,7 @@ const OF_THE_WORLD: [u16; 2] = [80, 443];
 /// Variables that name certificates.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// What the warden is told, once: this session, its project, the extensions beside it, and what no sandbox
+/// What the warden is told, once: this session, its project, the programs beside it, and what no sandbox
 /// may see.
 pub(crate) fn of_warden(
     session: &Session<'_>,
@@ -89,7 +89,7 @@ pub(crate) fn bind(
     session: &Session<'_>,
     folder: &Path,
     journal: &JournalFile,
-    extensions: &Extensions,
+    programs: &Programs,
     runs: bool,
 ) -> Result<Vec<&'static str>> {
     if !session.is_bound {
@@ -101,9 +101,11 @@ pub(crate) fn bind(
         let network = &session.config.network;
         let named = network.private.iter().chain(&network.tunnels).filter_map(|url| port(url));
         needs.ports.extend(OF_THE_WORLD.into_iter().chain(named));
+        let of_peers = session.config.peers.values().flat_map(|peer| &peer.hosts);
+        needs.ports.extend(of_peers.filter_map(|host| host.rsplit_once(':')?.1.parse::<u16>().ok()));
     }
     needs.writes.push(lock(folder)?);
-    needs.reads.extend(extensions.files().cloned());
+    needs.reads.extend(programs.files().cloned());
     let model = session.options.and_then(|options| options.model.as_deref());
     needs.reads.extend(model.and_then(|model| model.strip_prefix("replay:")).map(PathBuf::from));
     enforce(&needs)

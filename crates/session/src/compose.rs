@@ -18,7 +18,7 @@ use crate::{
     agent_file::{AgentFile, Unread},
     bounds, clock,
     config::{Config, Step, Witness},
-    extensions::Extensions,
+    extensions::{Extensions, Programs},
     front::Answering,
     git::Git,
     home::{Home, write_private},
@@ -42,10 +42,11 @@ use bailey_kernel::{
     Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Standpoint, Tell,
 };
 use bailey_llm::Recording;
+use bailey_peers::Peers;
 use bailey_policy::Policy;
 use bailey_protocol::{Event, SessionId, WsPath};
 use bailey_sandbox::{Coming, Native, Shape, Walls};
-use std::{fs, io, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 /// How long a cancelled effect may take to end.
@@ -93,7 +94,7 @@ pub async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey_journa
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
-/// Ends a session's extensions, signs the session's entries, and tells the witness. A failure is reported,
+/// Ends a session's extensions and peers, signs the session's entries, and tells the witness. A failure is reported,
 /// and undoes nothing.
 pub async fn sign(
     journal: &Journal,
@@ -103,7 +104,7 @@ pub async fn sign(
 ) {
     // Telling a witness is an effect, which an extension may have to judge.
     if witness.is_none() {
-        end_extensions(owner, printer).await;
+        end_programs(owner, printer).await;
     }
     if let Err(error) = journal.checkpoint().await {
         printer.warn(&format!("the journal is not signed up to its end: {error}"));
@@ -114,17 +115,17 @@ pub async fn sign(
         printer.warn(&format!("{error:#}; it is told with the next session"));
     }
     if witness.is_some() {
-        // The entries about the witness and about the end of the extensions are signed with the next
+        // The entries about the witness and about the end of the programs are signed with the next
         // session.
-        end_extensions(owner, printer).await;
+        end_programs(owner, printer).await;
     }
 }
 
-async fn end_extensions(owner: Option<(&Kernel, &Scope)>, printer: &Printer) {
+async fn end_programs(owner: Option<(&Kernel, &Scope)>, printer: &Printer) {
     if let Some((kernel, scope)) = owner
-        && let Err(error) = kernel.end_extensions(scope).await
+        && let Err(error) = kernel.end_programs(scope).await
     {
-        printer.warn(&format!("the end of the extensions is not written: {error}"));
+        printer.warn(&format!("the end of extensions and peers is not written: {error}"));
     }
 }
 
@@ -222,8 +223,11 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
     // Must run before this process binds itself: it starts another process.
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
-    let mut settled = extensions.settle(session.home)?;
-    let has_extensions = !settled.leases.is_empty();
+    // Peers have tools, which only turns use.
+    let no_peers = BTreeMap::new();
+    let peers = if session.options.is_some() { &session.config.peers } else { &no_peers };
+    let mut settled = Programs::settle(session.home, &extensions, peers, (id, &place.project))?;
+    let has_programs = !settled.is_empty();
     // A visit runs no commands.
     let runs = !matches!(session.opening, Opening::Visit(_));
     let authority = runs.then(Authority::new).transpose()?;
@@ -256,7 +260,7 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
     // INVARIANT: the code after this point is bound when that is wanted. Before this point, no part of this
     // session has received anything from outside.
     let Place { folder, remark, shape, project, standpoint, .. } = place;
-    let unenforced = bounds::bind(&session, &folder, &file, &extensions, runs)?;
+    let unenforced = bounds::bind(&session, &folder, &file, &settled, runs)?;
     let (own, left_out) = unread.own();
     let own = own.beside(papers.told()?);
     let Session {
@@ -309,7 +313,6 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
     };
     let rules = around(policy(home, &extensions)?.0);
     let path = std::env::var("PATH").unwrap_or_default();
-    let runner = settled.run(&native, journal.seal());
     let adapts = AgentFile::new(journal.seal(), native.clone(), own.clone(), left_out.is_some());
     let of_web = native.clone();
     let walls = Walls::new(native, journal.seal(), home.user.display().to_string(), path);
@@ -319,6 +322,9 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
     if let Opening::New(id) = opening {
         walls.begin(id);
     }
+    let walls = Arc::new(walls);
+    let runner = settled.run(&walls, journal.seal());
+    let peers = Arc::new(Peers::new(journal.seal(), runner.clone()));
     let copied = (shape == Shape::Copied).then(|| project.display().to_string());
     let (kernel, registrar) = Kernel::new(
         mint,
@@ -327,7 +333,7 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
     )
     .await?;
     let of_home = home.clone();
-    registrar.extensions(Arc::new(runner));
+    registrar.programs(runner);
     registrar.reread_rules(Box::new(move || {
         policy(&of_home, &extensions).map(|(policy, _)| around(policy)).map_err(|error| format!("{error:#}"))
     }));
@@ -346,7 +352,7 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
         }
         None => (None, to_witness(config, &keys, &journal)?, Retry::default()),
     };
-    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(walls)];
+    let mut executors: Vec<Arc<dyn Executor>> = vec![walls, peers.clone()];
     if options.is_some() {
         executors.push(Arc::new(adapts));
     }
@@ -359,7 +365,7 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
         Parts {
             kernel: kernel.clone(),
             registrar,
-            tools: Arc::new(config.toolbox(&workspace, &standpoint)),
+            tools: config.tools(&workspace, &standpoint, vec![peers.clone()]),
             models,
             choose,
             brain: Arc::new(Loop { calls_max: config.tool_calls }),
@@ -382,10 +388,14 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
         opening,
     )
     .await?;
-    if has_extensions && options.is_some() {
+    if has_programs && options.is_some() {
         let (kernel, owner) = (kernel.clone(), host.owner());
-        // The first question to an extension finds a failure again, and reports it.
-        tokio::spawn(async move { kernel.start_extensions(&owner).await });
+        // The first question to an extension, and the first call of a peer, find a failure again and report
+        // it.
+        tokio::spawn(async move {
+            kernel.start_programs(&owner).await.ok();
+            peers.settle();
+        });
     }
     Ok(Open { host, kernel, events, remarks, unenforced, witness, reveals, door: of_commands })
 }

@@ -13,7 +13,7 @@ use bailey_kernel::{
 use bailey_protocol::{
     Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
 };
-use bailey_tools::Toolbox;
+use bailey_tools::Tools;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
@@ -30,7 +30,7 @@ pub struct Parts {
     /// Makes the session's connection.
     pub registrar: Registrar,
     /// The tools.
-    pub tools: Arc<Toolbox>,
+    pub tools: Tools,
     /// The models; `None` when no turn will run.
     pub models: Option<Models>,
     /// Finds the models that a person turns to; `None` when the session stays with the models above.
@@ -121,7 +121,7 @@ pub struct Host {
     guides: Guides,
     ceiling: Ceiling,
     warned: Warned,
-    tools: Arc<Toolbox>,
+    tools: Tools,
     models: Option<Models>,
     choose: Option<Choose>,
     brain: Arc<dyn Brain>,
@@ -208,7 +208,7 @@ impl Host {
                 Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
             }
             Opening::Resume(_) => {
-                let find = |name: &str| tools.find(name).cloned();
+                let find = |name: &str| tools.find(name);
                 kernel.restore(&lock, &scope, instruction, &find).await?
             }
         };

@@ -101,11 +101,15 @@ pub fn card(question: &Question<'_>) -> Card {
         }
         Action::Amend(amendment) => draft.amend(amendment),
         Action::Adapt(adaptation) => draft.adapt(adaptation),
-        Action::Tool(ToolUse { name, effect, args }) => {
+        Action::Tool(ToolUse { name, effect, args, peer, .. }) => {
             draft.field("tool", name);
+            draft.optional("peer", peer.as_deref());
             draft.optional("effect", effect.map(ToolEffect::name));
             draft.field("arguments", args);
-            format!("Let another program use its tool {name}")
+            match peer {
+                Some(_) => format!("Use the tool {name}"),
+                None => format!("Let another program use its tool {name}"),
+            }
         }
     };
     Card {

@@ -6,7 +6,8 @@
 //! environment: that is for executors, behind the gate.
 //!
 //! Read `typed` first: it is the shape that every tool has. Then `command_run` (a tool that acts at once) and
-//! `fs_edit` (one that needs to read first). [`Toolbox`] finds a tool by any of its names; [`card()`] shows
+//! `fs_edit` (one that needs to read first). [`Toolbox`] finds a tool by any of its names;
+//! [`Tools`] are those of a session, with the tools of its peers; [`card()`] shows
 //! an action to the human who must judge it. Every file change is made by `change`, which refuses to write a
 //! redaction mark over a secret.
 
@@ -31,6 +32,7 @@ mod git_run;
 mod limit;
 mod missing;
 mod patch;
+mod peer;
 mod process;
 mod process_log;
 mod process_stop;
@@ -39,6 +41,7 @@ mod search_glob;
 mod search_grep;
 mod test_run;
 mod toolbox;
+mod tools;
 mod typed;
 mod unreached;
 mod web;
@@ -49,5 +52,7 @@ pub use card::card;
 pub use config::ToolConfig;
 pub use diff::difference;
 pub use limit::{burst, limit, raise};
+pub use peer::{PeerTool, ToolSource};
 pub use toolbox::Toolbox;
+pub use tools::Tools;
 pub use unreached::Unreached;

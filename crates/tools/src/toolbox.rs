@@ -59,6 +59,15 @@ impl Toolbox {
         Self { tools, specs, names }
     }
 
+    /// These tools and more. A tool whose name is taken is left out: no source replaces a built-in tool.
+    #[must_use]
+    pub(crate) fn with(&self, more: Vec<Arc<dyn Tool>>) -> Self {
+        let mut taken: BTreeSet<String> = self.names.keys().cloned().collect();
+        let mut tools = self.tools.clone();
+        tools.extend(more.into_iter().filter(|tool| taken.insert(ToolSpec::plain_name(&tool.spec().name))));
+        Self::new(tools)
+    }
+
     /// Some of these tools, for a sub-agent: those that name the kinds of action they come to. One that has
     /// `agent.run` among them can give on what it was given, and no more.
     ///

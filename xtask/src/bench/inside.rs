@@ -89,8 +89,7 @@ fn decisions() -> Result<()> {
 
 /// Another runtime's tool, under the token of its task, with that many rules about such tools.
 fn tools(places: &Places) -> Result<()> {
-    let tool =
-        ToolUse { name: "read_file".into(), effect: Some(ToolEffect::Read), args: r#"{"path":"a"}"#.into() };
+    let tool = ToolUse::judged("read_file".into(), Some(ToolEffect::Read), r#"{"path":"a"}"#.into());
     let effect = Effect { role: Role::Plugin, action: Action::Tool(tool), ..effect() };
     let sealed = Sealed::new(effect).map_err(anyhow::Error::msg)?;
     let of = |count: usize| {

@@ -269,7 +269,7 @@ async fn a_yes_to_what_was_asked_once_more_is_followed_once() {
         let again = question(&mut table).await;
         answer(&hands, &table.bench.connection, again, Answer::Yes).await;
         if !is_there {
-            hands.tools = Arc::new(hands.tools.among(&["fs.read".to_owned()]));
+            hands.tools = hands.tools.now().among(&["fs.read".to_owned()]).into();
         }
         let before = table.server.requests().len();
         Loop::default().turn(&hands, &mut context).await.unwrap();
@@ -392,7 +392,7 @@ async fn an_answer_given_after_the_process_ended_is_good_for_that_action_once() 
         assert_eq!(restored(&last).await.waiting, []);
         let call = bailey_testkit::tool_call("d", "command.run", &deploy("a"));
         let hands = crate::support::hands(&last, &server, Wire::Anthropic, last.scope());
-        let tool = hands.tools.find("command.run").cloned().unwrap();
+        let tool = hands.tools.find("command.run").unwrap();
         let step = last.kernel.call(&hands.scope, &context.provenance(), &*tool, &call).await.unwrap();
         assert!(matches!(step, Step::Waiting(_)), "the same call is asked anew: {step:?}");
     }

@@ -49,7 +49,7 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
     Hands {
         kernel: bench.kernel.clone(),
         scope,
-        tools: Arc::new(toolbox()),
+        tools: toolbox().into(),
         models: Models::only(bench.provider(server, wire, 1000)),
         retry: Retry {
             attempts: 3,

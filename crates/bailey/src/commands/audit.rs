@@ -140,6 +140,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Confined(Confined { holder, may }) => (Style::Plain, format!("{holder}: {}", may.join("; "))),
         Fact::Walls { backend } if backend == "none" => (Style::Red, "there are none".into()),
         Fact::Walls { backend } => (Style::Yellow, format!("{backend} alone")),
+        Fact::Offered { digest } => (Style::Plain, format!("tools of peers {}", digest.short())),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),
         Fact::Accepted { .. } | Fact::Observation { .. } => (Style::Plain, first()),
         Fact::Image { kind, .. } => (Style::Plain, kind.name().into()),

@@ -21,7 +21,17 @@ pub(super) fn run(home: &Home, command: Tools, printer: &Printer) -> Result<Exit
     let workspace = WsPath("/WORKSPACE".into());
     let toolbox = config.toolbox(&workspace, &Standpoint::default());
     match command {
-        Tools::List => toolbox.specs().iter().for_each(|spec| list(&toolbox, spec, printer)),
+        Tools::List => {
+            toolbox.specs().iter().for_each(|spec| list(&toolbox, spec, printer));
+            let peers: Vec<String> = config.peers.keys().map(|peer| format!("{peer}.…")).collect();
+            if !peers.is_empty() && !printer.is_json() {
+                let text = format!(
+                    "and the tools of peers, which say in a session what they have: {}",
+                    peers.join(", ")
+                );
+                printer.note(&text);
+            }
+        }
         Tools::Show { name } => {
             let tool = toolbox.find(&name).with_context(|| {
                 let names: Vec<String> = toolbox.specs().into_iter().map(|spec| spec.name).collect();

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
+pub(crate) const DEFAULT: &str = include_str!("../../../policy/src/default.toml");
 pub(crate) const MAY_ASK: &str = "
 [[rule]]
 name = \"may-ask\"

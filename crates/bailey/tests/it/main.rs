@@ -54,6 +54,7 @@ mod names;
 mod offered;
 mod organisation;
 mod page;
+mod peers;
 mod pins;
 mod pool;
 mod progress;

@@ -10,8 +10,8 @@ use crate::{
 use anyhow::{Context as _, Result};
 use bailey_kernel::Standpoint;
 use bailey_protocol::WsPath;
-use bailey_tools::{ToolConfig, Toolbox};
-use std::io;
+use bailey_tools::{ToolConfig, ToolSource, Toolbox, Tools};
+use std::{io, sync::Arc};
 
 impl Config {
     /// Checks the home's named agents: that each agent exists that a channel or a schedule names, and that
@@ -54,7 +54,10 @@ impl Config {
         }
         if let Some(tools) = &tools {
             let all = self.toolbox(&WsPath::from("/"), &Standpoint::default());
-            if let Some(wrong) = tools.iter().find(|name| all.find(name).is_none()) {
+            // The names of a peer's tools are known when it runs.
+            let is_peers =
+                |name: &String| name.split_once('.').is_some_and(|(peer, _)| self.peers.contains_key(peer));
+            if let Some(wrong) = tools.iter().find(|name| all.find(name).is_none() && !is_peers(name)) {
                 let message = format!("there is no tool `{wrong}`: `bailey tools list` names all");
                 return Err(document.mistake("tools", message));
             }
@@ -73,8 +76,18 @@ impl Config {
         Ok(())
     }
 
-    /// The tools of this configuration in a session whose project is `workspace`: all tools, or the agent's
-    /// own list.
+    /// The tools of a session: the built-in ones, and those of sources.
+    pub fn tools(
+        &self,
+        workspace: &WsPath,
+        standpoint: &Standpoint,
+        sources: Vec<Arc<dyn ToolSource>>,
+    ) -> Tools {
+        Tools::new(self.toolbox(workspace, standpoint), sources, self.tools.as_deref())
+    }
+
+    /// The built-in tools of this configuration in a session whose project is `workspace`: all tools, or the
+    /// agent's own list.
     pub fn toolbox(&self, workspace: &WsPath, standpoint: &Standpoint) -> Toolbox {
         let all = Toolbox::built_in(ToolConfig {
             workspace: workspace.0.clone(),

@@ -115,7 +115,7 @@ async fn a_denied_action_says_why_and_does_nothing() {
 async fn what_nobody_performs_is_refused_before_it_begins() {
     let bench = Bench::new(Setup { bare: true, ..Setup::default() }).await;
     let (scope, context) = bench.context("go").await;
-    let unknown = Action::Tool(ToolUse { name: "x".into(), effect: None, args: "{}".into() });
+    let unknown = Action::Tool(ToolUse::judged("x".into(), None, "{}".into()));
     assert!(!done(&bench, &scope, &context, &Toy::doing(unknown)).await.is_ok());
     let seen = done(&bench, &scope, &context, &Toy::run("echo hi")).await;
     assert_eq!(seen.text(), "denied: nobody here performs `exec`");

@@ -4,8 +4,9 @@
 use crate::support::{Toy, done, raw};
 use bailey_journal::Fact;
 use bailey_kernel::{
-    BoxFuture, Context, NewSession, Output, Permit, STARTS_MAX, Scope, Seal,
-    extension::{Answer, Extensions, Heard, Program, Reply},
+    BoxFuture, Context, Door, NewSession, Output, Permit, Scope, Seal,
+    extension::{Answer, Heard, Reply},
+    program::{Duty, Program, Programs, STARTS_MAX},
 };
 use bailey_policy::{DEFAULT_RULES, Extension, Late, Policy, Reviewing, Tier, built_in_rules, file};
 use bailey_protocol::{
@@ -42,6 +43,7 @@ impl Troupe {
             command: judge("/opt/judge.py"),
             isolation: Isolation { profile: Profile::Strict, ..Isolation::default() },
             digest: Digest::of(b"judge"),
+            duty: Duty::Judge,
         };
         let stage = Mutex::new(Played { program, starts: Vec::new(), ended: None, asked: 0 });
         Arc::new(Self { seal: bench.journal.seal(), raw: raw(bench), stage })
@@ -63,7 +65,7 @@ impl Troupe {
     }
 }
 
-impl Extensions for Troupe {
+impl Programs for Troupe {
     fn runs(&self, _: &str) -> bool {
         self.stage.lock().unwrap().ended.is_some()
     }
@@ -76,6 +78,7 @@ impl Extensions for Troupe {
         &'a self,
         _: &'a str,
         permit: Permit,
+        _: Option<Door>,
         ended: oneshot::Sender<Output>,
     ) -> BoxFuture<'a, Result<(), Heard>> {
         Box::pin(async move {
@@ -149,7 +152,7 @@ impl Play {
         let bench = Bench::new(Setup::default()).await;
         bench.registrar.adopt(policy).await.unwrap();
         let troupe = Troupe::new(&bench);
-        bench.registrar.extensions(troupe.clone());
+        bench.registrar.programs(troupe.clone());
         let (scope, context) = bench.context("go").await;
         Self { bench, troupe, scope, context }
     }
@@ -194,7 +197,7 @@ async fn an_extension_is_started_by_an_entry_under_a_token_and_finished_when_it_
     let [Fact::TokenMinted { token, operations, holder, .. }] = &minted[..] else { panic!("{minted:?}") };
     assert_eq!((under.token, *operations, holder.as_str()), (*token, STARTS_MAX, "the extension `x`"));
     assert_eq!(crate::support::open_intents(&play.bench).await, 1, "it runs");
-    play.bench.kernel.end_extensions(&play.scope).await.unwrap();
+    play.bench.kernel.end_programs(&play.scope).await.unwrap();
     assert_eq!(crate::support::open_intents(&play.bench).await, 0);
     assert_eq!(play.bench.facts("token_ended").await.len(), 1);
     assert!(play.run().await.contains("it is not started: the session has ended"));
@@ -205,7 +208,7 @@ async fn an_extension_is_started_by_an_entry_under_a_token_and_finished_when_it_
 async fn a_session_that_asks_no_extension_has_no_entry_of_one() {
     let play = Play::new(policy("")).await;
     done(&play.bench, &play.scope, &play.context, &Toy::read("/home/ann/project/a")).await;
-    play.bench.kernel.end_extensions(&play.scope).await.unwrap();
+    play.bench.kernel.end_programs(&play.scope).await.unwrap();
     assert_eq!((play.troupe.starts(), play.bench.facts("token_minted").await.len()), (0, 0));
 }
 
@@ -320,6 +323,6 @@ async fn a_review_of_what_agents_run_is_none_of_what_the_owner_declared() {
     let reviewed = Reviewing::BeforeExecute.rules(Tier::Organisation, None);
     let play = Play::new(policy("").with_rules(reviewed)).await;
     crate::support::asked(&play.bench, &play.scope, &play.context, &Toy::run("echo hi")).await;
-    play.bench.kernel.start_extensions(&play.scope).await.unwrap();
+    play.bench.kernel.start_programs(&play.scope).await.unwrap();
     assert_eq!((play.troupe.starts(), play.refused().await), (1, Vec::new()));
 }

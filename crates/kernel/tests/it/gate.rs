@@ -4,8 +4,7 @@
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{
     Acted, BoxFuture, Caveat, Claims, Conclusion, Condition, Glob, Offered, Output, Permit, Plan,
-    RED_FILES_MAX, Redactor, Step, Tool,
-    extension::{Heard, Program},
+    RED_FILES_MAX, Redactor, Step, Tool, extension::Heard, program::Program,
 };
 use bailey_policy::{Late, Policy, Trust, built_in_rules, file};
 use bailey_protocol::{
@@ -222,7 +221,7 @@ async fn a_long_line_of_a_shell_is_asked_about() {
 #[derive(Default)]
 struct Denies(AtomicUsize);
 
-impl bailey_kernel::extension::Extensions for Denies {
+impl bailey_kernel::program::Programs for Denies {
     fn runs(&self, _: &str) -> bool {
         true
     }
@@ -235,6 +234,7 @@ impl bailey_kernel::extension::Extensions for Denies {
         &'a self,
         _: &'a str,
         _: Permit,
+        _: Option<bailey_kernel::Door>,
         _: oneshot::Sender<Output>,
     ) -> BoxFuture<'a, Result<(), Heard>> {
         Box::pin(async { panic!("it runs") })
@@ -263,7 +263,7 @@ async fn a_preview_says_what_the_rules_say_and_asks_no_extension() {
     let rules = format!("{}\n{ASK_DEPLOY}", bailey_policy::DEFAULT_RULES);
     let rules = file::parse("test.toml", &rules, file::Format::Toml).unwrap().rules;
     let denies = Arc::new(Denies::default());
-    bench.registrar.extensions(denies.clone());
+    bench.registrar.programs(denies.clone());
     bench
         .registrar
         .adopt(Policy::new(built_in_rules(), rules).with_extensions(vec![extension]))

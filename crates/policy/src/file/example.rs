@@ -211,7 +211,7 @@ fn use_of(name: &str, effect: Option<&String>) -> Result<Action, String> {
         Some(effect) => tool::tool_effect(effect)?,
         None => classify(&Described { name, ..Described::default() }),
     };
-    Ok(Action::Tool(ToolUse { name: name.to_string(), effect: Some(effect), args: "{}".to_string() }))
+    Ok(Action::Tool(ToolUse::judged(name.to_string(), Some(effect), "{}".to_string())))
 }
 
 /// Where a word leads: `{workspace}`, `{home}` and `{bailey}` stand for their places, and the rest is in the

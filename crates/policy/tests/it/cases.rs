@@ -244,7 +244,7 @@ fn case_23_token_bound_to_another_sandbox() {
 #[test]
 fn case_24_unknown_action_kind() {
     let all = || Policy::new(vec![], vec![rule("a", Allow)]);
-    let undeclared = Action::Tool(ToolUse { name: "launch".into(), effect: None, args: "{}".into() });
+    let undeclared = Action::Tool(ToolUse::judged("launch".into(), None, "{}".into()));
     let decided = decide(&all(), Agent, undeclared);
     assert_eq!(answer(&decided), Deny);
     assert!(said(&decided, "unknown-action"));

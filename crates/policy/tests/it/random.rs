@@ -325,7 +325,7 @@ impl Draw {
                 let effects = [ToolEffect::NAMED.as_slice(), &[ToolEffect::Unclear]].concat();
                 let args = self.pick(&["{}", "{\"a\": 1}"]).into();
                 let (name, effect) = (self.pick(TOOLS).into(), Some(self.pick(&effects)));
-                Action::Tool(ToolUse { name, effect, args })
+                Action::Tool(ToolUse::judged(name, effect, args))
             }
             _ => {
                 let (argv, lines) = self.pick(LINES);

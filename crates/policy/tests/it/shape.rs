@@ -204,7 +204,7 @@ fn too_many_steps() {
 }
 
 fn with(args: &str) -> Action {
-    Action::Tool(ToolUse { name: "t".into(), effect: Some(ToolEffect::Read), args: args.into() })
+    Action::Tool(ToolUse::judged("t".into(), Some(ToolEffect::Read), args.into()))
 }
 
 #[test]
@@ -262,9 +262,7 @@ fn arguments_of_a_tool_have_limits() {
 
 #[test]
 fn names_of_tools() {
-    let named = |name: &str| {
-        Action::Tool(ToolUse { name: name.into(), effect: Some(ToolEffect::Read), args: "{}".into() })
-    };
+    let named = |name: &str| Action::Tool(ToolUse::judged(name.into(), Some(ToolEffect::Read), "{}".into()));
     for name in ["a", "mail/send", "Mail.send-2", "mcp:x@1+2"] {
         fine(named(name));
     }

@@ -193,7 +193,7 @@ pub(crate) fn relay(method: &str, url: &str, length: Option<u64>) -> Action {
 }
 
 pub(crate) fn tool(name: &str, effect: ToolEffect) -> Action {
-    Action::Tool(ToolUse { name: name.into(), effect: Some(effect), args: "{}".into() })
+    Action::Tool(ToolUse::judged(name.into(), Some(effect), "{}".into()))
 }
 
 pub(crate) fn tools(globs: &[&str]) -> Condition {

@@ -6,6 +6,7 @@ use crate::{
     wire::{Job, Shown, Task, View},
     worker::{Carried, Request},
 };
+use bailey_kernel::StandIn;
 use bailey_protocol::{Action, Command, Isolation, Limits, Merge, MergeKind, Profile, WsPath};
 use std::collections::BTreeMap;
 
@@ -245,6 +246,21 @@ fn a_place_that_is_one_programs_serves_nothing_else() {
     for refused in [job(Task::Run(other, None)), wider, larger, work] {
         assert!(check(&calls, &place, View::Workspace, &refused).is_err(), "{refused:?}");
     }
+    // A way to the network goes to the one that was granted it, and stand-ins of keys to no such program.
+    let way = |stand_ins: Vec<StandIn>| Shown { pass: "p".into(), stand_ins, own_hosts: Vec::new() };
+    let asks =
+        |command: &Command, way: Shown| Job { way: Some(way), ..job(Task::Run(command.clone(), None)) };
+    let networked = Command { network: true, ..command.clone() };
+    let guest = Guest { command: networked.clone(), isolation: isolation.clone() };
+    let outward = Lease { guest: Some(guest), ..lease() };
+    assert_eq!(
+        check(&calls, &outward, View::Workspace, &asks(&networked, way(Vec::new()))),
+        Ok(()),
+        "control"
+    );
+    let stand_in = StandIn { variable: "KEY".into(), value: "x".into(), user: None };
+    assert!(check(&calls, &outward, View::Workspace, &asks(&networked, way(vec![stand_in]))).is_err());
+    assert!(check(&calls, &place, View::Workspace, &asks(&command, way(Vec::new()))).is_err());
     let hidden = Hidden::default();
     assert_eq!(reads(&hidden, &place, &["/opt/x.py".into()]), Ok(()), "control");
     assert!(reads(&hidden, &place, &["/opt/y.py".into()]).is_err());

@@ -1,8 +1,11 @@
 //! Since when what a session's effects see of its project may be as it was.
 
 use super::Walls;
-use bailey_protocol::SessionId;
-use std::{sync::PoisonError, time::SystemTime};
+use bailey_protocol::{Isolation, SessionId, Touched};
+use std::{
+    sync::{Arc, PoisonError},
+    time::SystemTime,
+};
 
 /// The effects that may look at a session's project or change its layer, of all sessions.
 #[derive(Debug, Default)]
@@ -24,6 +27,8 @@ struct Life {
 enum Kind {
     Foreground,
     Background,
+    /// A peer that sees the workspace. It ends before a merge.
+    Peer,
     /// It is over, and its worker waits for what is asked next.
     Waiting,
 }
@@ -42,7 +47,14 @@ impl Living {
 
     /// Whether a process lives in the background.
     pub(super) fn is_background(&self, session: SessionId) -> bool {
-        self.of(session).any(|life| life.kind == Kind::Background)
+        self.of(session).any(|life| matches!(life.kind, Kind::Background | Kind::Peer))
+    }
+
+    fn begin(&mut self, session: SessionId, kind: Kind) -> (u64, SystemTime) {
+        let since = self.since(session).into_iter().fold(SystemTime::now(), Ord::min);
+        self.last += 1;
+        self.lives.push(Life { number: self.last, session, since, kind });
+        (self.last, since)
     }
 
     fn of(&self, session: SessionId) -> impl Iterator<Item = &Life> {
@@ -68,11 +80,8 @@ impl<'a> Lives<'a> {
         walls.living(|living| {
             let is_gone = |life: &Life| life.session == session && life.kind == Kind::Waiting && !is_waited;
             living.lives.retain(|life| !is_gone(life));
-            let since = living.since(session).into_iter().fold(SystemTime::now(), Ord::min);
-            living.last += 1;
-            let (number, kind) =
-                (living.last, if is_background { Kind::Background } else { Kind::Foreground });
-            living.lives.push(Life { number, session, since, kind });
+            let kind = if is_background { Kind::Background } else { Kind::Foreground };
+            let (number, since) = living.begin(session, kind);
             Self { walls, session, number, since }
         })
     }
@@ -85,6 +94,40 @@ impl Drop for Lives<'_> {
             Some(life) if is_waited => life.kind = Kind::Waiting,
             _ => living.lives.retain(|life| life.number != self.number),
         });
+    }
+}
+
+/// A peer in the workspace of a session, as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Stay {
+    walls: Arc<Walls>,
+    session: SessionId,
+    isolation: Isolation,
+    number: u64,
+    since: SystemTime,
+}
+
+impl Stay {
+    pub(super) fn begin(walls: Arc<Walls>, session: SessionId, isolation: Isolation) -> Self {
+        let (number, since) = walls.living(|living| living.begin(session, Kind::Peer));
+        Self { walls, session, isolation, number, since }
+    }
+
+    /// The paths that came to differ since the last look. When the look fails, a merge takes the texts of
+    /// before for unknown, and keeps what the project holds.
+    pub(crate) async fn look(&self) -> Vec<Touched> {
+        if self.isolation.read_only
+            || self.walls.scan(self.session, &self.isolation, self.since).await.is_err()
+        {
+            return Vec::new();
+        }
+        self.walls.untold(self.session, std::mem::take)
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.walls.living(|living| living.lives.retain(|life| life.number != self.number));
     }
 }
 

@@ -238,6 +238,9 @@ fn run(
     let events = rest.pop_front().filter(|_| grant.has_events);
     cgroup::join(&doors, &[first, payload]).map_err(|error| format!("the control group: {error}"))?;
     let covered = if has_root { cover(ground, header, &job)? } else { Vec::new() };
+    if job.isolation.read_only {
+        keep_unchanged(header, has_root)?;
+    }
     // The payload's process gave up its own long ago, and has done nothing but wait since.
     if !ground.lacks(header.session, Wall::NoCapabilities) {
         // Over its own namespace's processes, to count the files of one that hides its descriptors.
@@ -369,6 +372,20 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
         }
     }
     mask::cover(root.as_fd(), project, Path::new("/"), &ground.masks, &revealed, ENTRIES_MAX).map_err(failed)
+}
+
+/// Makes the workspace read-only, for this sandbox alone: other sandboxes of the session have mounts of their
+/// own.
+fn keep_unchanged(header: &Header, has_root: bool) -> Result<(), String> {
+    if !has_root || header.view != View::Workspace {
+        return Err("a workspace that cannot be changed takes a mount namespace".into());
+    }
+    let failed = |error: io::Error| format!("a read-only workspace: {}", stage::explained(error));
+    let root = tree::directory(".").map_err(failed)?;
+    let project = &header.yard.project;
+    let place = project.strip_prefix("/").unwrap_or(project);
+    let workspace = tree::beneath(root.as_fd(), place).map_err(failed)?;
+    sys::mount_setattr(workspace.as_fd(), true, sys::attr::READ_ONLY, None).map_err(failed)
 }
 
 /// What init waits for.

@@ -2,11 +2,15 @@
 
 use crate::house::{As, House, STRANGER, everyone, is_root};
 use bailey_kernel::Output;
-use bailey_kernel::extension::{Answer, Extensions as _, Heard, Reply};
+use bailey_kernel::{
+    extension::{Answer, Heard, Reply},
+    program::Programs as _,
+};
+use bailey_peers::{Employed, Look, Runner, Work};
 use bailey_protocol::{
     Action, Command, Digest, Isolation, Level, Limits, Profile, Report, SessionId, Status, Wall, WsPath,
 };
-use bailey_sandbox::{Employed, Guest, Lease, Look, Runner, Yard};
+use bailey_sandbox::{Guest, Lease, Walls, Yard};
 use bailey_testkit::Permits;
 use serde_json::{Value, json};
 use std::{
@@ -111,9 +115,12 @@ impl Office {
         });
         let permits = Permits::new().await;
         let look: Look = Arc::new(|| Digest::of(b"x"));
-        let employed = Employed { name: "x".into(), lease: id, within, look };
-        let runner = Runner::new(&house.native, permits.seal(), vec![employed]);
-        Some(Self { runner, house, permits, guest: declared? })
+        let guest: Guest = declared?;
+        let employed =
+            Employed { name: "x".into(), lease: id, guest: guest.clone(), within, look, work: Work::Judge };
+        let walls = Walls::new(house.native.clone(), permits.seal(), String::new(), String::new());
+        let runner = Runner::new(&Arc::new(walls), permits.seal(), vec![employed]);
+        Some(Self { runner, house, permits, guest })
     }
 
     async fn ask(&self) -> Heard {
@@ -136,7 +143,7 @@ impl Office {
 
     async fn start(&self, guest: &Guest, ended: oneshot::Sender<Output>) -> Result<(), Heard> {
         let permit = self.permits.of(Action::Exec(guest.command.clone()), &guest.isolation).await;
-        self.runner.start("x", permit, ended).await
+        self.runner.start("x", permit, None, ended).await
     }
 
     async fn reply(&self) -> Reply {
@@ -191,7 +198,7 @@ async fn it_starts_by_a_permit_for_itself_and_tells_how_it_ended() {
     // A permit of another journal opens nothing.
     let strangers = Permits::new().await;
     let permit = strangers.of(Action::Exec(office.guest.command.clone()), &office.guest.isolation).await;
-    let refused = office.runner.start("x", permit, oneshot::channel().0).await.unwrap_err();
+    let refused = office.runner.start("x", permit, None, oneshot::channel().0).await.unwrap_err();
     assert!(refused.told.contains("made by another journal") && !office.runner.runs("x"), "{refused:?}");
     // The control.
     let (ended, told) = oneshot::channel();

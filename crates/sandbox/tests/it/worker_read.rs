@@ -141,7 +141,7 @@ fn a_listing_is_sorted_and_bounded() {
 
 #[test]
 fn other_kinds_are_not_performed() {
-    let action = Action::Tool(ToolUse { name: "x".into(), effect: None, args: "{}".into() });
+    let action = Action::Tool(ToolUse::judged("x".into(), None, "{}".into()));
     assert!(perform(action).unwrap_err().contains("`tool` is not an action on files"));
 }
 

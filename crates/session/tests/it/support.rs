@@ -50,7 +50,7 @@ pub(crate) async fn open(
         confined: None,
         kernel,
         registrar,
-        tools: Arc::new(tools),
+        tools: tools.into(),
         models: Some(Models::only(provider)),
         choose: None,
         brain: Arc::new(Loop::default()),

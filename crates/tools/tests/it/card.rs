@@ -321,7 +321,7 @@ fn every_other_action_has_a_title() {
         (Action::Diff { root: "/w".into(), also: Vec::new() }, "Compare the session's changes with /w"),
         (Action::Search { root: "/a".into(), pattern: Some("x".into()), glob: None }, "Search /a"),
         (
-            Action::Tool(ToolUse { name: "t".into(), effect: Some(ToolEffect::Egress), args: "{}".into() }),
+            Action::Tool(ToolUse::judged("t".into(), Some(ToolEffect::Egress), "{}".into())),
             "Let another program use its tool t",
         ),
     ] {

@@ -54,8 +54,10 @@ fn who(config: &Config, tier: Tier) -> String {
         [one] => Some(format!("the extension {one}")),
         several => Some(format!("the extensions {}", several.join(", "))),
     };
+    let peers = config.peers.iter().filter(|(_, peer)| peer.tier == tier);
+    let peers = peers.map(|(name, _)| format!("the peer {name}"));
     let commands = (tier == Tier::Internal).then(|| "commands of a workspace".to_owned());
-    commands.into_iter().chain(extensions).collect::<Vec<_>>().join(" and ")
+    commands.into_iter().chain(extensions).chain(peers).collect::<Vec<_>>().join(" and ")
 }
 
 fn check(tier: Tier) -> &'static str {

@@ -214,7 +214,7 @@ pub(crate) fn is_judged(name: String, args: String) -> bool {
         parent: None,
         call: None,
         role: Role::Plugin,
-        action: Action::Tool(ToolUse { name, effect: Some(ToolEffect::Read), args }),
+        action: Action::Tool(ToolUse::judged(name, Some(ToolEffect::Read), args)),
         labels: Labels::default(),
         cost: Cost::default(),
     };

@@ -269,7 +269,7 @@ fn tool(name: &str, does: Option<Does>) -> ToolUse {
         Some(Does::Destructive) => ToolEffect::Destructive,
         None => classify(&Described { name, ..Described::default() }),
     };
-    ToolUse { name: name.into(), effect: Some(effect), args: "{}".into() }
+    ToolUse::judged(name.into(), Some(effect), "{}".into())
 }
 
 fn request(method: &str, url: &str) -> HttpRequest {

@@ -1,27 +1,33 @@
-//! Starting an extension: an effect like any other, decided, written before it happens, and finished when it
-//! ends.
+//! The owner's programs that answer: extensions of the policy, which judge effects, and process peers, which
+//! have tools. The seam to the crate that runs them, and the start of one.
 //!
-//! It is begun under a token that is minted for it when it is first started in a session: this command, this
-//! place, so many starts. That the owner declared it is the authority for that, so no rule of a file is
-//! asked, and no extension; the rules that no token skips are heard at each start. The token is over when the
-//! rules change, and a program that is not what the policy names any more is not started: then the kinds that
-//! it judges are denied.
+//! A start is an effect like any other: decided, written before it happens, and finished when the program
+//! ends. The kernel begins it under a token: this command, this place, so many starts. The owner declared the
+//! program, which is the authority for the token, so the kernel hears no rule of a file and asks no
+//! extension; it hears the rules that no token skips at each start. A program whose files have changed since
+//! the session began is not started: the kinds that an extension judges are then denied, and calls of a peer
+//! fail.
+//!
+//! The requests of a peer to the network are effects of their own, each with the start as its parent. A
+//! second token covers them: the hosts that the owner named, and no other.
 
 use crate::{
-    BoxFuture, Kernel, Output, Refused, Scope,
+    BoxFuture, Door, Kernel, Output, Refused, Scope,
     admit::deciding,
     bearer::{Bearer, Ruling},
     cut,
-    extension::{Extensions, Heard, Program, Reply},
+    extension::{Heard, Reply},
     launch,
 };
 use bailey_journal::{
     BadToken, BeginError, Circumstances, JournalError, Macaroon, Permit, Purpose, Receipt, Uses, Warrant,
 };
-use bailey_policy::{Caveat, Condition, Policy, Verdict};
+use bailey_policy::{Caveat, Condition, HostGlob, Policy, Verdict};
 use bailey_protocol::{
-    Action, Cost, Digest, Effect, Integrity, Isolation, Kind, Labels, Role, Sealed, Secrecy,
+    Action, Command, Cost, Digest, Effect, Happening, Integrity, Isolation, Kind, Labels, Role, Sealed,
+    Secrecy,
 };
+use serde_json::Value;
 use std::{
     sync::{Arc, PoisonError},
     time::Duration,
@@ -31,8 +37,77 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-/// How often one may be started while a session is open: once, and once more when it has ended.
+/// Runs the owner's programs that answer, each by its name.
+pub trait Programs: Send + Sync + 'static {
+    /// The names of those that are peers.
+    fn peers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether it runs, and can be asked.
+    fn runs(&self, name: &str) -> bool;
+
+    /// The program as it would be started now, its files looked at anew; `None` for an unknown name.
+    fn program<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Program>>;
+
+    /// Starts it, as the permit says. It returns, in bounded time, when the program can be asked, or with the
+    /// reason why it cannot. Its requests to the network, where it may make some, pass by the door. `ended` is
+    /// told how it ended, also when it never began.
+    fn start<'a>(
+        &'a self,
+        name: &'a str,
+        permit: Permit,
+        door: Option<Door>,
+        ended: oneshot::Sender<Output>,
+    ) -> BoxFuture<'a, Result<(), Heard>>;
+
+    /// Has the extension of this name judge the effect of the question, a JSON object. It ends in bounded
+    /// time. The question comes back when the extension does not run.
+    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>>;
+
+    /// Ends the peers that see the workspace, before a merge. They start again at their next calls.
+    fn rest(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// Ends it, and keeps it from being started again.
+    fn end<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()>;
+}
+
+/// A program, for its start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The command, and its directory.
+    pub command: Command,
+    /// Its walls.
+    pub isolation: Isolation,
+    /// The digest of the declaration and of its files, as they are now.
+    pub digest: Digest,
+    /// What it is for.
+    pub duty: Duty,
+}
+
+/// What a program is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Duty {
+    /// It judges effects. The policy in force holds the digest that it must have.
+    Judge,
+    /// It has tools.
+    Peer {
+        /// The digest that it must have: that of the session's beginning.
+        declared: Digest,
+        /// The hosts that it may ask.
+        hosts: Vec<HostGlob>,
+    },
+}
+
+/// How often an extension may be started while a session is open: once, and once more when it has ended.
 pub const STARTS_MAX: u64 = 2;
+/// How often a peer may be started while a session is open. A peer that sees the workspace is ended before
+/// each apply, and starts again.
+pub const PEER_STARTS_MAX: u64 = 64;
+/// How many requests a peer may make with one token.
+const REQUESTS_MAX: u64 = 1_000_000;
 /// How long its token holds where nobody ends it: longer than sessions last.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How often it is tried while other processes put other rules into force.
@@ -44,20 +119,22 @@ const CHANGED: &str = "its program or a file of it is not what it was when this 
 /// Why none is started any more.
 const OVER: &str = "the session has ended";
 
-/// What a session knows of one extension's starts.
+/// What a session knows of one program's starts.
 #[derive(Debug, Default)]
 pub(crate) struct Post {
     token: Option<Macaroon>,
+    /// The starts of a peer so far.
+    starts: u64,
     /// Why it is not started any more in this session.
     closed: Option<String>,
     /// Writes how it ended.
     running: Option<JoinHandle<()>>,
 }
 
-/// What came of a start.
+/// The outcome of a start.
 type Begun = Result<(), Heard>;
 
-/// What was decided about one.
+/// The decision about a start.
 enum Start {
     Begins(Box<Permit>, Receipt),
     Denied(Vec<String>, Option<Uses>),
@@ -66,40 +143,50 @@ enum Start {
 }
 
 impl Kernel {
-    /// Has the extensions started, so that the first question need not wait for that. One that cannot be
-    /// counts as crashed.
+    /// Starts extensions and peers, so that the first question need not wait for that. An extension that
+    /// cannot be started counts as crashed; of a peer the front end is told.
     ///
     /// # Errors
     /// When the journal cannot be read or written.
-    pub async fn start_extensions(&self, scope: &Scope) -> Result<(), Refused> {
-        let Some(extensions) = self.extensions() else { return Ok(()) };
+    pub async fn start_programs(&self, scope: &Scope) -> Result<(), Refused> {
+        let Some(programs) = self.programs() else { return Ok(()) };
         let policy = self.policy().await?;
-        let mut starts = JoinSet::new();
+        let mut starts: JoinSet<Result<(), Refused>> = JoinSet::new();
         for extension in policy.extensions() {
             if !self.journal().extension(&extension.name).await?.is_disabled() {
-                let (kernel, extensions) = (self.clone(), extensions.clone());
+                let (kernel, programs) = (self.clone(), programs.clone());
                 let (scope, name) = (scope.clone(), extension.name.clone());
                 starts.spawn(async move {
-                    match kernel.start_extension(&scope, &extensions, &name).await? {
+                    match kernel.start_program(&scope, &programs, &name).await? {
                         Ok(()) => Ok(()),
                         Err(heard) => kernel.note_failure(&scope, &name, heard).await.map(drop),
                     }
                 });
             }
         }
+        for name in programs.peers() {
+            let (kernel, programs, scope) = (self.clone(), programs.clone(), scope.clone());
+            starts.spawn(async move {
+                if let Err(heard) = kernel.start_program(&scope, &programs, &name).await? {
+                    let text = format!("the peer `{name}` did not start: {}", heard.why());
+                    kernel.tell(&scope, Happening::Notice { text }).await?;
+                }
+                Ok(())
+            });
+        }
         starts.join_all().await.into_iter().collect()
     }
 
-    /// Ends the extensions and their tokens, at the end of the session that they ran in.
+    /// Ends the programs and their tokens, at the end of the session that they ran in.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub async fn end_extensions(&self, scope: &Scope) -> Result<(), Refused> {
-        let Some(extensions) = self.extensions() else { return Ok(()) };
+    pub async fn end_programs(&self, scope: &Scope) -> Result<(), Refused> {
+        let Some(programs) = self.programs() else { return Ok(()) };
         let posts = self.inner.posts.lock().unwrap_or_else(PoisonError::into_inner).take();
         for (name, post) in posts.unwrap_or_default() {
-            // First, so that one that is just being started holds nobody up.
-            extensions.end(&name).await;
+            // First, so that a start that is under way holds nobody up.
+            programs.end(&name).await;
             let mut post = post.lock().await;
             post.closed = Some(OVER.into());
             post.ended().await;
@@ -110,19 +197,19 @@ impl Kernel {
         Ok(())
     }
 
-    /// Starts an extension that does not run, where its token lets it.
-    pub(crate) async fn start_extension(
+    /// Starts a program that does not run, where its token lets it.
+    pub(crate) async fn start_program(
         &self,
         scope: &Scope,
-        extensions: &Arc<dyn Extensions>,
+        programs: &Arc<dyn Programs>,
         name: &str,
     ) -> Result<Begun, Refused> {
-        let (kernel, extensions, name) = (self.clone(), extensions.clone(), name.to_owned());
-        // The session's, whoever is the first to need it, and for longer than a turn.
+        let (kernel, programs, name) = (self.clone(), programs.clone(), name.to_owned());
+        // It is the session's, and lives longer than the turn that first needs it.
         let scope = Scope { cancel: Default::default(), ..scope.clone() };
-        // In a task of its own: whoever asked may go away, and no start is left half done then.
-        let task = tokio::spawn(async move { kernel.start_alone(&scope, &*extensions, &name).await });
-        task.await.map_err(|error| Refused::Failed(format!("an extension's start ended badly: {error}")))?
+        // In a task of its own: when the asker goes away, no start is left half done.
+        let task = tokio::spawn(async move { kernel.start_alone(&scope, &*programs, &name).await });
+        task.await.map_err(|error| Refused::Failed(format!("a program's start ended badly: {error}")))?
     }
 
     /// Boxed, because to decide may be to ask an extension, which this is a part of; a start is decided
@@ -130,29 +217,37 @@ impl Kernel {
     fn start_alone<'a>(
         &'a self,
         scope: &'a Scope,
-        extensions: &'a dyn Extensions,
+        programs: &'a dyn Programs,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Begun, Refused>> {
         Box::pin(async move {
             let Some(post) = self.post(name) else { return Ok(Err(barred(OVER.into()))) };
             let mut post = post.lock().await;
-            if extensions.runs(name) {
+            if programs.runs(name) {
                 return Ok(Ok(()));
             }
             post.ended().await;
             if let Some(why) = &post.closed {
                 return Ok(Err(barred(why.clone())));
             }
-            let Some(program) = extensions.program(name).await else {
+            let Some(program) = programs.program(name).await else {
                 return Ok(Err(Heard { reply: Reply::Crashed, told: "nobody here runs it".into() }));
+            };
+            let hosts = match &program.duty {
+                Duty::Judge => Vec::new(),
+                Duty::Peer { hosts, .. } => hosts.clone(),
             };
             let (permit, receipt) = match self.engage(scope, &mut post, name, program).await? {
                 Ok(begun) => begun,
                 Err(why) => return Ok(Err(barred(why))),
             };
+            // Its requests are the peer's own, also when a sub-agent's call has it started.
+            let own = Scope { trust: None, bearer: None, conversation: None, ..scope.inside() };
+            let door = (!hosts.is_empty())
+                .then(|| self.io(&own, &receipt, labels()).io.door.limited_to(name, hosts));
             let (ended, told) = oneshot::channel();
             post.running = Some(tokio::spawn(self.clone().see_out(receipt, told)));
-            Ok(extensions.start(name, permit, ended).await)
+            Ok(programs.start(name, permit, door, ended).await)
         })
     }
 
@@ -169,11 +264,26 @@ impl Kernel {
         name: &str,
         program: Program,
     ) -> Result<Result<(Permit, Receipt), String>, Refused> {
-        let Program { command, isolation, digest } = program;
+        let Program { command, isolation, digest, duty } = program;
         let sealed = self.seal_start(scope, Action::Exec(command))?;
+        if let Duty::Peer { .. } = duty {
+            // Rules may change while the session lives, and a peer's starts are counted here.
+            post.token = None;
+            post.starts += 1;
+            if post.starts > PEER_STARTS_MAX {
+                let why =
+                    format!("it was started {PEER_STARTS_MAX} times in this session, and ended each time");
+                self.refuse(scope, &sealed, vec![why.clone()], None).await?;
+                return Ok(Err(why));
+            }
+        }
         for _ in 0..ATTEMPTS {
             let policy = self.policy().await?;
-            if !is_named(&policy, name, digest) {
+            let is_declared = match &duty {
+                Duty::Judge => is_named(&policy, name, digest),
+                Duty::Peer { declared, .. } => *declared == digest,
+            };
+            if !is_declared {
                 self.refuse(scope, &sealed, vec![CHANGED.into()], None).await?;
                 post.closed = Some(CHANGED.into());
                 return Ok(Err(CHANGED.into()));
@@ -181,7 +291,7 @@ impl Kernel {
             let is_first = post.token.is_none();
             let token = match post.token.take() {
                 Some(token) => token,
-                None => match self.mint_start(scope, &policy, name, &sealed).await? {
+                None => match self.mint_start(scope, &policy, (name, &duty), &sealed).await? {
                     Some(token) => token,
                     None => continue,
                 },
@@ -192,7 +302,8 @@ impl Kernel {
                 Start::Denied(reasons, uses) if !is_first || self.is_in_force(&policy).await? => {
                     let why = reasons.join("; ");
                     self.refuse(scope, &sealed, reasons, uses).await?;
-                    post.closed = Some(why.clone());
+                    // Other rules may let a peer start again.
+                    post.closed = Some(why.clone()).filter(|_| duty == Duty::Judge);
                     return Ok(Err(why));
                 }
                 Start::Denied(..) | Start::Again => {}
@@ -216,7 +327,7 @@ impl Kernel {
             Verdict::Allow(allowed) => allowed,
             Verdict::Deny(_) => return Ok(Start::Denied(reasons, uses)),
             Verdict::Review(_) => {
-                reasons.push("nobody is asked before an extension starts".into());
+                reasons.push("nobody is asked before a declared program starts".into());
                 return Ok(Start::Denied(reasons, uses));
             }
         };
@@ -250,21 +361,25 @@ impl Kernel {
         &self,
         scope: &Scope,
         policy: &Policy,
-        name: &str,
+        (name, duty): (&str, &Duty),
         sealed: &Sealed,
     ) -> Result<Option<Macaroon>, Refused> {
+        let (what, starts, network) = match duty {
+            Duty::Judge => ("extension", STARTS_MAX, false),
+            Duty::Peer { hosts, .. } => ("peer", 1, !hosts.is_empty()),
+        };
         let condition = Condition {
             action: Some(vec![Kind::Exec]),
             role: Some(vec![Role::Owner]),
-            network: Some(false),
+            network: Some(network),
             ..Condition::default()
         };
         let caveat = Caveat {
             scope: Some(vec![condition]),
             action: Some(sealed.action_digest()),
-            operations: Some(STARTS_MAX),
+            operations: Some(starts),
             expires: self.journal().clock().now().checked_add(LASTS).ok(),
-            holder: Some(format!("the extension `{name}`")),
+            holder: Some(format!("the {what} `{name}`")),
             ..Caveat::default()
         };
         match self.inner.mint.mint_token(scope.session(), policy.digest(), caveat).await {
@@ -289,7 +404,36 @@ impl Kernel {
         Sealed::new(effect).map_err(Refused::Failed)
     }
 
-    /// Writes how an extension ended. When that cannot be written, recovery finds it unfinished.
+    /// Mints a token for a peer's requests: the hosts of its declaration, and no other. `None` when other rules
+    /// came into force in between.
+    pub(crate) async fn mint_requests(
+        &self,
+        scope: &Scope,
+        policy: &Policy,
+        name: &str,
+        hosts: &[HostGlob],
+    ) -> Result<Option<Macaroon>, Refused> {
+        let condition = Condition {
+            action: Some(vec![Kind::Http]),
+            role: Some(vec![scope.role]),
+            host: Some(hosts.to_vec()),
+            ..Condition::default()
+        };
+        let caveat = Caveat {
+            scope: Some(vec![condition]),
+            operations: Some(REQUESTS_MAX),
+            expires: self.journal().clock().now().checked_add(LASTS).ok(),
+            holder: Some(format!("the peer `{name}`")),
+            ..Caveat::default()
+        };
+        match self.inner.mint.mint_token(scope.session(), policy.digest(), caveat).await {
+            Ok(token) => Ok(Some(token)),
+            Err(JournalError::Token(BadToken::Over)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes how a program ended. When that cannot be written, recovery finds it unfinished.
     async fn see_out(self, receipt: Receipt, told: oneshot::Receiver<Output>) {
         let output = told.await.unwrap_or_else(|_| launch::unknown());
         let output = cut::tidy(self.journal().redactor(), output);
@@ -312,6 +456,11 @@ impl Scope {
         let bearer = Bearer { token, sandbox: None, is_confined: true, walls: Some(walls) };
         Self { role: Role::Owner, trust: None, conversation: None, bearer: Some(bearer), ..self.clone() }
     }
+}
+
+/// The labels of a peer's requests: its code is not the owner's, and it may have been told private things.
+fn labels() -> Labels {
+    Labels::new(Integrity::External, Secrecy::Private)
 }
 
 fn is_named(policy: &Policy, name: &str, digest: Digest) -> bool {

@@ -1,5 +1,17 @@
-use super::{FRAME_BYTES_MAX, FrameError, Frames, Word, frame, ready, said};
-use serde_json::json;
+use super::{FRAME_BYTES_MAX, FrameError, Frames, Object, answer, frame, ready};
+use crate::speech::{Said, Speech};
+use bailey_kernel::extension::Answer;
+use serde_json::{Value, json};
+
+fn object(value: Value) -> Object {
+    let Value::Object(object) = value else { panic!("no object") };
+    object
+}
+
+fn said(json: &[u8]) -> Result<(u64, Said), FrameError> {
+    let (number, object) = answer(json, "")?;
+    Ok((number, Speech::Verdicts.answer(&object)?))
+}
 
 fn frames(bytes: &[u8]) -> Frames {
     Frames { bytes: bytes.into() }
@@ -7,7 +19,7 @@ fn frames(bytes: &[u8]) -> Frames {
 
 #[test]
 fn what_is_written_as_a_frame_is_read_as_one_however_it_is_cut() {
-    let bytes = [frame(&json!({ "a": 1 })).unwrap(), frame(&json!({})).unwrap()].concat();
+    let bytes = [frame(&object(json!({ "a": 1 }))).unwrap(), frame(&Object::new()).unwrap()].concat();
     assert_eq!(bytes.first_chunk(), Some(&[0, 0, 0, 7]));
     let mut cut = Frames::default();
     let mut read = Vec::new();
@@ -25,15 +37,16 @@ fn a_length_beyond_the_limit_is_refused_before_anything_is_kept() {
     assert_eq!(frames(&most.to_be_bytes()).next(), Ok(None));
     assert_eq!(frames(&(most + 1).to_be_bytes()).next(), Err(FrameError::TooLong(most + 1)));
     assert_eq!(frames(&[0xff; 4]).next(), Err(FrameError::TooLong(u32::MAX)));
-    assert_eq!(frame(&json!("x".repeat(FRAME_BYTES_MAX))), None);
-    assert!(frame(&json!("x".repeat(FRAME_BYTES_MAX - 2))).is_some(), "control");
+    let of = |bytes: usize| object(json!({ "": "x".repeat(bytes - r#"{"":""}"#.len()) }));
+    assert_eq!(frame(&of(FRAME_BYTES_MAX + 1)), None);
+    assert!(frame(&of(FRAME_BYTES_MAX)).is_some(), "control");
 }
 
 #[test]
 fn only_the_words_of_the_protocol_are_an_answer() {
     let answer = said(br#"{"number":7,"answer":"deny","reason":"no","more":[1]}"#).unwrap();
-    assert_eq!((answer.number, answer.answer, answer.reason.as_str()), (7, Word::Deny, "no"));
-    assert_eq!(said(br#"{"number":7,"answer":"pass"}"#).unwrap().reason, "");
+    assert_eq!(answer, (7, Said::Verdict(Answer::Deny, "no".into())));
+    assert_eq!(said(br#"{"number":7,"answer":"pass"}"#), Ok((7, Said::Verdict(Answer::Pass, String::new()))));
     for none in [
         "",
         "7",

@@ -1,0 +1,281 @@
+//! Runs the owner's programs, each at a desk of its own, by permits of the kernel.
+
+use crate::{
+    desk::{Desk, Ended, Failed, Fault, Order, not_started},
+    frame::Object,
+    shelf::Shelf,
+    speech::{Said, Speech},
+};
+use bailey_kernel::{
+    BoxFuture, Door, HostGlob, Output, Permit, Redeemed, Seal,
+    extension::{Heard, Reply},
+    program::{Duty, Program, Programs},
+};
+use bailey_protocol::{Action, CallReport, Digest, SessionId, ToolEffect};
+use bailey_sandbox::{Guest, Walls};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Said of an unknown name.
+const NOBODY: &str = "nobody here runs it";
+/// Questions that may wait for one program.
+const WAITING_MAX: usize = 64;
+
+/// Looks at a program's files as they are now.
+pub type Look = Arc<dyn Fn() -> Digest + Send + Sync>;
+
+/// A program that may be run.
+pub struct Employed {
+    /// Its name.
+    pub name: String,
+    /// The lease in which it runs: one of its own, or the session's when it sees the workspace.
+    pub lease: SessionId,
+    /// What runs there.
+    pub guest: Guest,
+    /// How long it may take to answer.
+    pub within: Duration,
+    /// Reads the digest of what would be started now.
+    pub look: Look,
+    /// What it is for.
+    pub work: Work,
+}
+
+/// What a program is for.
+#[derive(Debug, Clone)]
+pub enum Work {
+    /// It is an extension of the policy.
+    Judge,
+    /// It has tools.
+    Peer {
+        /// The digest that it must have to be started.
+        declared: Digest,
+        /// The hosts that it may ask.
+        hosts: Vec<HostGlob>,
+        /// What its tools do, by the owner's word.
+        effects: Effects,
+        /// Whether it sees the session's workspace, and so is ended before a merge.
+        is_within: bool,
+    },
+}
+
+/// What a peer's tools do to the world, by the owner's word. Any other tool is asked about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effects(pub BTreeMap<String, ToolEffect>);
+
+impl Effects {
+    /// The effect of a tool; the name `*` stands for all others.
+    pub(crate) fn of(&self, tool: &str) -> Option<ToolEffect> {
+        self.0.get(tool).or_else(|| self.0.get("*")).copied()
+    }
+}
+
+impl fmt::Debug for Employed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Employed").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Runs programs, each by its name.
+#[derive(Debug)]
+pub struct Runner {
+    seal: Seal,
+    counters: BTreeMap<String, Counter>,
+}
+
+/// A program from outside its desk.
+#[derive(Debug)]
+struct Counter {
+    employed: Employed,
+    shelf: Option<Arc<Shelf>>,
+    orders: mpsc::Sender<Order>,
+    runs: Arc<AtomicBool>,
+    closing: CancellationToken,
+}
+
+impl Runner {
+    /// A runner of these programs, by permits of the journal with this seal. It starts none. It must be
+    /// called inside a runtime, and its programs end with it.
+    #[must_use]
+    pub fn new(walls: &Arc<Walls>, seal: Seal, all: Vec<Employed>) -> Self {
+        let counter = |employed: Employed| {
+            let (orders, waiting) = mpsc::channel(WAITING_MAX);
+            let (runs, closing) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
+            let shelf = match &employed.work {
+                Work::Judge => None,
+                Work::Peer { effects, .. } => {
+                    Some(Arc::new(Shelf::new(employed.name.clone(), effects.clone())))
+                }
+            };
+            let speech = shelf.clone().map_or(Speech::Verdicts, Speech::Tools);
+            let desk = Desk::new(
+                walls.clone(),
+                (employed.lease, employed.within),
+                speech,
+                (runs.clone(), closing.clone()),
+            );
+            tokio::spawn(desk.serve(waiting));
+            (employed.name.clone(), Counter { employed, shelf, orders, runs, closing })
+        };
+        Self { seal, counters: all.into_iter().map(counter).collect() }
+    }
+
+    /// What a permit lets begin.
+    fn redeemed(&self, permit: Permit) -> Result<Guest, String> {
+        let Redeemed { effect, isolation, .. } =
+            permit.redeem(&self.seal).map_err(|error| error.to_string())?;
+        match effect.action {
+            Action::Exec(command) => Ok(Guest { command, isolation }),
+            action => Err(format!("`{}` is no program", action.kind().name())),
+        }
+    }
+
+    pub(crate) fn shelf(&self, name: &str) -> Option<&Arc<Shelf>> {
+        self.counters.get(name)?.shelf.as_ref()
+    }
+
+    async fn said(
+        &self,
+        name: &str,
+        question: Object,
+        cancel: CancellationToken,
+    ) -> Result<Result<Said, Failed>, Object> {
+        let Some(counter) = self.counters.get(name) else { return Err(question) };
+        let (reply, heard) = oneshot::channel();
+        counter.orders.send(Order::Ask(question, cancel, reply)).await.ok();
+        heard.await.unwrap_or_else(|_| Ok(Err(Failed::crashed(NOBODY))))
+    }
+
+    /// Has a peer perform a call of its tool. The call comes back when the peer does not run.
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        call: Object,
+        cancel: CancellationToken,
+    ) -> Result<Result<CallReport, Failed>, Object> {
+        Ok(match self.said(name, call, cancel).await? {
+            Ok(Said::Result(report)) => Ok(report),
+            Ok(Said::Verdict(..)) => Err(Failed::crashed("it judges, and has no tools")),
+            Err(failed) => Err(failed),
+        })
+    }
+
+    /// Ends a program that may be started again.
+    async fn stop(&self, name: &str) {
+        let Some(counter) = self.counters.get(name) else { return };
+        let (reply, done) = oneshot::channel();
+        counter.orders.send(Order::Stop(reply)).await.ok();
+        done.await.ok();
+    }
+}
+
+impl Programs for Runner {
+    fn peers(&self) -> Vec<String> {
+        let peers = self.counters.iter().filter(|(_, counter)| counter.shelf.is_some());
+        peers.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn runs(&self, name: &str) -> bool {
+        self.counters.get(name).is_some_and(|counter| counter.runs.load(Ordering::Acquire))
+    }
+
+    fn program<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Program>> {
+        Box::pin(async move {
+            let employed = &self.counters.get(name)?.employed;
+            let Guest { command, isolation } = employed.guest.clone();
+            let look = employed.look.clone();
+            // It reads files.
+            let digest = tokio::task::spawn_blocking(move || look()).await.ok()?;
+            let duty = match &employed.work {
+                Work::Judge => Duty::Judge,
+                Work::Peer { declared, hosts, .. } => {
+                    Duty::Peer { declared: *declared, hosts: hosts.clone() }
+                }
+            };
+            Some(Program { command, isolation, digest, duty })
+        })
+    }
+
+    fn start<'a>(
+        &'a self,
+        name: &'a str,
+        permit: Permit,
+        door: Option<Door>,
+        ended: oneshot::Sender<Output>,
+    ) -> BoxFuture<'a, Result<(), Heard>> {
+        Box::pin(async move { self.begin(name, permit, door, ended).await.map_err(heard) })
+    }
+
+    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>> {
+        Box::pin(async move {
+            let Value::Object(question) = question else { return Err(question) };
+            match self.said(name, question, CancellationToken::new()).await {
+                Err(back) => Err(Value::Object(back)),
+                Ok(Ok(Said::Verdict(answer, reason))) => {
+                    Ok(Heard { reply: Reply::Said { answer, reason }, told: String::new() })
+                }
+                Ok(Ok(Said::Result(_))) => Ok(heard(Failed::crashed("it has tools, and judges nothing"))),
+                Ok(Err(failed)) => Ok(heard(failed)),
+            }
+        })
+    }
+
+    fn rest(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let is_within =
+                |counter: &Counter| matches!(counter.employed.work, Work::Peer { is_within: true, .. });
+            for (name, counter) in &self.counters {
+                if is_within(counter) && counter.runs.load(Ordering::Acquire) {
+                    self.stop(name).await;
+                }
+            }
+        })
+    }
+
+    fn end<'a>(&'a self, name: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(counter) = self.counters.get(name) {
+                counter.closing.cancel();
+                self.stop(name).await;
+            }
+        })
+    }
+}
+
+impl Runner {
+    async fn begin(
+        &self,
+        name: &str,
+        permit: Permit,
+        door: Option<Door>,
+        ended: Ended,
+    ) -> Result<(), Failed> {
+        let counter = self.counters.get(name).ok_or_else(|| NOBODY.to_owned());
+        let (counter, guest) = match counter.and_then(|it| Ok((it, self.redeemed(permit)?))) {
+            Ok(both) => both,
+            Err(why) => return Err(not_started(ended, why)),
+        };
+        let (reply, heard) = oneshot::channel();
+        counter.orders.send(Order::Start(Box::new((guest, door)), ended, reply)).await.ok();
+        heard.await.unwrap_or_else(|_| Err(Failed::crashed(NOBODY)))
+    }
+}
+
+/// A failure, as the policy counts it.
+fn heard(Failed { fault, told }: Failed) -> Heard {
+    match fault {
+        Fault::Late => Heard { reply: Reply::Late, told: String::new() },
+        Fault::TooLong => Heard { reply: Reply::TooLong, told: String::new() },
+        Fault::Crashed => Heard { reply: Reply::Crashed, told },
+        Fault::Garbled => Heard { reply: Reply::Garbled, told },
+    }
+}

@@ -1,0 +1,152 @@
+//! The tools of a session, which may change between the steps of a turn.
+
+use crate::{PeerTool, ToolSource, Toolbox};
+use bailey_kernel::Tool;
+use bailey_protocol::ToolSpec;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The tools of a session: the built-in ones, and those of its sources as they were at the newest step. Cheap
+/// to clone; clones share the newest step.
+#[derive(Clone)]
+pub struct Tools {
+    built_in: Arc<Toolbox>,
+    sources: Arc<[Arc<dyn ToolSource>]>,
+    /// The names to which an agent is limited.
+    only: Option<Arc<[String]>>,
+    now: Arc<RwLock<Step>>,
+}
+
+/// The tools of a step.
+struct Step {
+    toolbox: Arc<Toolbox>,
+    /// The tools of the sources, also those whose names were taken.
+    of_peers: Vec<PeerTool>,
+}
+
+impl From<Toolbox> for Tools {
+    /// Tools that never change.
+    fn from(built_in: Toolbox) -> Self {
+        Self::new(built_in, Vec::new(), None)
+    }
+}
+
+impl Tools {
+    /// The built-in tools beside those of sources. `only` limits the latter to tools of these names; `PEER.*`
+    /// names all of one peer.
+    #[must_use]
+    pub fn new(built_in: Toolbox, sources: Vec<Arc<dyn ToolSource>>, only: Option<&[String]>) -> Self {
+        let built_in = Arc::new(built_in);
+        let now = Step { toolbox: built_in.clone(), of_peers: Vec::new() };
+        let now = Arc::new(RwLock::new(now));
+        Self { built_in, sources: sources.into(), only: only.map(Arc::from), now }
+    }
+
+    /// The tools as they were at the newest step.
+    #[must_use]
+    pub fn now(&self) -> Arc<Toolbox> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).toolbox.clone()
+    }
+
+    /// Begins a step: asks each source for its tools. Returns the tools of the sources when they are not those
+    /// of the step before.
+    pub async fn renew(&self) -> Option<Vec<PeerTool>> {
+        let mut of_peers = Vec::new();
+        for source in &*self.sources {
+            of_peers.extend(source.tools().await);
+        }
+        if let Some(only) = &self.only {
+            of_peers.retain(|tool| only.iter().any(|name| is_named(name, &tool.spec.name)));
+        }
+        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        if now.of_peers == of_peers {
+            return None;
+        }
+        let tools = of_peers.iter().map(|tool| Arc::new(tool.clone()) as Arc<dyn Tool>).collect();
+        *now = Step { toolbox: Arc::new(self.built_in.with(tools)), of_peers: of_peers.clone() };
+        Some(of_peers)
+    }
+
+    /// See [`Toolbox::find`].
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.now().find(name).cloned()
+    }
+
+    /// See [`Toolbox::specs`].
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.now().specs()
+    }
+}
+
+/// Whether an entry of an agent's list of tools names this tool.
+fn is_named(entry: &str, tool: &str) -> bool {
+    let plain = ToolSpec::plain_name(tool);
+    match entry.strip_suffix(".*") {
+        Some(peer) => plain.starts_with(&ToolSpec::plain_name(&format!("{peer}."))),
+        None => plain == ToolSpec::plain_name(entry),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tools, is_named};
+    use crate::{PeerTool, ToolConfig, ToolSource, Toolbox};
+    use bailey_kernel::BoxFuture;
+    use bailey_protocol::{Limits, ToolEffect, ToolSpec};
+    use serde_json::json;
+    use std::sync::{Arc, Mutex};
+
+    struct Source(Mutex<Vec<PeerTool>>);
+
+    impl ToolSource for Source {
+        fn tools(&self) -> BoxFuture<'_, Vec<PeerTool>> {
+            let tools = self.0.lock().unwrap().clone();
+            Box::pin(async { tools })
+        }
+    }
+
+    fn tool(name: &str) -> PeerTool {
+        let spec = ToolSpec {
+            name: name.into(),
+            aliases: Vec::new(),
+            summary: "of a peer".into(),
+            description: String::new(),
+            schema: json!({ "type": "object" }),
+        };
+        PeerTool { peer: "p".into(), spec, effect: ToolEffect::Read }
+    }
+
+    #[tokio::test]
+    async fn a_step_has_the_tools_of_its_beginning_and_no_source_takes_the_name_of_another_tool() {
+        let config = ToolConfig {
+            workspace: "/w".into(),
+            start: "/w".into(),
+            shell: "/bin/sh".into(),
+            limits: Limits::default(),
+            max_wall_ms: 1,
+        };
+        let source =
+            Arc::new(Source(Mutex::new(vec![tool("fs.read"), tool("FS_Write"), tool("p.a"), tool("p_a")])));
+        let tools = Tools::new(Toolbox::built_in(config), vec![source.clone()], None);
+        let built_in = tools.specs().len();
+        assert!(tools.find("p.a").is_none(), "no step has begun");
+        assert_eq!(tools.renew().await.unwrap().len(), 4);
+        assert_eq!(tools.specs().len(), built_in + 1);
+        assert_ne!(tools.find("fs.read").unwrap().spec().summary, "of a peer");
+        assert_eq!(tools.renew().await, None, "nothing has changed");
+        source.0.lock().unwrap().clear();
+        assert!(tools.find("p.a").is_some(), "the step goes on with what it began with");
+        assert_eq!(tools.renew().await.unwrap().len(), 0);
+        assert!(tools.find("p.a").is_none());
+    }
+
+    #[test]
+    fn an_entry_names_one_tool_or_all_of_a_peer() {
+        assert!(is_named("notes.*", "notes.add") && is_named("notes.add", "notes.add"));
+        assert!(is_named("notes_add", "notes.add"));
+        for (entry, tool) in [("notes.*", "notesx.add"), ("note.*", "notes.add"), ("*", "notes.add")] {
+            assert!(!is_named(entry, tool), "{entry} {tool}");
+        }
+    }
+}
