@@ -14,7 +14,7 @@ use std::{
 const CLAIMS: &str = "docs/security/claims.toml";
 const PAGE: &str = "docs/security/claims.md";
 /// A document whose tables end in a column of tests.
-const THREATS: &str = "docs/THREAT_MODEL.md";
+const THREATS: &str = "docs/security/threat-model.md";
 
 /// The longest line of the page, in characters.
 const WIDTH: usize = 110;
