@@ -103,8 +103,8 @@ pub(crate) enum Policy {
     },
     /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
     Explain(Explain),
-    /// Answer another runtime whether it may use its tools, line by line as JSON; docs/decide.md is the
-    /// protocol
+    /// Answer another runtime whether it may use its tools, line by line as JSON; docs/extensions.md has
+    /// the protocol
     ///
     /// Nothing is done here: that runtime runs its tools, and asks its own human where the answer is "ask".
     /// Each answer is an entry of the journal. A task ends with its input, or with a signal.

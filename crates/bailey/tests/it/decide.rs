@@ -473,8 +473,9 @@ fn the_pages_client_does_what_the_page_says() {
         println!("SKIPPED: there is no /usr/bin/python3");
         return;
     };
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decide.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/extensions.md");
     let page = fs::read_to_string(page).unwrap();
+    let (_, page) = page.split_once("\n## The gate for other runtimes\n").unwrap();
     let block = |language: &str| {
         let fence = format!("```{language}\n");
         page.split(&fence).nth(1).unwrap().split("```").next().unwrap().to_owned()

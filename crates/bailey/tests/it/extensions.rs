@@ -1,4 +1,4 @@
-//! Extensions of the policy in whole sessions, and the page about them, whose programs are run as they stand.
+//! Extensions of the policy in whole sessions, and the guide to them, whose programs run as they stand.
 
 use crate::stage::{Ran, Stage};
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
@@ -12,10 +12,16 @@ use std::{
 /// For those that are not to be late, whatever else the machine does.
 const PATIENT: &str = "within_ms = 10_000\n";
 
-/// Code blocks of the page in one language.
+/// A file of the guides.
+fn guide(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// Code blocks about extensions in one language.
 fn blocks(language: &str) -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/extensions.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = guide("extensions.md");
+    let (page, _) = page.split_once("\n## The gate for other runtimes\n").unwrap();
     let fence = format!("```{language}\n");
     let parts = page.split(&fence).skip(1);
     parts.map(|part| part.split("```").next().unwrap().to_owned()).collect()
@@ -126,7 +132,7 @@ fn the_pages_program_for_deno_answers_like_the_first() {
         return;
     };
     let stage = Stage::new(&[]);
-    let file = program(&stage, "no-deploy.ts", &blocks("typescript")[0]);
+    let file = program(&stage, "no-deploy.ts", &guide("no-deploy.ts"));
     let command = [deno.to_str().unwrap(), "run", "--no-config", file.to_str().unwrap()];
     declare(&stage, &command, &format!("{PATIENT}profile = \"standard\"\n"));
     let (ran, _model) = run(&stage, &[&["echo", "deploy"], &["echo", "hello"]]);

@@ -1,5 +1,5 @@
 //! `bailey policy decide --stdio`: the gate for other runtimes. They run tools of their own, and ask here
-//! whether they may; docs/decide.md is the protocol.
+//! whether they may; docs/extensions.md has the protocol.
 //!
 //! Lines are answered one after the other, in their order. What cannot be read is answered with an error and
 //! forgotten; what cannot be judged or written down is denied.
