@@ -43,7 +43,7 @@ cargo xtask TASK
   dist            a tarball, a Debian package, a bill of materials and their digests, in target/dist
                   (--install a linker for older systems, --image an OCI image, --twice build again and compare,
                   --try install, upgrade and remove in fresh systems, --service run the daemon as a service in a
-                  guest with systemd, --walk do there what docs/server.md and docs/telegram.md say, which writes
+                  guest with systemd, --walk do there what docs/daemon.md and docs/channels.md say, which writes
                   target/evidence/server.txt and telegram.txt, all as root; --program=FILE packs that and builds nothing)
   fuzz            hostile bytes for every parser, guided by coverage, 10 minutes for each of --list
                   (--seconds N, --target NAME, more than once if need be)

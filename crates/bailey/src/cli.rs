@@ -116,7 +116,7 @@ claim, verdict (elsewhere) and because for each claim that no line tries.";
 const REPLAY_HELP: &str = "\
 The turn loop, the gate with the rules in force, the tools and the screen do their work once more, over a journal of their own in
 a temporary folder; what models said and what effects brought comes from the recording, as do answers of humans. Nothing is
-asked, performed or written anywhere else. See docs/replay.md for what cannot be run again.
+asked, performed or written anywhere else. See docs/audit.md for what cannot be run again.
 
 Exit codes: 0 the same, 1 it parts from the recording (the entry, what was recorded and what came now are shown), 2 wrong arguments or
 rules, 5 the journal is broken.";

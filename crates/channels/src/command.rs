@@ -125,7 +125,7 @@ async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
         None => None,
     };
     if config.channels.is_empty() && !printer.is_json() {
-        printer.note("no channel is configured: see docs/telegram.md");
+        printer.note("no channel is configured: see docs/channels.md");
     }
     for (name, channel) in &config.channels {
         let state = running.iter().flatten().find(|state| state.name == *name);

@@ -1,7 +1,7 @@
-//! `cargo xtask dist --walk`: docs/server.md and docs/telegram.md, as somebody new does what they say: the
-//! package on a fresh Debian with systemd, every command of the pages typed at its terminal, and a phone. Two
-//! servers stand in for what is elsewhere, one for the provider of the model and one for Telegram. What was
-//! seen is kept in target/evidence.
+//! `cargo xtask dist --walk`: docs/daemon.md about a server and docs/channels.md about Telegram, followed by
+//! somebody new: the package on a fresh Debian with systemd, every command of these sections typed at its
+//! terminal, and a phone. Two servers stand in for the provider of the model and for Telegram. The output is
+//! kept in target/evidence.
 //!
 //! Read `walk/server.rs` first.
 
@@ -16,7 +16,7 @@ use super::{archive::Tree, guest, root, service, trial};
 use anyhow::{Result, ensure};
 use bailey_testkit::telegram::Telegram;
 use console::Console;
-use page::Page;
+use page::{Name, Page};
 use std::{fs, path::Path};
 
 /// A small server's: what a Debian has that was installed with its standard system, and `sudo`.
@@ -31,6 +31,8 @@ const PACKAGES: &[&str] = &[
     "sudo",
     "nano",
 ];
+const SERVER: Name = ("daemon.md", "A server of your own");
+const PHONE: Name = ("channels.md", "Telegram");
 const USER: &str = "ann";
 const PASSWORD: &str = "correct horse";
 /// Where the stand-ins are found in the guest.
@@ -64,7 +66,7 @@ systemctl enable systemd-networkd 2>/dev/null
 
 /// Installs the package as the pages say, and does the rest of what they say.
 pub(super) fn run(tree: &Tree, package: &Path, out: &Path) -> Result<()> {
-    println!("\n== docs/server.md and docs/telegram.md in a guest with systemd");
+    println!("\n== docs/daemon.md and docs/channels.md in a guest with systemd");
     let (model, telegram) = (model::start(), Telegram::start());
     let place = root::copy(&root::made(service::SUITE, PACKAGES)?, "walk")?;
     let newer = tree.debian_as(NEWER, out)?;
@@ -81,11 +83,11 @@ pub(super) fn run(tree: &Tree, package: &Path, out: &Path) -> Result<()> {
     let mut console = Console::boot(guest::machine(&place, &disk, "user,model=virtio-net-pci")?)?;
     console.log_in(USER, PASSWORD)?;
 
-    let mut walk = Walk { console, page: Page::open("server.md")?, told: String::new(), wrong: Vec::new() };
+    let mut walk = Walk { console, page: Page::open(SERVER)?, told: String::new(), wrong: Vec::new() };
     server::walk(&mut walk)?;
-    walk.ends_page("server", "telegram.md", server::ELSEWHERE)?;
+    walk.ends_page("server", PHONE, server::ELSEWHERE)?;
     telegram::walk(&mut walk, &telegram)?;
-    walk.ends_page("telegram", "server.md", telegram::ELSEWHERE)?;
+    walk.ends_page("telegram", SERVER, telegram::ELSEWHERE)?;
     ensure!(walk.wrong.is_empty(), "not as the pages say:\n{}", walk.wrong.join("\n"));
     drop(walk);
     fs::remove_file(disk)?;
@@ -207,14 +209,14 @@ impl Walk {
     }
 
     /// All that a page says was done; what was seen is kept.
-    fn ends_page(&mut self, name: &str, next: &'static str, elsewhere: &[&str]) -> Result<()> {
+    fn ends_page(&mut self, name: &str, next: Name, elsewhere: &[&str]) -> Result<()> {
         let left = std::mem::replace(&mut self.page, Page::open(next)?).end(elsewhere);
         if let Some(left) = left {
             self.is_wrong(left);
         }
         let told = std::mem::take(&mut self.told);
         if self.wrong.is_empty() {
-            let text = format!("$ cargo xtask dist --walk: docs/{name}.md\n{told}");
+            let text = format!("$ cargo xtask dist --walk: {name}\n{told}");
             crate::keep(&format!("{name}.txt"), &text)?;
         }
         Ok(())

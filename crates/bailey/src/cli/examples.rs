@@ -202,7 +202,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (
         &["audit", "salvage"],
         &[
-            ("bailey audit salvage", "when journal.db is damaged; docs/recovery.md"),
+            ("bailey audit salvage", "when journal.db is damaged; docs/audit.md"),
             (
                 "bailey audit salvage --copy /mnt/disk/bailey",
                 "and what that copy has in the place of what is gone",

@@ -1,28 +1,33 @@
-//! What a page tells its reader to type, and what of it was typed.
+//! The commands that a section of a guide has its reader type, and those of them that were typed.
 
 use anyhow::{Context as _, Result, ensure};
 use std::{collections::BTreeSet, fs};
 
-/// What a command begins with.
+/// The beginnings of commands.
 const COMMANDS: [&str; 6] = ["bailey ", "sudo ", "git ", "journalctl ", "systemctl ", "/"];
 
+/// A guide's file and the heading of one of its sections.
+pub(super) type Name = (&'static str, &'static str);
+
 pub(super) struct Page {
-    name: &'static str,
+    name: Name,
     text: String,
-    /// Commands that nobody typed yet.
+    /// Commands that were not typed yet.
     left: BTreeSet<String>,
 }
 
 impl Page {
-    pub(super) fn open(name: &'static str) -> Result<Self> {
-        let text = fs::read_to_string(crate::root().join("docs").join(name)).context(name)?;
-        let left = commands(&text).into_iter().collect();
+    pub(super) fn open(name: Name) -> Result<Self> {
+        let (file, heading) = name;
+        let guide = fs::read_to_string(crate::root().join("docs").join(file)).context(file)?;
+        let text = section(&guide, heading).with_context(|| format!("{file} has no `## {heading}`"))?;
+        let (text, left) = (text.to_owned(), commands(text).into_iter().collect());
         Ok(Self { name, text, left })
     }
 
     /// A command is typed: the page must have it.
     pub(super) fn has(&mut self, command: &str) -> Result<()> {
-        ensure!(commands(&self.text).iter().any(|it| it == command), "{} has no `{command}`", self.name);
+        ensure!(commands(&self.text).iter().any(|it| it == command), "{} has no `{command}`", self.name.0);
         self.left.remove(command);
         Ok(())
     }
@@ -32,22 +37,28 @@ impl Page {
         let (_, block) = self
             .text
             .split_once(&format!("```toml\n   {first}\n"))
-            .with_context(|| format!("{} has no `{first}`", self.name))?;
+            .with_context(|| format!("{} has no `{first}`", self.name.0))?;
         let lines = block.lines().take_while(|line| line.trim() != "```");
         Ok(std::iter::once(first.to_owned())
             .chain(lines.map(|line| line.trim().to_owned()))
             .fold(String::new(), |text, line| text + &line + "\n"))
     }
 
-    /// What of the page nobody typed; `others` are not typed on purpose.
+    /// The commands that were not typed; `others` are left out on purpose.
     pub(super) fn end(mut self, others: &[&str]) -> Option<String> {
         self.left.retain(|command| !others.contains(&command.as_str()));
-        let left = format!("{} has commands that nobody typed: {:#?}", self.name, self.left);
+        let left = format!("{} has commands that were not typed: {:#?}", self.name.0, self.left);
         (!self.left.is_empty()).then_some(left)
     }
 }
 
-/// The commands of a page: indented lines, and what stands between backticks, where it begins like one.
+/// The text under this heading, to the next heading of its level.
+fn section<'a>(guide: &'a str, heading: &str) -> Option<&'a str> {
+    let (_, rest) = guide.split_once(&format!("\n## {heading}\n"))?;
+    rest.split("\n## ").next()
+}
+
+/// The commands of a page: indented lines and code between backticks, where they begin like one.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut is_fenced = false;
@@ -71,11 +82,19 @@ fn commands(page: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::commands;
+    use super::{commands, section};
 
     #[test]
     fn commands_of_a_page() {
         let page = "Write `bailey start` or `base_url`:\n\n       bailey init      # says\n\n```toml\n   [backup]\n```\n| `/stop` | x |\n";
         assert_eq!(commands(page), ["bailey start", "bailey init", "/stop"]);
+    }
+
+    #[test]
+    fn a_section_ends_at_the_next_heading_of_its_level() {
+        let guide = "# A\n\n## B\n\none\n\n### C\n\ntwo\n\n## D\n\nthree\n";
+        assert_eq!(section(guide, "B"), Some("\none\n\n### C\n\ntwo\n"));
+        assert_eq!(section(guide, "D"), Some("\nthree\n"));
+        assert_eq!(section(guide, "C"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! docs/server.md, typed.
+//! The server of docs/daemon.md, typed.
 
 use super::{MODEL, NEWER, PASSWORD, RELEASE, Walk};
 use crate::dist::version;

@@ -1,4 +1,4 @@
-//! docs/telegram.md, typed and said.
+//! Telegram in docs/channels.md, typed and said.
 
 use super::{
     RELEASE, TELEGRAM, Walk, model,
@@ -11,8 +11,7 @@ use std::{thread, time::Duration};
 /// How long it takes a person to come to the machine.
 const WAY: Duration = Duration::from_secs(10);
 /// What the page names and does not ask to type here.
-pub(super) const ELSEWHERE: &[&str] =
-    &["/newbot", "/setprivacy", "/reset", "bailey start", "bailey sessions rm"];
+pub(super) const ELSEWHERE: &[&str] = &["/newbot", "/setprivacy", "/reset", "bailey start"];
 
 pub(super) fn walk(walk: &mut Walk, telegram: &Telegram) -> Result<()> {
     walk.remarks("In five steps");
