@@ -58,7 +58,7 @@ pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
         identity::accept(home, Some(&text))?;
     }
     write_private(&user, about.as_bytes())?;
-    printer.note("you can write both files yourself at any time: docs/identity.md");
+    printer.note("you can write both files yourself at any time: docs/repositories.md");
     Ok(())
 }
 
