@@ -87,8 +87,8 @@ impl Door {
         Self { hosts: Some(Arc::new(hosts)), ..self }
     }
 
-    /// By what authority an action is asked for. A peer has a token for the hosts of its declaration. When the
-    /// rules change, the token is minted anew.
+    /// By what authority an action is asked for. A peer has a token for the hosts of its declaration. When
+    /// the rules change, the token is minted anew.
     async fn authority(&self) -> Result<Scope, Refused> {
         let Some(hosts) = &self.hosts else { return Ok(self.scope.clone()) };
         let mut kept = hosts.token.lock().await;

@@ -33,7 +33,8 @@ pub enum Route {
 }
 
 impl Route {
-    /// The route of an action; `None` for a tool of another program, which Bailey judges and does not perform.
+    /// The route of an action; `None` for a tool of another program, which Bailey judges and does not
+    /// perform.
     #[must_use]
     pub fn of(action: &Action) -> Option<Self> {
         match action {

@@ -349,7 +349,8 @@ impl Registrar {
         self.kernel.inner.executors.set(routes).ok();
     }
 
-    /// Registers the runner of extensions and peers, once. Without it, what extensions are to judge is denied.
+    /// Registers the runner of extensions and peers, once. Without it, what extensions are to judge is
+    /// denied.
     pub fn programs(&self, programs: Arc<dyn Programs>) {
         self.kernel.inner.programs.set(programs).ok();
     }

@@ -47,12 +47,12 @@ pub trait Programs: Send + Sync + 'static {
     /// Whether it runs, and can be asked.
     fn runs(&self, name: &str) -> bool;
 
-    /// The program as it would be started now, its files looked at anew; `None` for an unknown name.
+    /// The program as it would be started now, its files read anew; `None` for an unknown name.
     fn program<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Program>>;
 
     /// Starts it, as the permit says. It returns, in bounded time, when the program can be asked, or with the
-    /// reason why it cannot. Its requests to the network, where it may make some, pass by the door. `ended` is
-    /// told how it ended, also when it never began.
+    /// reason why it cannot. Its requests to the network, where it may make some, pass by the door. `ended`
+    /// is told how it ended, also when it never began.
     fn start<'a>(
         &'a self,
         name: &'a str,
@@ -83,11 +83,11 @@ pub struct Program {
     pub isolation: Isolation,
     /// The digest of the declaration and of its files, as they are now.
     pub digest: Digest,
-    /// What it is for.
+    /// Its duty.
     pub duty: Duty,
 }
 
-/// What a program is for.
+/// The duty of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Duty {
     /// It judges effects. The policy in force holds the digest that it must have.
@@ -108,18 +108,18 @@ pub const STARTS_MAX: u64 = 2;
 pub const PEER_STARTS_MAX: u64 = 64;
 /// How many requests a peer may make with one token.
 const REQUESTS_MAX: u64 = 1_000_000;
-/// How long its token holds where nobody ends it: longer than sessions last.
+/// How long its token holds when nothing ends it earlier: longer than sessions last.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How often it is tried while other processes put other rules into force.
 const ATTEMPTS: usize = 4;
 
-/// Why a program is not started that is not what the policy names.
+/// Why a program is not started whose files have changed.
 const CHANGED: &str = "its program or a file of it is not what it was when this session began; a new session takes it as it \
                        is now";
-/// Why none is started any more.
+/// Why no program is started any more.
 const OVER: &str = "the session has ended";
 
-/// What a session knows of one program's starts.
+/// A session's knowledge of one program's starts.
 #[derive(Debug, Default)]
 pub(crate) struct Post {
     token: Option<Macaroon>,
@@ -185,7 +185,7 @@ impl Kernel {
         let Some(programs) = self.programs() else { return Ok(()) };
         let posts = self.inner.posts.lock().unwrap_or_else(PoisonError::into_inner).take();
         for (name, post) in posts.unwrap_or_default() {
-            // First, so that a start that is under way holds nobody up.
+            // First, so that a start that is under way delays no other program's end.
             programs.end(&name).await;
             let mut post = post.lock().await;
             post.closed = Some(OVER.into());
@@ -256,7 +256,7 @@ impl Kernel {
         Some(posts.as_mut()?.entry(name.to_owned()).or_default().clone())
     }
 
-    /// Begins a start, or writes down why there is none.
+    /// Begins a start, or writes down the reason against it.
     async fn engage(
         &self,
         scope: &Scope,
@@ -356,7 +356,7 @@ impl Kernel {
         self.deny(scope, sealed, reasons, uses).await.map(drop)
     }
 
-    /// A token for the starts of one program; none where other rules came into force in between.
+    /// A token for the starts of one program; `None` when other rules came into force in between.
     async fn mint_start(
         &self,
         scope: &Scope,
@@ -404,8 +404,8 @@ impl Kernel {
         Sealed::new(effect).map_err(Refused::Failed)
     }
 
-    /// Mints a token for a peer's requests: the hosts of its declaration, and no other. `None` when other rules
-    /// came into force in between.
+    /// Mints a token for a peer's requests to the hosts of its declaration, and to no other. `None` when
+    /// other rules came into force in between.
     pub(crate) async fn mint_requests(
         &self,
         scope: &Scope,
@@ -442,7 +442,7 @@ impl Kernel {
 }
 
 impl Post {
-    /// Waits until what is known to have ended is written.
+    /// Waits until the end of the last start is written.
     async fn ended(&mut self) {
         if let Some(running) = self.running.take() {
             running.await.ok();
@@ -451,7 +451,7 @@ impl Post {
 }
 
 impl Scope {
-    /// The owner, who declared what is started, and by this token alone.
+    /// The owner, who declared the program, and by this token alone.
     fn starting(&self, token: Macaroon, walls: Isolation) -> Self {
         let bearer = Bearer { token, sandbox: None, is_confined: true, walls: Some(walls) };
         Self { role: Role::Owner, trust: None, conversation: None, bearer: Some(bearer), ..self.clone() }

@@ -1,9 +1,9 @@
-//! Where one program is spoken to: it is started by a permit, says when it is ready, is asked one question at a
-//! time, and has a fixed time for its answer.
+//! The desk of one program: the program is started by a permit, says when it is ready, is asked one question
+//! at a time, and has a fixed time for its answer.
 //!
-//! Anything else that it does ends it: to end, to write what is no answer, to answer what it was not asked, to
-//! take no question. An extension that was merely late lives on; what it still answers then is dropped by its
-//! number.
+//! A program that breaks the protocol is ended: one that writes anything but an answer, that answers a
+//! question nobody asked, or that does not read its question. An extension that was merely late lives on; its
+//! late answer is dropped by its number.
 
 use crate::{
     frame::{FrameError, Frames, Object, answer, frame, ready},
@@ -34,7 +34,7 @@ const ENDED: &str = "it ended";
 /// Said when the asker wants no answer any more.
 pub(crate) const CANCELLED: &str = "the call was cancelled";
 
-/// What a desk is asked to do.
+/// An order to a desk.
 pub(crate) enum Order {
     Start(Box<(Guest, Option<Door>)>, Ended, oneshot::Sender<Result<(), Failed>>),
     Ask(Object, CancellationToken, oneshot::Sender<Result<Result<Said, Failed>, Object>>),
@@ -49,7 +49,7 @@ pub(crate) type Ended = oneshot::Sender<Output>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failed {
     pub(crate) fault: Fault,
-    /// Why, and what the program last wrote to its standard error.
+    /// The reason, and the last lines of the program's standard error.
     pub(crate) told: String,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Fault {
     TooLong,
     /// The program has ended, or takes nothing.
     Crashed,
-    /// It wrote what is no answer.
+    /// It wrote something else than an answer.
     Garbled,
 }
 
@@ -179,7 +179,7 @@ impl Desk {
         })
     }
 
-    /// A failure, with what the program last wrote. It ends the program, unless that was merely late and may
+    /// A failure, with the program's last lines. It ends the program, unless that was merely late and may
     /// be.
     async fn failed(&mut self, failed: Failed) -> Failed {
         let Failed { fault, told } = failed;
@@ -197,8 +197,8 @@ impl Desk {
         Failed { fault, told }
     }
 
-    /// Ends the program when it runs, and tells the waiting party. Returns what is known of how it ended by
-    /// itself.
+    /// Ends the program when it runs, and tells the waiting party. Returns how it ended by itself, as far as
+    /// that is known.
     async fn part(&mut self, by_itself: bool) -> String {
         self.runs.store(false, Ordering::Release);
         let Some(Live { visit, ended, .. }) = self.live.take() else { return String::new() };
@@ -255,8 +255,8 @@ impl Live {
         }
     }
 
-    /// What it wrote since the last answer may be the answer to a question that it was late with, and nothing
-    /// else.
+    /// Reads the frames since the last answer. Each may only answer a question that the program was late
+    /// with.
     fn hear_unasked(&mut self, speech: &Speech) -> Result<(), Failed> {
         loop {
             while let Some(json) = self.frames.next()? {

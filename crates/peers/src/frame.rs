@@ -1,5 +1,5 @@
 //! Frames, in which a program and the runtime speak: the length as four bytes, the highest first, and so many
-//! bytes of JSON, an object. What a program writes is foreign: at most one frame of it is kept.
+//! bytes of JSON, an object. The bytes of a program are foreign: at most one frame of them is kept.
 //!
 //! The program's first frame is `{"ready":1}`. Each question has a `number`, and so has its answer.
 
@@ -13,10 +13,10 @@ const LENGTH: usize = 4;
 /// The version of the protocol.
 const VERSION: u64 = 1;
 
-/// What a frame holds.
+/// The content of a frame.
 pub(crate) type Object = Map<String, Value>;
 
-/// Why something that a program wrote is not what it may write.
+/// Why a program may not write this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     /// It would have to be kept.
@@ -37,7 +37,7 @@ pub(crate) fn frame(document: &Object) -> Option<Vec<u8>> {
     Some([&length.to_be_bytes(), json.as_slice()].concat())
 }
 
-/// What was read of a stream of frames and not taken yet.
+/// The bytes of a stream of frames that were read and not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     pub(crate) bytes: BytesMut,

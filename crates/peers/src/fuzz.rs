@@ -1,5 +1,5 @@
-//! Entries for the fuzz targets into what programs write. Only the feature `fuzz` has them. Each fails when a
-//! promise is broken.
+//! Entries for the fuzz targets into the parsers of programs' bytes. Only the feature `fuzz` has them. Each
+//! fails when a promise is broken.
 
 use crate::{
     Effects,
@@ -9,8 +9,8 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// What a program writes, cut wherever the first byte says: frames within the limit come out as they went in,
-/// nothing is kept of what is beyond it, and a peer has no more tools than it may.
+/// The bytes of a program, cut wherever the first byte says: frames within the limit come out as they went
+/// in, longer ones are not kept, and a peer has no more tools than it may.
 pub fn program(bytes: &[u8]) {
     let Some((cut, stream)) = bytes.split_first() else { return };
     let shelf = Arc::new(Shelf::new("p".into(), Effects::default()));

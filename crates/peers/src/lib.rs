@@ -1,4 +1,4 @@
-//! Peers: parties beside the built-in tools that have tools of their own, and the owner's programs that answer.
+//! Peers: parties that have tools of their own, and the owner's programs that answer.
 //!
 //! A *peer* has a name and tools `PEER.TOOL`. It may come and go while a session lives. A call of its tool is
 //! an effect ([`bailey_protocol::Action::Tool`]): decided by rules, written down, screened. [`Peers`] is the
@@ -6,13 +6,14 @@
 //! implements [`Peer`]; a *process peer* is a program in the walls, which [`Runner`] runs.
 //!
 //! The runner runs extensions of the policy, too: programs that judge effects. Both kinds speak over their
-//! standard input and output in frames (`frame.rs`) and differ in what they say (`speech.rs`). A program is
+//! standard input and output in frames (`frame.rs`) and differ in their words (`speech.rs`). A program is
 //! started by a permit that the kernel gives (`bailey_kernel::program`), is asked one question at a time, and
 //! is ended when it breaks the protocol (`desk.rs`).
 //!
-//! What a peer says of its own tools is foreign. Its word on a tool's effect counts only where it is stricter
-//! than the owner's, and a tool of which the owner said nothing is asked about. The digest of what the model
-//! was told of a tool is part of the call, and a tool that has changed since is not called (`shelf.rs`).
+//! A peer's description of its tools is foreign. Its word on a tool's effect counts only where it is stricter
+//! than the owner's, and Bailey asks about a tool of which the owner said nothing. The digest of the
+//! description that the model was told is part of the call, and a tool that has changed since is not called
+//! (`shelf.rs`).
 
 mod desk;
 mod frame;

@@ -109,7 +109,7 @@ impl Peers {
     }
 }
 
-/// What the model was told of the tool holds still.
+/// Checks that the tool is as the model was told.
 fn unchanged(tool: &ToolUse, now: &PeerTool) -> Result<(), String> {
     if tool.pinned == Some(now.spec.digest()) {
         return Ok(());

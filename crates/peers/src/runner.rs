@@ -40,17 +40,17 @@ pub struct Employed {
     pub name: String,
     /// The lease in which it runs: one of its own, or the session's when it sees the workspace.
     pub lease: SessionId,
-    /// What runs there.
+    /// The program and its walls.
     pub guest: Guest,
     /// How long it may take to answer.
     pub within: Duration,
-    /// Reads the digest of what would be started now.
+    /// Reads the digest of the program's files as they are now.
     pub look: Look,
-    /// What it is for.
+    /// Its work.
     pub work: Work,
 }
 
-/// What a program is for.
+/// The work of a program.
 #[derive(Debug, Clone)]
 pub enum Work {
     /// It is an extension of the policy.
@@ -61,14 +61,14 @@ pub enum Work {
         declared: Digest,
         /// The hosts that it may ask.
         hosts: Vec<HostGlob>,
-        /// What its tools do, by the owner's word.
+        /// The effects of its tools, by the owner's word.
         effects: Effects,
         /// Whether it sees the session's workspace, and so is ended before a merge.
         is_within: bool,
     },
 }
 
-/// What a peer's tools do to the world, by the owner's word. Any other tool is asked about.
+/// The effects of a peer's tools, by the owner's word. Bailey asks about each other tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Effects(pub BTreeMap<String, ToolEffect>);
 
@@ -103,7 +103,7 @@ struct Counter {
 }
 
 impl Runner {
-    /// A runner of these programs, by permits of the journal with this seal. It starts none. It must be
+    /// A runner of these programs, by permits of the journal with this seal. It starts no program. It must be
     /// called inside a runtime, and its programs end with it.
     #[must_use]
     pub fn new(walls: &Arc<Walls>, seal: Seal, all: Vec<Employed>) -> Self {
@@ -129,7 +129,7 @@ impl Runner {
         Self { seal, counters: all.into_iter().map(counter).collect() }
     }
 
-    /// What a permit lets begin.
+    /// The program that a permit lets begin.
     fn redeemed(&self, permit: Permit) -> Result<Guest, String> {
         let Redeemed { effect, isolation, .. } =
             permit.redeem(&self.seal).map_err(|error| error.to_string())?;

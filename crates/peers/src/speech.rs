@@ -1,4 +1,4 @@
-//! What a program may say in its frames, by what it is for.
+//! The words of a program in its frames, by its work.
 
 use crate::{
     frame::{FrameError, Object},
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const OF_VERDICT: &str = "{\"number\":…,\"answer\":\"allow|deny|review|pass\",\"reason\":\"…\"}";
 const OF_RESULT: &str = "{\"number\":…,\"ok\":true|false,\"text\":\"…\"}";
 
-/// What a program says.
+/// The words of a program.
 #[derive(Debug)]
 pub(crate) enum Speech {
     /// Verdicts: it is an extension of the policy.
@@ -38,8 +38,7 @@ impl Speech {
         }
     }
 
-    /// Whether a program that was late lives on. A late peer may hang in the call, and nobody waits for what
-    /// it does.
+    /// Whether a program that was late lives on. A late peer may hang in the call.
     pub(crate) fn may_be_late(&self) -> bool {
         matches!(self, Self::Verdicts)
     }

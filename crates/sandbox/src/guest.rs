@@ -1,5 +1,5 @@
-//! A guest: a program that lives beside the sessions, is written to, and answers. The warden was told of it and
-//! of its walls at the start. It ends when its [`Visit`] is dropped.
+//! A guest: a program that lives beside the sessions, is written to, and answers. The warden was told of it
+//! and of its walls at the start. It ends when its [`Visit`] is dropped.
 
 use crate::{
     config::Guest,

@@ -94,8 +94,8 @@ pub async fn journal(home: &Home, keys: &Keys) -> Result<(Journal, bailey_journa
     Ok(Journal::open(&home.journal(), keys.redactor.clone(), Arc::new(SystemClock)).await?)
 }
 
-/// Ends a session's extensions and peers, signs the session's entries, and tells the witness. A failure is reported,
-/// and undoes nothing.
+/// Ends a session's extensions and peers, signs the session's entries, and tells the witness. A failure is
+/// reported, and undoes nothing.
 pub async fn sign(
     journal: &Journal,
     witness: Option<&Post>,

@@ -1,4 +1,5 @@
-//! The tools of peers: each is a description by a party that Bailey does not know, and a call of it is an effect.
+//! The tools of peers. The description of each comes from a party that Bailey does not know, and a call is an
+//! effect.
 
 use bailey_kernel::{BoxFuture, Claims, Conclusion, Output, Plan, Redactor, Tool};
 use bailey_protocol::{Action, CallReport, Outcome, Report, Status, ToolCall, ToolEffect, ToolSpec, ToolUse};
@@ -19,9 +20,9 @@ pub trait ToolSource: Send + Sync + 'static {
 pub struct PeerTool {
     /// The peer's name.
     pub peer: String,
-    /// What the model is told of it. Its name is `PEER.TOOL`.
+    /// Its description for the model. Its name is `PEER.TOOL`.
     pub spec: ToolSpec,
-    /// What it does to the world. `Unclear`: nobody can tell, and the human is asked.
+    /// Its effect on the world. `Unclear`: the human is asked.
     pub effect: ToolEffect,
 }
 
@@ -30,7 +31,7 @@ impl Tool for PeerTool {
         self.spec.clone()
     }
 
-    /// Nobody can tell what a peer reads or writes.
+    /// A peer may read and write anything.
     fn claims(&self, _: &ToolCall) -> Claims {
         Claims { everything: true, ..Claims::default() }
     }

@@ -47,8 +47,8 @@ impl Tools {
         self.now.read().unwrap_or_else(PoisonError::into_inner).toolbox.clone()
     }
 
-    /// Begins a step: asks each source for its tools. Returns the tools of the sources when they are not those
-    /// of the step before.
+    /// Begins a step: asks each source for its tools. Returns the tools of the sources when they have changed
+    /// since the step before.
     pub async fn renew(&self) -> Option<Vec<PeerTool>> {
         let mut of_peers = Vec::new();
         for source in &*self.sources {

@@ -27,11 +27,10 @@ pub struct Peer {
     /// The hosts that it may ask over the network, such as `api.example.org` or `*.example.org:8443`.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// What it sees of the project.
+    /// Its sight of the project.
     #[serde(default)]
     pub workspace: Sight,
-    /// What its tools do to the world, by their names; `*` names all others. A tool that is not named is asked
-    /// about.
+    /// The effects of its tools, by their names; `*` names all others. Bailey asks about each other tool.
     #[serde(default)]
     pub effects: BTreeMap<String, ToolEffect>,
     /// The system calls that it may make.
@@ -45,7 +44,7 @@ pub struct Peer {
     pub seconds: u64,
 }
 
-/// What a peer sees of the session's workspace.
+/// A peer's sight of the session's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sight {
