@@ -31,6 +31,8 @@ cargo xtask TASK
   check           format, lints, layers, documentation and dependencies, and that each workspace compiles: before a commit
   test            format, lints, layers, documentation and every test that changes nothing on the host
   test --all      engines, browsers and foreign servers too; --install installs what they need
+  long            the tests that take minutes: loss of power, kills at random, a container engine, weeks by the clock
+  doubles         the tests against programs of others: model servers, browsers, collectors, engines
   kill            kill Bailey at every write, sync, rename, clone and exec of a turn, and go on
                   (--every N, --from N, --to N, --role main|warden|walls, --when before|after, --release)
   kill --merge apply|undo
@@ -52,7 +54,7 @@ cargo xtask TASK
   layers          check which crate depends on which, and how much each brings in
   cedar           decisions beside those of the cedar-policy crate: agreement on random rules, and times
   prove           take each wall and check away in turn, in a build of its own, and look which lines of
-                  `bailey prove` turn; writes target/evidence/prove.txt
+                  `bailey prove` turn; writes target/evidence/prove.txt (--few: some of them, as `test --all` does)
   tidy            check that no key or database is tracked, that lines fit a screen, and that words are plain
   claims          check that each test that docs/security/claims.toml names is there
 ";
@@ -74,6 +76,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["demo", options @ ..] => demo::run(options),
         ["check"] => test::check_all(),
         ["test", options @ ..] => test::run(options),
+        ["long"] => test::long(),
+        ["doubles"] => test::doubles(),
         ["kill", options @ ..] => kill::run(options),
         ["bench", options @ ..] => bench::run(options),
         // The client of `bench door`.

@@ -30,6 +30,10 @@ const PACKAGES: &[&str] = &[
     "fonts-dejavu-core",
 ];
 
+/// The tests against programs of others.
+const DOUBLES: &str = "(package(bailey-llm) & test(/foreign|aimock/)) | (package(bailey) & \
+    test(/^(days::docker|machines|models|page|telemetry|boot|quickstart|webhook)::/))";
+
 /// What a full run on a clean checkout leaves on the disk, in GiB.
 const ROOM_GIB: u64 = 9;
 
@@ -54,13 +58,29 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     look(&mut steps, all)?;
     steps.step("build", || check(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"])))?;
     if all {
-        steps.step("prove", || prove::run(&[]))?;
+        steps.step("prove", || prove::run(&["--few"]))?;
         steps.step("fuzz targets", fuzz::compile)?;
     }
     steps.step("tests", || tests(all))?;
     steps.step("demo", || check(cargo(&["xtask", "demo"]).stdin(std::process::Stdio::null())))?;
     steps.tell();
     Ok(())
+}
+
+/// The tests that take minutes: the power taken from a machine, kills at random moments, a container engine,
+/// weeks by the clock. Run it when you changed what they guard.
+pub(crate) fn long() -> Result<()> {
+    let mut command =
+        cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast", "--profile", "long"]);
+    check(command.env("BAILEY_TEST_ALL", "1").env("BAILEY_TEST_LONG", "1"))
+}
+
+/// The tests against programs of others: model servers, client libraries, browsers, collectors, container
+/// engines.
+pub(crate) fn doubles() -> Result<()> {
+    let mut command = cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
+    command.args(["--ignore-default-filter", "-E", DOUBLES]);
+    check(command.env("BAILEY_TEST_ALL", "1"))
 }
 
 /// What is seen without running Bailey, in each of the repository's workspaces: for whoever is about to

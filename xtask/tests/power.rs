@@ -7,8 +7,8 @@ const TIMES: &str = "3";
 
 #[test]
 fn the_journal_outlives_a_loss_of_power() {
-    if std::env::var_os("BAILEY_TEST_ALL").is_none() {
-        println!("SKIPPED: it emulates a machine; `cargo xtask test --all --install` runs it");
+    if std::env::var_os("BAILEY_TEST_LONG").is_none() {
+        println!("SKIPPED: it emulates a machine; `cargo xtask long` runs it");
         return;
     }
     let there = Command::new("qemu-system-x86_64").arg("--version").stdout(Stdio::null()).status();

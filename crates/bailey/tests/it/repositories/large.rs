@@ -8,8 +8,8 @@ use std::{fs, time::Instant};
 
 #[test]
 fn figures_of_a_repository_of_100_000_files() {
-    if std::env::var_os("BAILEY_TEST_ALL").is_none_or(|value| value != "1") {
-        println!("SKIPPED: 100,000 files are made only with BAILEY_TEST_ALL=1");
+    if std::env::var_os("BAILEY_TEST_LONG").is_none_or(|value| value != "1") {
+        println!("SKIPPED: `cargo xtask long` makes 100,000 files");
         return;
     }
     let stage = Stage::new(&[("value.txt", "bug\n")]);
