@@ -78,6 +78,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "terminal", "session",
         ],
     ),
+    ("bailey-backup", 11, &["protocol", "secrets", "journal", "home", "terminal", "session", "channels"]),
     ("bailey-boot", 12, &[]),
     (
         "bailey",
@@ -100,6 +101,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "web",
             "telemetry",
             "channels",
+            "backup",
             "daemon",
             "selftest",
             "replay",
@@ -178,6 +180,7 @@ const BUDGET: &[(&str, usize)] = &[
     ("bailey-selftest", 200),
     ("bailey-channels", 200),
     ("bailey-daemon", 200),
+    ("bailey-backup", 200),
     ("bailey-boot", 0),
     ("bailey", 202),
 ];

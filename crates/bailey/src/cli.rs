@@ -126,16 +126,6 @@ Where the daemon runs, `bailey chat` is its client: what the agent does goes on 
 --resume SESSION` comes back to it, from several terminals at once. The end of the daemon is no emergency stop: that is
 `bailey estop`. A turn that was cut off, also by a power cut, goes on with the next start. See docs/daemon.md.";
 
-const BACKUP_HELP: &str = "\
-The copy is whole or not there. `sha256sum -c SHA256SUMS` in it checks it without Bailey. It has no key that signs the journal; keys are in it where they lie sealed,
-and those of .env with --with-keys. What sessions have not applied yet is not in it.";
-
-const RESTORE_HELP: &str = "\
-The copy is checked first, file by file, and the journal in it from its first entry to its last; then it takes the home's place at once, or nothing changes. What was there is
-moved beside the home, and named. Keys, waiting changes of sessions and the other copies go on in the new one. Nobody may use the home meanwhile.
-
-Exit codes: 0 done, 1 not done, 5 the copy's journal does not hold.";
-
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
     /// Ask nobody: only show what is configured
@@ -154,22 +144,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Schedule(schedule::Args),
     /// Copy this home: its journal, settings, rules and people, in files that everybody can check
-    #[command(after_help = BACKUP_HELP)]
-    Backup {
-        /// Where to; without it into the home's own `backups`, of which the last five are kept
-        #[arg(value_name = "DIR")]
-        to: Option<PathBuf>,
-        /// With the keys of `.env`, too
-        #[arg(long)]
-        with_keys: bool,
-    },
+    Backup(bailey_backup::Args),
     /// Put a copy of a home in this home's place
-    #[command(after_help = RESTORE_HELP)]
-    Restore {
-        /// A copy that `bailey backup` made
-        #[arg(value_name = "DIR")]
-        from: PathBuf,
-    },
+    Restore(bailey_backup::RestoreArgs),
     /// Talk with the agent from a phone: chat channels, and who may speak there
     #[command(subcommand)]
     Channels(channels::Args),

@@ -3,7 +3,6 @@
 mod agent;
 mod approvals;
 mod audit;
-mod backup;
 mod budget;
 mod config;
 mod context;
@@ -82,10 +81,10 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         }
         Command::Reload => wait(daemon::reload(&old_home()?, printer)),
         Command::Logs { follow, lines } => wait(daemon::logs(&old_home()?, follow, lines, printer)),
-        Command::Backup { to, with_keys } => wait(backup::run(&old_home()?, to, with_keys, printer)),
-        Command::Restore { from } => {
+        Command::Backup(asked) => wait(bailey_backup::run(&old_home()?, asked, printer)),
+        Command::Restore(asked) => {
             let begun = Begun::at(&Home::place(cli.home.clone())?)?;
-            wait(backup::restore(&home()?, begun, &from, printer))
+            wait(bailey_backup::restore(&home()?, begun, asked, printer))
         }
         Command::Schedule(asked) => wait(schedule::run(&home()?, asked, printer)),
         Command::Channels(channels::Args::Run { channel }) => {

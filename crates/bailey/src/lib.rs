@@ -16,7 +16,7 @@ pub mod fuzz;
 
 use bailey_daemon as daemon;
 use bailey_home::{
-    agents, clock, config, git, home, identity, person, program, project, prompt, schedules, stores, trust,
+    agents, clock, config, git, home, identity, person, program, project, prompt, stores, trust,
 };
 #[cfg(feature = "controls")]
 use bailey_session::controls;

@@ -42,6 +42,7 @@ pub mod pool;
 pub mod retention;
 pub mod reveal;
 pub mod run;
+pub mod running;
 mod threeway;
 mod unified;
 pub mod web;
@@ -51,7 +52,7 @@ pub mod witness;
 pub use changes::{Change, Changes, HALF_APPLIED, Merged};
 pub use host::{Choose, Host, HostError, Opening, Parts};
 pub use hunks::{FileHunks, Hunk};
-pub use open::{home_of, journal, standing};
+pub use open::{home_of, journal, sign_stop, standing};
 pub use options::TurnOptions;
 
 // The rooms below, under the names by which modules here call them.

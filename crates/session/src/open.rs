@@ -2,7 +2,7 @@
 
 use crate::compose::{self, Keys};
 use anyhow::Result;
-use bailey_home::{Home, config::Config};
+use bailey_home::{Home, config::Config, home::reserve};
 use bailey_journal::{JournalError, JournalFile};
 use bailey_protocol::{SessionId, Timestamp, exit::Mistyped};
 use bailey_terminal::{print::Printer, short};
@@ -46,4 +46,17 @@ pub fn standing(home: &Home) -> Result<Option<Timestamp>, JournalError> {
         return Ok(None);
     }
     Ok(JournalFile::open(&journal)?.standing(SessionId::new(0, [0; 10]))?.0)
+}
+
+/// Signs a stop: the key then knows of it, so that an older copy of the journal does not undo it. The stop
+/// holds without that, too. Returns whether it is signed.
+pub async fn sign_stop(home: &Home, journal: &bailey_journal::Journal, printer: &Printer) -> bool {
+    let mut signed = journal.checkpoint().await;
+    if signed.is_err() && reserve::give_up(&home.root) {
+        signed = journal.checkpoint().await;
+    }
+    if let Err(error) = &signed {
+        printer.warn(&format!("the stop holds, and is not signed: {error}"));
+    }
+    signed.is_ok()
 }

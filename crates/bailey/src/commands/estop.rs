@@ -6,8 +6,6 @@
 //! inside the walls with it. Both are done at the same time, since whoever holds the journal keeps the bar
 //! waiting, and may be one of those that are to end.
 
-pub(super) mod running;
-
 use crate::{
     compose::{self, Keys},
     config::Config,
@@ -22,7 +20,10 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Journal, Mint, SystemClock};
 use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
-use running::{Ended, Ending};
+use bailey_session::{
+    running::{Ended, Ending},
+    sign_stop,
+};
 use serde_json::json;
 use std::{process::ExitCode, sync::Arc, time::Instant};
 
@@ -48,7 +49,7 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
         left.iter().for_each(|left| printer.warn(&left.to_string()));
     }
     let is_signed = match &barred {
-        Ok(journal) => sign(home, journal, printer).await,
+        Ok(journal) => sign_stop(home, journal, printer).await,
         Err(_) => false,
     };
     if printer.is_json() {
@@ -110,19 +111,6 @@ async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<Journal> {
     mint.stop(why).await?;
     tell(home, journal.stopped().await?, printer);
     Ok(journal)
-}
-
-/// The key knows then of a journal that was stopped: whoever takes that one away does not take the stop
-/// along. The bar does not depend on it. Whether it is signed.
-pub(super) async fn sign(home: &Home, journal: &Journal, printer: &Printer) -> bool {
-    let mut signed = journal.checkpoint().await;
-    if signed.is_err() && reserve::give_up(&home.root) {
-        signed = journal.checkpoint().await;
-    }
-    if let Err(error) = &signed {
-        printer.warn(&format!("the stop holds, and is not signed: {error}"));
-    }
-    signed.is_ok()
 }
 
 /// `IDENTITY.md` says it, too; the bar does not depend on it.

@@ -1,6 +1,5 @@
 //! `bailey secrets`: puts keys where Bailey finds them. A value is never an argument and never printed.
 
-use super::estop::running::in_use;
 use crate::{
     cli::{NO_ARGUMENT, Secrets, Store},
     compose::Named,
@@ -15,6 +14,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_secrets::{Redactor, Secret, Vault, is_secret_name};
+use bailey_session::running::in_use;
 use clap::ValueEnum as _;
 use serde_json::json;
 use std::{

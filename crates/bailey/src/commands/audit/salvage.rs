@@ -1,13 +1,13 @@
 //! `bailey audit salvage`: what can still be read of a damaged journal, in a new one that takes its place.
 
 use crate::{
-    commands::backup::unused,
     compose::{self, Keys},
     home::Home,
     identity,
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
+use bailey_backup::unused;
 use bailey_journal::{JournalError, Loss, Salvage, SystemClock};
 use serde_json::{Value, json};
 use std::{

@@ -72,7 +72,7 @@ impl Sums {
     pub(super) fn write(&self, copy: &Path) -> Result<()> {
         let line = |(path, digest): (&PathBuf, &String)| format!("{digest}  {}\n", path.display());
         let text: String = self.digests.iter().map(line).collect();
-        crate::home::write_private(&copy.join(NAME), text.as_bytes())
+        bailey_home::home::write_private(&copy.join(NAME), text.as_bytes())
     }
 
     /// Reads the list of a copy. The list names files beneath the copy, each once, and nothing else.
@@ -161,7 +161,7 @@ impl Compared {
         let Self(Measured { copy, files }) = self;
         for file in files {
             let (from, to) = (copy.file(&file.path)?, to.join(&file.path));
-            to.parent().map_or(Ok(()), crate::home::make_private)?;
+            to.parent().map_or(Ok(()), bailey_home::home::make_private)?;
             let cannot = || format!("cannot copy `{}`", copy.shown(&file.path).display());
             let write = create(&to, &from).with_context(cannot)?;
             file.pass(from, &write, copy)?;

@@ -9,16 +9,16 @@ mod files;
 mod restore;
 mod sums;
 
-pub(super) use restore::{run as restore, unused};
+pub use restore::{run as restore, unused};
 
-use crate::{
-    compose::{self, Keys},
+use anyhow::{Context as _, Result, bail};
+use bailey_home::{
     config::Config,
     home::{COPY_NAME, Home, OLD_STAYS, make_private},
-    print::Printer,
 };
-use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Room, SystemClock};
+use bailey_session::compose::{self, Keys};
+use bailey_terminal::print::Printer;
 use files::TakenKeys;
 use jiff::civil::DateTime;
 use rustix::fs::{FlockOperation, flock, statvfs};
@@ -45,12 +45,42 @@ const BLOCK: u64 = 4096;
 /// Work that takes longer than this prints a note.
 const SILENCE: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(
-    home: &Home,
+const BACKUP_HELP: &str = "\
+The copy is whole or not there. `sha256sum -c SHA256SUMS` in it checks it without Bailey. It has no key that signs the journal; keys are in it where they lie sealed,
+and those of .env with --with-keys. What sessions have not applied yet is not in it.";
+
+const RESTORE_HELP: &str = "\
+The copy is checked first, file by file, and the journal in it from its first entry to its last; then it takes the home's place at once, or nothing changes. What was there is
+moved beside the home, and named. Keys, waiting changes of sessions and the other copies go on in the new one. Nobody may use the home meanwhile.
+
+Exit codes: 0 done, 1 not done, 5 the copy's journal does not hold.";
+
+/// The arguments of `bailey backup`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = BACKUP_HELP)]
+pub struct Args {
+    /// Where to; without it into the home's own `backups`, of which the last five are kept
+    #[arg(value_name = "DIR")]
     to: Option<PathBuf>,
+    /// With the keys of `.env`, too
+    #[arg(long)]
     with_keys: bool,
-    printer: &Printer,
-) -> Result<ExitCode> {
+}
+
+/// The arguments of `bailey restore`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = RESTORE_HELP)]
+pub struct RestoreArgs {
+    /// A copy that `bailey backup` made
+    #[arg(value_name = "DIR")]
+    pub(crate) from: PathBuf,
+}
+
+/// `bailey backup`.
+///
+/// # Errors
+/// When there is no room, a file cannot be read or written, or the place is taken.
+pub async fn run(home: &Home, Args { to, with_keys }: Args, printer: &Printer) -> Result<ExitCode> {
     let begin = Instant::now();
     let is_own = to.is_none();
     let to = match to {

@@ -3,8 +3,8 @@
 //! name.
 
 use super::{ENV, JOURNAL, POOL};
-use crate::home::{Home, SCRATCH, reserve, swap};
 use anyhow::{Context as _, Result, bail};
+use bailey_home::home::{Home, SCRATCH, reserve, swap};
 use std::{
     ffi::OsStr,
     fs::{self, DirEntry},

@@ -1,23 +1,22 @@
 //! `bailey restore`: a copy takes a home's place, wholly or not at all.
 
 use super::{
-    ENV, JOURNAL,
+    ENV, JOURNAL, RestoreArgs,
     beneath::Beneath,
     files, hold, short_of,
     sums::{self, Compared, Sums},
 };
-use crate::{
-    client::Client,
-    commands::estop::{self, running::in_use},
+use anyhow::{Context as _, Result, bail};
+use bailey_home::{
     home::{Begun, Home, make_private, swap},
     identity,
-    print::Printer,
     schedules::Schedules,
 };
-use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, FileLocks, InUse, Journal, SystemClock};
 use bailey_protocol::{SessionId, Timestamp, shell_word};
 use bailey_secrets::{Redactor, Vault};
+use bailey_session::{client::Client, running::in_use, sign_stop};
+use bailey_terminal::print::Printer;
 use serde_json::json;
 use std::{
     collections::BTreeSet,
@@ -32,13 +31,17 @@ use std::{
 const NEW: &str = "restoring-";
 const UNCHANGED: &str = "nothing was changed";
 
-pub(in crate::commands) async fn run(
+/// `bailey restore`.
+///
+/// # Errors
+/// When the home is in use, or the copy is not whole; then nothing was changed.
+pub async fn run(
     home: &Home,
     begun: Begun,
-    from: &Path,
+    RestoreArgs { from }: RestoreArgs,
     printer: &Printer,
 ) -> Result<ExitCode> {
-    let from = fs::canonicalize(from).with_context(|| format!("cannot find `{}`", from.display()))?;
+    let from = fs::canonicalize(&from).with_context(|| format!("cannot find `{}`", from.display()))?;
     unused(home)?;
     let name = home.root.file_name().and_then(OsStr::to_str).context("the home has no name")?;
     let beside = |what: &str| home.root.with_file_name(format!("{name}.{what}"));
@@ -106,7 +109,10 @@ pub(in crate::commands) async fn run(
 }
 
 /// Checks that no process uses the home.
-pub(in crate::commands) fn unused(home: &Home) -> Result<()> {
+///
+/// # Errors
+/// When one does, with its name.
+pub fn unused(home: &Home) -> Result<()> {
     if Client::connect(home)?.is_some() {
         bail!("the daemon of this home runs: end it first (`bailey stop`)");
     }
@@ -176,7 +182,7 @@ async fn stopped(home: &Home, printer: &Printer) -> Result<Option<Timestamp>> {
     let (journal, _) = Journal::open(&home.journal(), redactor, Arc::new(SystemClock)).await?;
     let stopped = journal.stopped().await?;
     if stopped.is_some() {
-        estop::sign(home, &journal, printer).await;
+        sign_stop(home, &journal, printer).await;
     }
     Ok(stopped)
 }
@@ -242,7 +248,7 @@ async fn prepare(
     journal.note_restored(format!("from {}", from.display()), is_stopped).await?;
     if is_stopped {
         // The key of this journal is new, and has signed nothing yet.
-        estop::sign(&of_copy, &journal, printer).await;
+        sign_stop(&of_copy, &journal, printer).await;
     }
     Ok(entries)
 }

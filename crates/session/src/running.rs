@@ -1,8 +1,8 @@
 //! The processes that use sessions of a home, or its providers: found by the locks that they hold, as the
 //! kernel tells it, and ended.
 //!
-//! What a lock's file says is only shown: the process that runs a session, and could be taken over, writes
-//! it.
+//! The text in a lock's file is only shown: the process that runs the session writes it, and an attacker may
+//! have taken that process over.
 
 use bailey_journal::{FileLocks, Holder, InUse};
 use rustix::{
@@ -31,22 +31,23 @@ const GONE_AFTER: Duration = Duration::from_millis(2000);
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What came of it.
+/// The result of ending the processes of a home.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub struct Ended {
     /// How many processes ended.
-    pub(super) ended: usize,
-    pub(super) left: Vec<Left>,
+    pub ended: usize,
+    /// The sessions that are in use still.
+    pub left: Vec<Left>,
 }
 
-/// What is in use still.
+/// A session that is in use still.
 #[derive(Debug, Serialize)]
-pub(super) struct Left {
+pub struct Left {
     /// Where its lock is.
     folder: PathBuf,
-    /// None where the kernel does not tell who it is.
+    /// `None` when the kernel does not tell the process.
     process: Option<u32>,
-    /// What the process says of itself.
+    /// The process's own description.
     says: Option<Holder>,
 }
 
@@ -66,24 +67,24 @@ impl fmt::Display for Left {
 }
 
 /// The ending of whatever runs, on a thread of its own.
-pub(super) struct Ending {
+pub struct Ending {
     home: PathBuf,
-    /// Whether nothing more can begin, or nobody can see to that.
+    /// Whether no process can begin any more, or the bar could not be written.
     is_barred: Arc<AtomicBool>,
     thread: Option<JoinHandle<Ended>>,
 }
 
 impl Ending {
     /// `home` is the root of one.
-    pub(super) fn begin(home: &Path) -> Self {
+    pub fn begin(home: &Path) -> Self {
         let is_barred = Arc::new(AtomicBool::new(false));
         let (of_thread, root) = (is_barred.clone(), home.to_path_buf());
         let thread = thread::Builder::new().spawn(move || Sweep::default().run(&root, &of_thread));
         Self { home: home.to_path_buf(), is_barred, thread: thread.ok() }
     }
 
-    /// Ends what began until now, too.
-    pub(super) fn finish(self) -> Ended {
+    /// Ends the processes that began until now, too.
+    pub fn finish(self) -> Ended {
         self.is_barred.store(true, Ordering::Release);
         match self.thread.map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
@@ -111,7 +112,7 @@ struct Running {
 #[derive(Default)]
 struct Sweep {
     running: BTreeMap<u32, Running>,
-    /// What is in use, and since when that was seen.
+    /// The sessions in use, and since when that was seen.
     left: BTreeMap<Use, Instant>,
     ended: usize,
 }
@@ -119,7 +120,7 @@ struct Sweep {
 impl Sweep {
     fn run(mut self, home: &Path, is_barred: &AtomicBool) -> Ended {
         loop {
-            // Asked before the look: what is not seen by a look after the bar does not begin any more.
+            // Asked before the look: a process that a look after the bar does not see begins no more.
             let is_last = is_barred.load(Ordering::Acquire);
             self.pass(home);
             if is_last && self.left.values().all(|since| since.elapsed() >= GONE_AFTER) {
@@ -134,7 +135,7 @@ impl Sweep {
         Ended { ended: self.ended, left: left.collect() }
     }
 
-    /// Looks who is there, asks them to end, and kills whoever did not in time.
+    /// Looks for processes, asks them to end, and kills those that did not end in time.
     fn pass(&mut self, home: &Path) {
         let mut uses = look(home);
         let new = uses.iter().filter_map(|found| {
@@ -183,8 +184,8 @@ impl Sweep {
     }
 }
 
-/// What is in use now, in a line for each.
-pub(in crate::commands) fn in_use(home: &Path) -> Vec<String> {
+/// The sessions in use now, in a line for each.
+pub fn in_use(home: &Path) -> Vec<String> {
     let locks = FileLocks::now().unwrap_or_default();
     let left = look(home).into_iter().map(|Use { folder, process }| {
         let says = InUse::of(&folder, &locks).ok().flatten().and_then(|found| found.says);
@@ -199,7 +200,7 @@ fn is_gone(process: &OwnedFd) -> bool {
     poll(&mut handles, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
-/// What is in use now. What cannot be looked at is in use by nobody knows whom.
+/// The sessions in use now. A folder that cannot be read counts as in use by an unknown process.
 fn look(home: &Path) -> BTreeSet<Use> {
     let unknown = |folder: PathBuf| Use { folder, process: None };
     let mut uses = BTreeSet::new();
@@ -212,7 +213,7 @@ fn look(home: &Path) -> BTreeSet<Use> {
             None
         }
     };
-    // In the home itself is whoever asks providers without a session.
+    // A process that asks providers without a session has its lock in the home itself.
     let folders = folders.into_iter().flatten().map(|folder| folder.map(|folder| folder.path()));
     let folders = folders.chain([Ok(home.to_path_buf())]);
     // Where the kernel tells nothing, each lock is still tried.
