@@ -8,12 +8,14 @@ mod groups;
 mod mistake;
 mod model;
 mod organisation;
+mod terms;
 mod texts;
 mod warning;
 
 pub use example::{Example, Tried, word};
 pub use mistake::{Mistake, RuleFileError};
 pub use organisation::{ORGANISATION, load_organisation};
+pub use terms::{Terms, request, usual_role};
 pub use texts::Texts;
 pub use warning::Warning;
 

@@ -10,7 +10,9 @@ mod files;
 mod http;
 mod line;
 mod merge;
+mod portrait;
 mod relay;
+mod tool;
 
 pub use adapt::{AGENT_FILE_BYTES_MAX, Adaptation};
 pub use amend::Amendment;
@@ -20,9 +22,11 @@ pub use description::{Description, Destination, PathUse, Resource, Value};
 pub use http::{HeaderValue, HttpRequest, authority};
 pub use line::Line;
 pub use merge::{Marked, Merge, MergeFile, MergeKind};
+pub use portrait::Portrait;
 pub use relay::Relay;
+pub use tool::{ToolEffect, ToolUse};
 
-use crate::{Integrity, ToolUse, WsPath};
+use crate::{Integrity, WsPath};
 use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -211,6 +215,26 @@ impl Action {
             Self::Amend(amendment) => amendment.describe(),
             Self::Adapt(adaptation) => adaptation.describe(),
             Self::Tool(tool) => tool.describe(),
+        }
+    }
+
+    /// The parts of its card that follow from it alone; `None` when the card shows more than that, such as a
+    /// diff.
+    #[must_use]
+    pub fn portrait(&self) -> Option<Portrait<'_>> {
+        match self {
+            Self::Stat { path } => Some(files::portrait("Look at", path)),
+            Self::List { path } => Some(files::portrait("List", path)),
+            Self::Diff { root, .. } => Some(files::portrait("Compare the session's changes with", root)),
+            Self::Search { root, pattern, glob } => {
+                Some(files::portrait_search(root, pattern.as_deref(), glob.as_deref()))
+            }
+            Self::Model { provider, model, request } => Some(request.portrait_model(provider, model)),
+            Self::Relay(relay) => Some(relay.portrait()),
+            Self::Line(line) => Some(line.portrait()),
+            Self::Tool(tool) => Some(tool.portrait()),
+            Self::Exec(_) | Self::Read { .. } | Self::Change { .. } | Self::Merge(_) => None,
+            Self::Http(_) | Self::Fetch { .. } | Self::Amend(_) | Self::Adapt(_) => None,
         }
     }
 

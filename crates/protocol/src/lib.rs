@@ -36,12 +36,12 @@ pub mod part;
 pub mod path;
 pub mod sent;
 pub mod tier;
-pub mod tool;
 pub mod wall;
 
 pub use action::{
     AGENT_FILE_BYTES_MAX, Action, Adaptation, Amendment, Command, FileChange, HeaderValue, HttpRequest, Kind,
-    Limits, Line, Marked, Merge, MergeFile, MergeKind, Relay, authority, shell_word,
+    Limits, Line, Marked, Merge, MergeFile, MergeKind, Portrait, Relay, ToolEffect, ToolUse, authority,
+    shell_word,
 };
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};
@@ -68,5 +68,4 @@ pub use part::{Part, SPLICES_MAX, Splice, file_state};
 pub use path::{WsPath, quoted};
 pub use sent::{INBOX, SENT_BYTES_MAX, SENT_FILES_MAX, SentFile};
 pub use tier::{Level, Tier, Tiers};
-pub use tool::{ToolEffect, ToolUse};
 pub use wall::{Enforced, Isolation, Profile, Wall};

@@ -401,15 +401,9 @@ impl Executor for Player {
         mut action: Action,
     ) -> BoxFuture<'a, Result<Action, ResolveError>> {
         Box::pin(async move {
-            match &mut action {
-                Action::Read { path } | Action::Stat { path } | Action::List { path } => self.canonical(path),
-                Action::Search { root, .. } => self.canonical(root),
-                Action::Change { files } => files.iter_mut().for_each(|file| self.canonical(&mut file.path)),
-                Action::Exec(command) => self.canonical(&mut command.cwd),
-                Action::Adapt(adaptation) => {
-                    *adaptation = agent_file::planned(&self.own, adaptation.clone()).map_err(ResolveError)?;
-                }
-                _ => {}
+            action.change_paths(|path| self.canonical(path));
+            if let Action::Adapt(adaptation) = &mut action {
+                *adaptation = agent_file::planned(&self.own, adaptation.clone()).map_err(ResolveError)?;
             }
             Ok(action)
         })

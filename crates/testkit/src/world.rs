@@ -176,16 +176,7 @@ impl Executor for World {
         mut action: Action,
     ) -> BoxFuture<'a, Result<Action, ResolveError>> {
         Box::pin(async move {
-            match &mut action {
-                Action::Read { path } | Action::Stat { path } | Action::List { path } => {
-                    *path = self.canonical(path);
-                }
-                Action::Change { files } => {
-                    files.iter_mut().for_each(|file| file.path = self.canonical(&file.path));
-                }
-                Action::Exec(command) => command.cwd = self.canonical(&command.cwd),
-                _ => {}
-            }
+            action.change_paths(|path| *path = self.canonical(path));
             Ok(action)
         })
     }

@@ -8,7 +8,7 @@ use crate::{
 use bailey_kernel::{Output, Question, RED_FILES_MAX, Redactor};
 use bailey_protocol::{
     Action, Adaptation, Amendment, Blob, Card, CardPart, Command, FileChange, FileDiff, FileKind, FileState,
-    HeaderValue, HttpRequest, Merge, MergeFile, MergeKind, ToolEffect, ToolUse, WsPath, authority,
+    HeaderValue, HttpRequest, Merge, MergeFile, MergeKind, Portrait, WsPath, authority,
 };
 use std::collections::HashSet;
 
@@ -57,60 +57,20 @@ pub fn card(question: &Question<'_>) -> Card {
             draft.field("access", access);
             format!("Read {path}")
         }
-        Action::Stat { path } => draft.path("Look at", &path.0),
-        Action::List { path } => draft.path("List", &path.0),
-        Action::Diff { root, .. } => draft.path("Compare the session's changes with", &root.0),
-        Action::Search { root, pattern, glob } => {
-            draft.field("path", &root.0);
-            draft.optional("pattern", pattern.as_deref());
-            draft.optional("glob", glob.as_deref());
-            format!("Search {root}")
-        }
         Action::Change { files } => draft.change(files, &red, seen),
         Action::Merge(merge) => draft.merge(merge, &red, seen),
-        Action::Model { provider, model, request } => {
-            draft.field("model", &format!("{provider}/{model}"));
-            // Its body is the conversation.
-            draft.line(&request.method, &request.url);
-            draft.field("body", &format!("{} bytes", request.body.0.len()));
-            format!("Ask the model {provider}/{model}")
-        }
         Action::Http(request) => {
             draft.http(request);
             format!("{} {}", request.method, authority(&request.url))
         }
         Action::Fetch { request, .. } => {
             draft.http(request);
-            format!(
-                "{} {}",
-                if request.body.0.is_empty() { "Fetch from" } else { "Send to" },
-                authority(&request.url)
-            )
-        }
-        Action::Relay(relay) => {
-            draft.line(&relay.method, &relay.url);
-            draft.optional("key", relay.key.as_deref());
-            draft.optional("body", relay.length.map(|length| format!("{length} bytes")).as_deref());
-            format!("Let a command's request pass: {} {}", relay.method, authority(&relay.url))
-        }
-        Action::Line(way) => {
-            draft.line("POST", &way.url);
-            draft.field("key", &way.key);
-            draft.optional("header", way.header.as_deref());
-            format!("Open the channel {}", way.channel)
+            let verb = if request.body.0.is_empty() { "Fetch from" } else { "Send to" };
+            format!("{verb} {}", authority(&request.url))
         }
         Action::Amend(amendment) => draft.amend(amendment),
         Action::Adapt(adaptation) => draft.adapt(adaptation),
-        Action::Tool(ToolUse { name, effect, args, peer, .. }) => {
-            draft.field("tool", name);
-            draft.optional("peer", peer.as_deref());
-            draft.optional("effect", effect.map(ToolEffect::name));
-            draft.field("arguments", args);
-            match peer {
-                Some(_) => format!("Use the tool {name}"),
-                None => format!("Let another program use its tool {name}"),
-            }
-        }
+        action => draft.portrait(action),
     };
     Card {
         title: first_line(&redactor.redact(&title).text),
@@ -181,12 +141,6 @@ impl Draft<'_> {
         self.caveats.extend(word.map(|word| format!("`{name}` has letters that look like others: {word}")));
     }
 
-    fn optional(&mut self, name: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.field(name, value);
-        }
-    }
-
     fn amend(&mut self, amendment: &Amendment) -> String {
         let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.0.clone());
         let (old, new) = (bytes(&amendment.old), bytes(&amendment.new));
@@ -208,9 +162,11 @@ impl Draft<'_> {
         }
     }
 
-    fn path(&mut self, verb: &str, path: &str) -> String {
-        self.field("path", path);
-        format!("{verb} {path}")
+    /// The fields that the action says of itself.
+    fn portrait(&mut self, action: &Action) -> String {
+        let Some(Portrait { title, fields }) = action.portrait() else { return action.target() };
+        fields.iter().for_each(|(name, value)| self.field(name, value));
+        title
     }
 
     fn exec(&mut self, command: &Command) -> String {

@@ -3,14 +3,15 @@
 //! An example is judged by all rules together, in a place that is the same on every machine: the workspace is
 //! `/home/you/project`, your home `/home/you`.
 
-use super::mistake::Mistake;
-use crate::{Answer, Decided, Described, Facts, Places, Policy, Verdict, classify, rule::Rule, tool};
+use super::{
+    mistake::Mistake,
+    terms::{Terms, request, usual_role},
+};
+use crate::{Answer, Decided, Facts, Places, Policy, Verdict, rule::Rule};
 use bailey_protocol::{
-    Action, Adaptation, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Limits,
-    Merge, MergeFile, MergeKind, Role, Sealed, SessionId, Timestamp, ToolUse, WsPath,
+    Action, Cost, Effect, EffectId, Labels, Limits, Role, Sealed, SessionId, Timestamp, WsPath,
 };
 use std::{
-    collections::BTreeMap,
     format,
     string::{String, ToString},
     vec::Vec,
@@ -121,11 +122,7 @@ impl Written {
     /// Reads a line such as `read src/main.rs` or `exec cargo test`.
     pub(super) fn new(text: &str, role: Option<Role>, network: bool) -> Result<Self, String> {
         let action = action(text, network)?;
-        let usual = match action {
-            Action::Diff { .. } | Action::Merge(_) => Role::Owner,
-            Action::Tool(_) => Role::Plugin,
-            _ => Role::Agent,
-        };
+        let usual = usual_role(&action);
         let role = role.unwrap_or(usual);
         // What a line alone would not say.
         let network = network.then_some("network");
@@ -143,75 +140,25 @@ impl Written {
     }
 }
 
-const ACTIONS: &str = "read, stat, list, search, diff or adapt with a path; change, apply, undo or discard with paths; exec with a \
-                       command; http with, maybe, a method, and a URL; model with a URL; tool with a name and, maybe, what it does";
-
+/// The action of a line, in the place of examples.
 fn action(text: &str, network: bool) -> Result<Action, String> {
-    let words = split(text)?;
-    let (kind, rest) = words.split_first().ok_or_else(|| format!("an empty example: write {ACTIONS}"))?;
-    let paths: Vec<WsPath> = rest.iter().map(|word| path(word)).collect();
-    let one = || match paths.as_slice() {
-        [path] => Ok(path.clone()),
-        _ => Err(format!("`{kind}` takes one path")),
+    let model = |url: &str| {
+        Ok(Action::Model {
+            provider: "example".into(),
+            model: "example".into(),
+            request: request("POST", url),
+        })
     };
-    let merge = |direction| {
-        let file = |path: &WsPath| MergeFile::whole(path.clone(), None, None);
-        Action::Merge(Merge::of_files(direction, None, paths.iter().map(file).collect()))
+    let terms = Terms {
+        path: &path,
+        here: None,
+        start: WORKSPACE.into(),
+        limits: Limits::default(),
+        network,
+        model: &model,
+        effect: None,
     };
-    let request = |usual: &str| {
-        let (method, url) = match rest {
-            [url] => (usual, url),
-            [method, url] if kind == "http" => (method.as_str(), url),
-            _ => return Err(format!("`{kind}` takes one URL")),
-        };
-        let (method, url) = (method.to_string(), url.clone());
-        Ok(HttpRequest { method, url, headers: Vec::new(), body: Blob(Vec::new()) })
-    };
-    Ok(match kind.as_str() {
-        "read" => Action::Read { path: one()? },
-        "stat" => Action::Stat { path: one()? },
-        "list" => Action::List { path: one()? },
-        "search" => Action::Search { root: one()?, pattern: None, glob: None },
-        "diff" => Action::Diff { root: one()?, also: Vec::new() },
-        "change" => {
-            let file =
-                |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob(Vec::new())) };
-            Action::Change { files: paths.iter().map(file).collect() }
-        }
-        "adapt" => Action::Adapt(Adaptation { path: one()?, old: None, new: Some(Blob(Vec::new())) }),
-        "apply" => merge(MergeKind::Apply),
-        "undo" => merge(MergeKind::Undo),
-        "discard" => merge(MergeKind::Discard),
-        "exec" if rest.is_empty() => return Err("`exec` needs a command".to_string()),
-        "exec" => Action::Exec(Command {
-            argv: rest.to_vec(),
-            cwd: WORKSPACE.into(),
-            env: BTreeMap::new(),
-            stdin: None,
-            network,
-            background: false,
-            limits: Limits::default(),
-        }),
-        "http" => Action::Http(request("GET")?),
-        "model" => {
-            Action::Model { provider: "example".into(), model: "example".into(), request: request("POST")? }
-        }
-        "tool" => match rest {
-            [name] => use_of(name, None)?,
-            [name, effect] => use_of(name, Some(effect))?,
-            _ => return Err("`tool` takes a name and, maybe, what the tool does".to_string()),
-        },
-        other => return Err(format!("unknown action `{other}`: write {ACTIONS}")),
-    })
-}
-
-fn use_of(name: &str, effect: Option<&String>) -> Result<Action, String> {
-    let name = tool::named(name)?;
-    let effect = match effect {
-        Some(effect) => tool::tool_effect(effect)?,
-        None => classify(&Described { name, ..Described::default() }),
-    };
-    Ok(Action::Tool(ToolUse::judged(name.to_string(), Some(effect), "{}".to_string())))
+    terms.action(&split(text)?)
 }
 
 /// Where a word leads: `{workspace}`, `{home}` and `{bailey}` stand for their places, and the rest is in the

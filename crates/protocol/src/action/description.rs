@@ -114,13 +114,3 @@ impl<'a> From<Destination<'a>> for Resource<'a> {
         Self::Host(to)
     }
 }
-
-impl ToolUse {
-    pub(super) fn describe(&self) -> Description<'_> {
-        Description {
-            resources: [Resource::Tool(self)].into(),
-            argument_bytes: self.name.len() + self.args.len(),
-            ..Description::default()
-        }
-    }
-}

@@ -1,8 +1,8 @@
 //! Look at files: read one, say whether a path exists, list a directory, search, compare.
 
-use super::{Description, PathUse};
+use super::{Description, PathUse, Portrait};
 use crate::WsPath;
-use alloc::string::String;
+use alloc::{format, string::String};
 
 /// Of one path.
 pub(super) fn describe(path: &WsPath) -> Description<'_> {
@@ -23,4 +23,18 @@ pub(super) fn describe_search<'a>(
 ) -> Description<'a> {
     let argument_bytes = [pattern, glob].into_iter().flatten().map(String::len).sum();
     Description { argument_bytes, ..describe_tree(root) }
+}
+
+/// Of one path, for a person.
+pub(super) fn portrait<'a>(verb: &str, path: &'a WsPath) -> Portrait<'a> {
+    Portrait::new(format!("{verb} {path}")).with("path", &*path.0)
+}
+
+/// Of a search, for a person.
+pub(super) fn portrait_search<'a>(
+    root: &'a WsPath,
+    pattern: Option<&'a str>,
+    glob: Option<&'a str>,
+) -> Portrait<'a> {
+    portrait("Search", root).with_some("pattern", pattern).with_some("glob", glob)
 }

@@ -1,8 +1,8 @@
 //! Send an HTTP request: to a model, to a page of the web, to any other host.
 
-use super::{Description, Destination, Value};
+use super::{Description, Destination, Portrait, Value};
 use crate::Blob;
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 /// An HTTP request, except that secrets in its headers are names; the network door puts the values in.
@@ -63,6 +63,14 @@ impl HttpRequest {
     pub(super) fn describe_model<'a>(&'a self, provider: &str, model: &str) -> Description<'a> {
         let argument_bytes = provider.len() + model.len() + self.head_bytes();
         Description { argument_bytes, ..self.describe() }
+    }
+
+    /// A request to a model, for a person. Its body is the conversation.
+    pub(super) fn portrait_model(&self, provider: &str, model: &str) -> Portrait<'_> {
+        Portrait::new(format!("Ask the model {provider}/{model}"))
+            .with("model", format!("{provider}/{model}"))
+            .with_request(&*self.method, &*self.url)
+            .with("body", format!("{} bytes", self.body.0.len()))
     }
 
     /// The URL, the body and the headers; a secret has no origin.

@@ -1,7 +1,7 @@
 //! Talk with a chat channel's server, or with a collector of telemetry.
 
-use super::{Description, Destination};
-use alloc::{borrow::Cow, string::String};
+use super::{Description, Destination, Portrait};
+use alloc::{borrow::Cow, format, string::String};
 use serde::{Deserialize, Serialize};
 
 /// The way to a chat channel's server, or to a collector of telemetry. Bailey does not keep the traffic:
@@ -31,5 +31,11 @@ impl Line {
             argument_bytes: channel.len() + url.len() + key.len() + header.as_ref().map_or(0, String::len),
             ..Description::default()
         }
+    }
+    pub(super) fn portrait(&self) -> Portrait<'_> {
+        Portrait::new(format!("Open the channel {}", self.channel))
+            .with_request("POST", &*self.url)
+            .with("key", &*self.key)
+            .with_some("header", self.header.as_deref())
     }
 }

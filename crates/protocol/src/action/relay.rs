@@ -1,8 +1,8 @@
 //! Let a request of a command inside the walls pass to a host.
 
-use super::{Description, Destination};
+use super::{Description, Destination, Portrait, authority};
 use crate::number::decimal;
-use alloc::{borrow::Cow, string::String};
+use alloc::{borrow::Cow, format, string::String};
 use serde::{Deserialize, Serialize};
 
 /// A request that a command inside the walls makes. Its headers and its body are the command's own: they
@@ -33,5 +33,13 @@ impl Relay {
             argument_bytes: method.len() + url.len(),
             ..Description::default()
         }
+    }
+
+    pub(super) fn portrait(&self) -> Portrait<'_> {
+        let Self { method, url, length, key, .. } = self;
+        Portrait::new(format!("Let a command's request pass: {method} {}", authority(url)))
+            .with_request(&**method, &**url)
+            .with_some("key", key.as_deref())
+            .with_some("body", length.map(|length| format!("{length} bytes")))
     }
 }

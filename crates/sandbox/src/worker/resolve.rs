@@ -2,7 +2,8 @@
 //! so a race between the two is refused at open time (GT-9).
 
 use super::error::Error;
-use bailey_protocol::{Action, WsPath};
+use bailey_kernel::Route;
+use bailey_protocol::Action;
 use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
 use rustix::io::Errno;
 use std::path::{Component, Path, PathBuf};
@@ -14,30 +15,22 @@ const PATH_MAX: usize = 4096;
 
 /// The action with every path absolute and canonical; what does not exist keeps the name it would get.
 pub(super) fn resolve(mut action: Action, workspace: &str) -> Result<Action, Error> {
-    let canonical = |path: &mut WsPath| canonical(&path.0, workspace).map(|found| *path = WsPath(found));
-    match &mut action {
-        Action::Read { path } | Action::Stat { path } | Action::List { path } => canonical(path)?,
-        Action::Search { root, .. } | Action::Diff { root, .. } => canonical(root)?,
-        Action::Change { files } => files.iter_mut().try_for_each(|file| canonical(&mut file.path))?,
-        Action::Exec(command) => {
-            canonical(&mut command.cwd)?;
-            must_be_directory(&command.cwd.0)?;
-        }
-        // A merge moves a symlink itself, so only what holds it is resolved.
-        Action::Merge(merge) => merge
-            .files
-            .iter_mut()
-            .try_for_each(|file| entry(&file.path.0, workspace).map(|found| file.path = WsPath(found)))?,
-        Action::Model { .. }
-        | Action::Http(_)
-        | Action::Fetch { .. }
-        | Action::Relay(_)
-        | Action::Line(_)
-        | Action::Amend(_)
-        | Action::Adapt(_)
-        | Action::Tool(_) => {
-            return Err(Error::Unfit { kind: action.kind().name() });
-        }
+    if Route::of(&action) != Some(Route::Walls) {
+        return Err(Error::Unfit { kind: action.kind().name() });
+    }
+    // A merge moves a symlink itself, so only the directory that holds it is resolved.
+    let find: fn(&str, &str) -> Result<String, Error> =
+        if matches!(action, Action::Merge(_)) { entry } else { canonical };
+    let mut failed = None;
+    action.change_paths(|path| match find(&path.0, workspace) {
+        Ok(found) => path.0 = found,
+        Err(error) => drop(failed.get_or_insert(error)),
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if let Action::Exec(command) = &action {
+        must_be_directory(&command.cwd.0)?;
     }
     Ok(action)
 }

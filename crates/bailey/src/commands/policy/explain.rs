@@ -12,18 +12,23 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
-use bailey_policy::{Answer, Described, Facts, Heard, Judged, Places, Policy, Reply, Verdict, classify};
+use bailey_policy::{
+    Answer, Facts, Heard, Judged, Places, Policy, Reply, Verdict,
+    file::{Terms, request, usual_role},
+};
 use bailey_protocol::{
-    Action, Adaptation, Blob, Command, Cost, Effect, EffectId, FileChange, HttpRequest, Labels, Merge,
-    MergeFile, MergeKind, Role, Sealed, SessionId, ToolEffect, ToolUse, Verdict as Said, WsPath,
+    Action, Blob, Cost, Effect, EffectId, Labels, Role, Sealed, SessionId, ToolEffect, ToolUse,
+    Verdict as Said, WsPath,
 };
 use serde::Deserialize;
 use serde_json::json;
 use std::{
-    collections::BTreeMap,
     path::{Component, Path, PathBuf},
     process::ExitCode,
 };
+
+/// An example for each mistake.
+const SUCH_AS: &str = "bailey policy explain exec -- cargo test";
 
 pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Result<ExitCode> {
     let (policy, _) = super::in_force(home)?;
@@ -35,11 +40,6 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
             printer.notes(config.narrow(home, &root)?);
             let policy = policy.with_rules(config.approvals.narrowing());
             let action = action(&asked, &root, &config)?;
-            let usual = match action {
-                Action::Diff { .. } | Action::Merge(_) => Role::Owner,
-                Action::Tool(_) => Role::Plugin,
-                _ => Role::Agent,
-            };
             let role = match asked.role {
                 Some(Asker::Owner) => Role::Owner,
                 Some(Asker::Agent) => Role::Agent,
@@ -47,7 +47,7 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
                 Some(Asker::User) => Role::User,
                 Some(Asker::Guest) => Role::Guest,
                 Some(Asker::Plugin) => Role::Plugin,
-                None => usual,
+                None => usual_role(&action),
             };
             let effect = Effect {
                 id: EffectId::new(0, [0; 10]),
@@ -191,89 +191,29 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
 
 /// The action that the words name. Paths become what they lead to, as the walls would make them.
 fn action(asked: &Explain, root: &Path, config: &Config) -> Result<Action> {
-    const ACTIONS: &str = "read, stat, list, search, diff or adapt with a PATH; change, apply, undo or discard with PATHs; \
-                           exec -- COMMAND; http [METHOD] URL; model PROVIDER/NAME; tool NAME";
-    let wrong = |what: &str| Mistyped(what.to_owned());
-    let (kind, rest) = asked.action.split_first().ok_or_else(|| wrong("name an action"))?;
     let start = std::fs::canonicalize(asked.directory.as_deref().unwrap_or(Path::new(".")))?;
-    let path = |text: &String| WsPath(resolved(&start.join(text)).display().to_string());
-    let paths: Vec<WsPath> = rest.iter().map(path).collect();
-    let one = || match paths.as_slice() {
-        [] => Ok(WsPath(root.display().to_string())),
-        [path] => Ok(path.clone()),
-        _ => Err(Mistyped(format!("`{kind}` takes one path"))),
+    let path = |text: &str| WsPath(resolved(&start.join(text)).display().to_string());
+    let model = |name: &str| {
+        let (provider, found, model) = config.find(name).map_err(|error| error.to_string())?;
+        let request = request("POST", &found.base_url);
+        Ok(Action::Model { provider: provider.into(), model: model.into(), request })
     };
-    let merge = |direction| {
-        let file = |path: &WsPath| MergeFile::whole(path.clone(), None, None);
-        Action::Merge(Merge::of_files(direction, None, paths.iter().map(file).collect()))
+    let effect = asked.effect.map(|does| match does {
+        Does::Read => ToolEffect::Read,
+        Does::Write => ToolEffect::Write,
+        Does::Egress => ToolEffect::Egress,
+        Does::Destructive => ToolEffect::Destructive,
+    });
+    let terms = Terms {
+        path: &path,
+        here: Some(WsPath(root.display().to_string())),
+        start: WsPath(start.display().to_string()),
+        limits: config.command.clone(),
+        network: asked.network,
+        model: &model,
+        effect,
     };
-    Ok(match kind.as_str() {
-        "read" => Action::Read { path: one()? },
-        "stat" => Action::Stat { path: one()? },
-        "list" => Action::List { path: one()? },
-        "search" => Action::Search { root: one()?, pattern: None, glob: None },
-        "diff" => Action::Diff { root: one()?, also: Vec::new() },
-        "change" => {
-            let file =
-                |path: &WsPath| FileChange { path: path.clone(), base: None, new: Some(Blob(Vec::new())) };
-            Action::Change { files: paths.iter().map(file).collect() }
-        }
-        "adapt" => Action::Adapt(Adaptation { path: one()?, old: None, new: Some(Blob(Vec::new())) }),
-        "apply" => merge(MergeKind::Apply),
-        "undo" => merge(MergeKind::Undo),
-        "discard" => merge(MergeKind::Discard),
-        "exec" if rest.is_empty() => {
-            return Err(wrong("name the command: bailey policy explain exec -- cargo test").into());
-        }
-        "exec" => Action::Exec(Command {
-            argv: rest.to_vec(),
-            cwd: WsPath(start.display().to_string()),
-            env: BTreeMap::new(),
-            stdin: None,
-            network: asked.network,
-            background: false,
-            limits: config.command.clone(),
-        }),
-        "http" => match rest {
-            [url] => Action::Http(request("GET", url)),
-            [method, url] => Action::Http(request(method, url)),
-            _ => {
-                return Err(
-                    wrong("name the URL: bailey policy explain http POST https://example.com/").into()
-                );
-            }
-        },
-        "model" => {
-            let name = rest.first().ok_or_else(|| wrong("name PROVIDER/NAME"))?;
-            let (provider, found, model) = config.find(name)?;
-            Action::Model {
-                provider: provider.into(),
-                model: model.into(),
-                request: request("POST", &found.base_url),
-            }
-        }
-        "tool" => match rest {
-            [name] => Action::Tool(tool(name, asked.effect)),
-            _ => return Err(wrong("name one tool: bailey policy explain tool send_email").into()),
-        },
-        other => return Err(Mistyped(format!("there is no action `{other}`: {ACTIONS}")).into()),
-    })
-}
-
-/// A use of another program's tool. What nobody says that it does is told from its name.
-fn tool(name: &str, does: Option<Does>) -> ToolUse {
-    let effect = match does {
-        Some(Does::Read) => ToolEffect::Read,
-        Some(Does::Write) => ToolEffect::Write,
-        Some(Does::Egress) => ToolEffect::Egress,
-        Some(Does::Destructive) => ToolEffect::Destructive,
-        None => classify(&Described { name, ..Described::default() }),
-    };
-    ToolUse::judged(name.into(), Some(effect), "{}".into())
-}
-
-fn request(method: &str, url: &str) -> HttpRequest {
-    HttpRequest { method: method.into(), url: url.into(), headers: Vec::new(), body: Blob(Vec::new()) }
+    terms.action(&asked.action).map_err(|why| Mistyped(format!("{why}; such as: {SUCH_AS}")).into())
 }
 
 /// What a path leads to: links are followed as far as it exists, and the rest is taken by the letter. Only

@@ -1,7 +1,8 @@
 //! A tool that is not built in: a peer of the session runs it, or a program that only asks whether it may.
 
+use super::{Description, Portrait, Resource};
 use crate::Digest;
-use alloc::string::String;
+use alloc::{format, string::String};
 use serde::{Deserialize, Serialize};
 
 /// A use of a tool. Without a peer it is judged and recorded, and the program that asked performs it.
@@ -26,6 +27,27 @@ pub struct ToolUse {
 }
 
 impl ToolUse {
+    pub(super) fn describe(&self) -> Description<'_> {
+        Description {
+            resources: [Resource::Tool(self)].into(),
+            argument_bytes: self.name.len() + self.args.len(),
+            ..Description::default()
+        }
+    }
+
+    pub(super) fn portrait(&self) -> Portrait<'_> {
+        let Self { name, effect, args, peer, .. } = self;
+        let title = match peer {
+            Some(_) => format!("Use the tool {name}"),
+            None => format!("Let another program use its tool {name}"),
+        };
+        Portrait::new(title)
+            .with("tool", &**name)
+            .with_some("peer", peer.as_deref())
+            .with_some("effect", effect.map(ToolEffect::name))
+            .with("arguments", &**args)
+    }
+
     /// A use that Bailey judges and does not perform.
     #[must_use]
     pub fn judged(name: String, effect: Option<ToolEffect>, args: String) -> Self {
