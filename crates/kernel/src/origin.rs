@@ -166,7 +166,7 @@ impl<'a> Search<'a> {
 
 fn rank(kind: OriginKind) -> u8 {
     match kind {
-        OriginKind::File | OriginKind::Command | OriginKind::Web => 0,
+        OriginKind::File | OriginKind::Command | OriginKind::Web | OriginKind::Peer => 0,
         OriginKind::Message | OriginKind::Project | OriginKind::Agent => 1,
         OriginKind::Person | OriginKind::Model => 2,
     }
@@ -292,7 +292,7 @@ impl<'a> Done<'a> {
         // A sub-agent, whose conversation pays, numbers its calls for itself.
         let key = (payer.or(entry.session), call);
         // What is written after something was read or fetched tells of that: its result may quote it.
-        if is_bringing(*kind) {
+        if kind.brings_content() {
             self.calls.insert(key, begun);
         } else {
             self.calls.entry(key).or_insert(begun);
@@ -304,13 +304,6 @@ impl<'a> Done<'a> {
         if let Fact::Observation { call, waits: None, .. } = &recorded.entry.fact {
             self.calls.remove(&(recorded.entry.session, call));
         }
-    }
-}
-
-fn is_bringing(kind: Kind) -> bool {
-    match kind {
-        Kind::Exec | Kind::Read | Kind::Stat | Kind::List | Kind::Search | Kind::Diff | Kind::Http => true,
-        Kind::Change | Kind::Merge | Kind::Amend | Kind::Adapt | Kind::Model | Kind::Tool => false,
     }
 }
 
@@ -360,11 +353,12 @@ fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String
             match kind {
                 Kind::Exec => Some((OriginKind::Command, format!("the output of `{target}`"))),
                 Kind::Read => Some((OriginKind::File, format!("the file {target}, read in this session"))),
-                Kind::Stat | Kind::List | Kind::Search | Kind::Diff => {
+                Kind::Http => Some((OriginKind::Web, format!("the answer of {target}"))),
+                Kind::Tool => Some((OriginKind::Peer, format!("the result of the tool {target}"))),
+                kind if kind.brings_content() => {
                     Some((OriginKind::File, format!("what was found in {target}")))
                 }
-                Kind::Http => Some((OriginKind::Web, format!("the answer of {target}"))),
-                Kind::Change | Kind::Merge | Kind::Amend | Kind::Adapt | Kind::Model | Kind::Tool => None,
+                _ => None,
             }
         }
         _ => None,

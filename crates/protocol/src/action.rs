@@ -168,6 +168,16 @@ impl Kind {
         }
     }
 
+    /// Whether its outcome brings content that the model may repeat later.
+    #[must_use]
+    pub fn brings_content(self) -> bool {
+        match self {
+            Self::Exec | Self::Read | Self::Stat | Self::List | Self::Search | Self::Diff => true,
+            Self::Http | Self::Tool => true,
+            Self::Change | Self::Merge | Self::Amend | Self::Adapt | Self::Model => false,
+        }
+    }
+
     /// Whether doing it twice does the same as doing it once, so that it may be retried.
     #[must_use]
     pub fn is_read(self) -> bool {

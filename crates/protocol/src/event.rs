@@ -142,6 +142,8 @@ pub enum OriginKind {
     Command,
     /// An answer from the network.
     Web,
+    /// The result of a peer's tool.
+    Peer,
     /// A sub-agent's answer, no matter which sources the sub-agent read.
     Agent,
     /// No known source: the model's own words.

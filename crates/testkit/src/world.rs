@@ -8,7 +8,8 @@ mod files;
 
 use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route, Seal};
 use bailey_protocol::{
-    Action, Digest, Effect, FileKind, Isolation, Outcome, Report, SessionId, StatReport, Status, WsPath,
+    Action, CallReport, Digest, Effect, FileKind, Isolation, Outcome, Report, SessionId, StatReport, Status,
+    WsPath,
 };
 use files::Files;
 use std::sync::{
@@ -160,6 +161,10 @@ impl World {
             Action::Exec(command) => files.exec(command, |name| self.canonical(&WsPath(name.into()))),
             Action::Diff { .. } => files.diff(),
             Action::Merge(merge) => files.merge(merge),
+            // A peer that answers with its arguments.
+            Action::Tool(tool) => {
+                output(Report::Called(CallReport { ok: true, text: tool.args.clone(), touched: Vec::new() }))
+            }
             other => Outcome::failed(format!("this small world performs no `{}`", other.kind().name())),
         }
     }
@@ -167,7 +172,7 @@ impl World {
 
 impl Executor for World {
     fn routes(&self) -> Vec<Route> {
-        vec![Route::Walls]
+        vec![Route::Walls, Route::Peer]
     }
 
     fn resolve<'a>(

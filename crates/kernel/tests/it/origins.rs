@@ -5,6 +5,7 @@ use bailey_journal::{Entry, Fact, Payload};
 use bailey_kernel::{Conclusion, Errand, Instruction, Plan};
 use bailey_protocol::{
     Action, CallId, FileChange, Happening, Inbound, Kind, Labels, Origin, OriginKind, Role, Speaker,
+    ToolEffect, ToolUse,
 };
 use bailey_testkit::{Bench, Setup, tool_call};
 use serde_json::json;
@@ -90,6 +91,13 @@ async fn a_card_says_what_was_read_for_a_call_whatever_the_call_came_to() {
     let written = Toy::doing(write("dd")).saying("it says https://mine.example/d");
     done(&bench, &scope, &context, &written).await;
     assert_eq!(kind(&mut bench, 3, "https://mine.example/d").await, None);
+    let tool = ToolUse {
+        peer: Some("p".into()),
+        ..ToolUse::judged("p.look".into(), Some(ToolEffect::Read), "{}".into())
+    };
+    let of_peer = Toy::doing(Action::Tool(tool)).saying("it says https://evil.example/p");
+    done(&bench, &scope, &context, &of_peer).await;
+    assert_eq!(kind(&mut bench, 4, "https://evil.example/p").await, Some(OriginKind::Peer));
 }
 
 #[tokio::test]
