@@ -13,6 +13,7 @@ mod layers;
 mod line;
 mod metadata;
 mod mutants;
+mod new_kind;
 mod prove;
 mod soak;
 mod test;
@@ -51,6 +52,7 @@ cargo xtask TASK
                   (--seconds N, --target NAME, more than once if need be)
   mutants         change the gate's code one place at a time, and look that a test notices each
                   (--file GLOB, --re PATTERN, --shard K/N; places and exceptions: xtask/mutants.toml)
+  new-kind        add a kind of action to a copy, by a patch of four files, and run a scenario there
   layers          check which crate depends on which, and how much each brings in
   cedar           decisions beside those of the cedar-policy crate: agreement on random rules, and times
   prove           take each wall and check away in turn, in a build of its own, and look which lines of
@@ -88,6 +90,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         // The first process of a guest of `kill --power`.
         ["guest", mode] => kill::power::guest::run(mode),
         ["mutants", options @ ..] => mutants::run(options),
+        ["new-kind"] => new_kind::run(),
         ["layers"] => layers::run(),
         ["claims", options @ ..] => claims::run(options),
         ["tidy"] => tidy::run(),
