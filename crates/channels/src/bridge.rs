@@ -17,13 +17,13 @@ use crate::{
     need::{Answer, Asked, Given, Need, Taken, What},
 };
 use anyhow::{Result, bail};
-use bailey_egress::{LineEnd, LineError};
+use bailey_egress::{UplinkEnd, UplinkError, uplink::Request};
 use bailey_home::{
     config::{Channel as Configured, Config, Kind},
     home::{Home, make_private},
 };
 use bailey_journal::{Clock as _, SystemClock};
-use bailey_protocol::{Digest, Line};
+use bailey_protocol::{Digest, Uplink};
 use bailey_secrets::{Redactor, neutralise};
 use bailey_session::{
     book::Book,
@@ -75,7 +75,7 @@ pub(super) struct Bridge {
     link: Link<Given>,
     pub(super) book: Book<Notes>,
     redactor: Redactor,
-    line: LineEnd,
+    uplink: UplinkEnd,
     /// What no other notes are called; what no other run of this process is, and how many requests it made.
     own: String,
     run: String,
@@ -113,16 +113,14 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
     let run = logins::random()?;
     let own = named(&book, &run);
     let redactor = keys.redactor.clone();
-    let way = Line {
-        channel: name.into(),
-        url: configured.url().into(),
-        key: configured.key_env.clone(),
-        header: None,
+    let way = Uplink {
+        methods: ["POST", "GET"].map(str::to_owned).into(),
+        ..Uplink::new(name, configured.url(), &configured.key_env)
     };
     let notes = Book::<Notes>::paths(&folder);
     let opened =
-        compose::line(home, &config, keys, way, &home.channel(name), notes, ANSWER_BYTES_MAX).await?;
-    let line = opened.line.clone();
+        compose::uplink(home, &config, keys, way, &home.channel(name), notes, ANSWER_BYTES_MAX).await?;
+    let uplink = opened.uplink.clone();
     let serve = async {
         let bridge = Bridge {
             name: name.to_owned(),
@@ -132,7 +130,7 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
             link: Link::new(socket),
             book,
             redactor,
-            line,
+            uplink,
             own,
             run,
             calls: Cell::new(0),
@@ -272,7 +270,7 @@ impl Bridge {
     async fn take_delivery(self: &Rc<Self>, delivery: Delivery) -> Result<Taken> {
         let Delivery { id, timestamp, signature, body, .. } = delivery;
         let now = seconds();
-        let is_signed = self.line.is_signed(&id, timestamp, body.as_bytes(), &signature);
+        let is_signed = self.uplink.is_signed(&id, timestamp, body.as_bytes(), &signature);
         #[cfg(feature = "controls")]
         let is_signed = is_signed || bailey_session::controls::is_page_without("signature");
         if !is_signed || now.abs_diff(timestamp) > FRESH_SECONDS {
@@ -437,7 +435,7 @@ impl Bridge {
     }
 
     /// Sends a request to the platform.
-    pub(super) async fn call(&self, call: Call) -> Result<Reply, LineError> {
+    pub(super) async fn call(&self, call: Call) -> Result<Reply, UplinkError> {
         self.call_as(call, self.call_name()).await
     }
 
@@ -480,12 +478,12 @@ impl Bridge {
         if is_noted { self.name(at, &["change", message, &number.to_string()]) } else { self.call_name() }
     }
 
-    pub(super) async fn call_as(&self, call: Call, name: String) -> Result<Reply, LineError> {
+    pub(super) async fn call_as(&self, call: Call, name: String) -> Result<Reply, UplinkError> {
         let Call { path, body, patience, fetches } = call;
-        let answer = match fetches {
-            None => self.line.post(path, body, name, patience).await?,
-            Some(bytes_max) => self.line.get(path, bytes_max, patience).await?,
-        };
+        let method = if fetches.is_some() { "GET" } else { "POST" }.to_owned();
+        let (headers, bytes_max) = (Vec::new(), fetches.unwrap_or(ANSWER_BYTES_MAX));
+        let request = Request { method, target: path, headers, body, name, bytes_max, patience };
+        let answer = self.uplink.send(request).await?;
         Ok(Reply { status: answer.status, body: answer.body })
     }
 

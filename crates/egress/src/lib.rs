@@ -8,7 +8,8 @@
 //! It has three ways out, and an executor for each. [`Egress`] sends what Bailey itself sends, to configured
 //! endpoints and nowhere else, whatever a permit says: HTTP/1.1, no cookies, no compression. [`ForwardProxy`]
 //! leads to the world, for commands inside the walls and for the agent's own requests, where the rules let
-//! them pass and the addresses are of the world. [`Line`] is a chat channel's standing way to its server.
+//! them pass and the addresses are of the world. [`Uplink`] is a chat channel's standing way to its
+//! servers, for requests, WebSockets and server-sent events.
 //!
 //! Read [`door`] first (how an effect is performed), then `request` (what is checked before anything is
 //! sent), `connect` (the clients, and whom they trust), `proxy` (the way there), and [`forward`].
@@ -16,7 +17,7 @@
 pub mod config;
 pub mod door;
 pub mod forward;
-pub mod line;
+pub mod uplink;
 
 mod connect;
 mod failure;
@@ -30,5 +31,6 @@ pub use forward::{
     Authority, AuthorityError, BoundKey, Fetched, ForwardConfig, ForwardProxy, HostLimit, KeyForm,
     NotFetched, is_key_header, is_of_a_cloud,
 };
-pub use line::{Line, LineEnd, LineError};
+
 pub use proxy::Proxies;
+pub use uplink::{Uplink, UplinkEnd, UplinkError};

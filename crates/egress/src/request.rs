@@ -41,6 +41,14 @@ pub(crate) enum Unsendable {
         "`{0}` is no configured endpoint, so nothing is sent there; configure it as a provider's `base_url` first"
     )]
     OtherOrigin(Origin),
+    #[error(
+        "`{0}` is no server of this channel, so nothing is sent there; the channel's permit does not name it"
+    )]
+    NoServer(Origin),
+    #[error("the channel's permit does not name the method `{0}` at `{1}`, so nothing is sent")]
+    NoServerMethod(String, Origin),
+    #[error("the secret `{0}` is not for `{1}`, so it is not sent there")]
+    KeyElsewhere(String, Origin),
     #[error("`{0}` is no HTTP method")]
     Method(String),
     #[error("the header `{0}` is set by the network door alone")]

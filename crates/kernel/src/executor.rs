@@ -22,8 +22,8 @@ pub enum Route {
     Relay,
     /// What the agent itself asks of the web.
     Web,
-    /// Chat channels.
-    Line,
+    /// Chat channels and collectors.
+    Uplink,
     /// The rules of the home.
     Law,
     /// The agent's own file.
@@ -49,7 +49,7 @@ impl Route {
             Action::Model { .. } | Action::Http(_) => Some(Self::Network),
             Action::Relay(_) => Some(Self::Relay),
             Action::Fetch { .. } => Some(Self::Web),
-            Action::Line(_) => Some(Self::Line),
+            Action::Uplink(_) => Some(Self::Uplink),
             Action::Amend(_) => Some(Self::Law),
             Action::Adapt(_) => Some(Self::Agent),
             Action::Tool(tool) => tool.peer.is_some().then_some(Self::Peer),

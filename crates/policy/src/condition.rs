@@ -95,7 +95,7 @@ impl Condition {
         if fit == Fit::No {
             return Fit::No;
         }
-        let fit = fit.min(list(&self.host, subject.host.as_ref(), HostGlob::fit));
+        let fit = fit.min(list(&self.host, resource.host.as_ref(), HostGlob::fit));
         if fit == Fit::No {
             return Fit::No;
         }
@@ -108,8 +108,8 @@ impl Condition {
             return Fit::No;
         }
         fit.min(list(&self.action, Some(&subject.kind), same))
-            .min(list(&self.method, subject.method.as_ref(), |own, given| own.fit(given)))
-            .min(list(&self.url_path, subject.url_path.as_ref(), UrlGlob::fit))
+            .min(list(&self.method, resource.method.as_ref(), |own, given| own.fit(given)))
+            .min(list(&self.url_path, resource.url_path.as_ref(), UrlGlob::fit))
             .min(list(&self.effect, subject.effect.as_ref(), does))
             .min(list(&self.role, Some(&subject.role), same))
             .min(known(&self.trust, subject.trust.as_ref(), |own, given| own == given))

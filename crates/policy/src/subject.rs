@@ -26,9 +26,6 @@ pub(crate) struct Subject<'a> {
     /// None where nobody knows.
     pub(crate) network: Option<bool>,
     pub(crate) direction: Option<MergeKind>,
-    pub(crate) host: Option<Host>,
-    pub(crate) method: Option<Cow<'a, str>>,
-    pub(crate) url_path: Option<UrlPath>,
     pub(crate) tool: Option<&'a str>,
     pub(crate) effect: Option<ToolEffect>,
     pub(crate) wall_ms: Option<u64>,
@@ -40,6 +37,10 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Resource<'a> {
     pub(crate) path: Option<Located<'a>>,
     pub(crate) words: Option<Words>,
+    /// Each request that an action may make is one of them.
+    pub(crate) host: Option<Host>,
+    pub(crate) method: Option<Cow<'a, str>>,
+    pub(crate) url_path: Option<UrlPath>,
     /// Bytes that it would write, send or be given.
     pub(crate) size: Option<u64>,
     pub(crate) revealed: bool,
@@ -59,9 +60,6 @@ impl<'a> Subject<'a> {
             state: facts.state,
             network: Some(false),
             direction: about.direction,
-            host: None,
-            method: None,
-            url_path: None,
             tool: None,
             effect: None,
             wall_ms: None,
@@ -74,12 +72,7 @@ impl<'a> Subject<'a> {
                     subject.wall_ms = Some(command.limits.wall_ms);
                     subject.memory_bytes = Some(command.limits.memory_bytes);
                 }
-                action::Resource::Host(to) => {
-                    subject.network = Some(true);
-                    subject.host = Host::of(to.url);
-                    subject.method = Some(to.method.clone());
-                    subject.url_path = (!to.any_path).then(|| UrlPath::of(to.url));
-                }
+                action::Resource::Host(_) => subject.network = Some(true),
                 action::Resource::Tool(tool) => {
                     subject.network = None;
                     (subject.tool, subject.effect) = (Some(tool.name.as_str()), tool.effect);
@@ -94,14 +87,21 @@ impl<'a> Subject<'a> {
 impl<'a> Resource<'a> {
     /// Everything that the action touches, at least one.
     pub(crate) fn all(facts: &Facts<'a>, about: &Description<'a>, known: Programs) -> Vec<Self> {
-        let at = |path: &'a WsPath, tree: bool, size: Option<usize>| Self {
-            path: Some(Located::new(&path.0, tree, facts.places)),
+        let nowhere = |size| Self {
+            path: None,
             words: None,
-            size: size.map(bytes),
-            revealed: facts.revealed.iter().any(|revealed| path.is_within(&revealed.0)),
+            host: None,
+            method: None,
+            url_path: None,
+            size,
+            revealed: false,
             marks: false,
         };
-        let nowhere = |size| Self { path: None, words: None, size, revealed: false, marks: false };
+        let at = |path: &'a WsPath, tree: bool, size: Option<usize>| Self {
+            path: Some(Located::new(&path.0, tree, facts.places)),
+            revealed: facts.revealed.iter().any(|revealed| path.is_within(&revealed.0)),
+            ..nowhere(size.map(bytes))
+        };
         let mut all = Vec::new();
         let mut has_branch = false;
         for resource in &about.resources {
@@ -115,7 +115,12 @@ impl<'a> Resource<'a> {
                         programs.map(|words| Self { words: Some(words), ..at(&command.cwd, false, None) }),
                     );
                 }
-                action::Resource::Host(to) => all.push(nowhere(Some(to.bytes.unwrap_or(u64::MAX)))),
+                action::Resource::Host(to) => all.push(Self {
+                    host: Host::of(to.url),
+                    method: Some(to.method.clone()),
+                    url_path: (!to.any_path).then(|| UrlPath::of(to.url)),
+                    ..nowhere(Some(to.bytes.unwrap_or(u64::MAX)))
+                }),
                 action::Resource::Tool(tool) => all.push(nowhere(Some(bytes(tool.args.len())))),
                 action::Resource::Branch(_) => has_branch = true,
             }

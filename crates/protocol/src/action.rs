@@ -8,11 +8,11 @@ mod command;
 mod description;
 mod files;
 mod http;
-mod line;
 mod merge;
 mod portrait;
 mod relay;
 mod tool;
+mod uplink;
 
 pub use adapt::{AGENT_FILE_BYTES_MAX, Adaptation};
 pub use amend::Amendment;
@@ -20,11 +20,11 @@ pub use change::FileChange;
 pub use command::{Command, Limits, shell_word};
 pub use description::{Description, Destination, PathUse, Resource, Value};
 pub use http::{HeaderValue, HttpRequest, authority};
-pub use line::Line;
 pub use merge::{Marked, Merge, MergeFile, MergeKind};
 pub use portrait::Portrait;
 pub use relay::Relay;
 pub use tool::{ToolEffect, ToolUse};
+pub use uplink::{Uplink, UplinkServer, WEBSOCKET};
 
 use crate::{Integrity, WsPath};
 use alloc::{format, string::String, vec::Vec};
@@ -97,8 +97,9 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
         raw: bool,
     },
-    /// Talk with a chat channel's server, from the line's opening to its closing.
-    Line(Line),
+    /// Talk with a chat channel's servers, from the uplink's opening to its closing.
+    #[serde(rename = "line")]
+    Uplink(Uplink),
     /// Change a rule file of the home.
     Amend(Amendment),
     /// Change the agent's own file.
@@ -112,7 +113,7 @@ pub enum Action {
 #[serde(rename_all = "snake_case")]
 #[expect(
     missing_docs,
-    reason = "each is the kind of the action of the same name; a relay's, a fetch's and a line's is `Http`"
+    reason = "each is the kind of the action of the same name; a relay's, a fetch's and an uplink's is `Http`"
 )]
 pub enum Kind {
     Exec,
@@ -199,7 +200,7 @@ impl Action {
             Self::Diff { .. } => Kind::Diff,
             Self::Merge(_) => Kind::Merge,
             Self::Model { .. } => Kind::Model,
-            Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } | Self::Line(_) => Kind::Http,
+            Self::Http(_) | Self::Relay(_) | Self::Fetch { .. } | Self::Uplink(_) => Kind::Http,
             Self::Amend(_) => Kind::Amend,
             Self::Adapt(_) => Kind::Adapt,
             Self::Tool(_) => Kind::Tool,
@@ -221,7 +222,7 @@ impl Action {
             Self::Model { provider, model, request } => request.describe_model(provider, model),
             Self::Http(request) | Self::Fetch { request, .. } => request.describe(),
             Self::Relay(relay) => relay.describe(),
-            Self::Line(line) => line.describe(),
+            Self::Uplink(uplink) => uplink.describe(),
             Self::Amend(amendment) => amendment.describe(),
             Self::Adapt(adaptation) => adaptation.describe(),
             Self::Tool(tool) => tool.describe(),
@@ -241,7 +242,7 @@ impl Action {
             }
             Self::Model { provider, model, request } => Some(request.portrait_model(provider, model)),
             Self::Relay(relay) => Some(relay.portrait()),
-            Self::Line(line) => Some(line.portrait()),
+            Self::Uplink(uplink) => Some(uplink.portrait()),
             Self::Tool(tool) => Some(tool.portrait()),
             Self::Exec(_) | Self::Read { .. } | Self::Change { .. } | Self::Merge(_) => None,
             Self::Http(_) | Self::Fetch { .. } | Self::Amend(_) | Self::Adapt(_) => None,
@@ -261,7 +262,8 @@ impl Action {
             }
             Self::Change { files } => files.iter().flat_map(change::values).collect(),
             Self::Http(request) | Self::Fetch { request, .. } => request.values().collect(),
-            Self::Relay(Relay { url, .. }) | Self::Line(Line { url, .. }) => [Value::Word(url)].into(),
+            Self::Relay(Relay { url, .. }) => [Value::Word(url)].into(),
+            Self::Uplink(uplink) => uplink.values().collect(),
             Self::Adapt(Adaptation { old, new, .. }) => {
                 [Value::Settings { old: old.as_ref(), new: new.as_ref() }].into()
             }
@@ -333,7 +335,7 @@ impl Action {
             Self::Merge(merge) => merge.files.iter_mut().for_each(|file| change(&mut file.path)),
             Self::Exec(command) => change(&mut command.cwd),
             Self::Amend(_) | Self::Adapt(_) | Self::Model { .. } | Self::Http(_) | Self::Relay(_) => {}
-            Self::Fetch { .. } | Self::Line(_) | Self::Tool(_) => {}
+            Self::Fetch { .. } | Self::Uplink(_) | Self::Tool(_) => {}
         }
     }
 
@@ -359,7 +361,10 @@ impl Action {
             Self::Relay(Relay { method, url, key: Some(key), .. }) => {
                 format!("{method} {url} with the key {key}")
             }
-            Self::Line(Line { channel, url, .. }) => format!("the channel {channel} at {url}"),
+            Self::Uplink(uplink) => {
+                let urls: Vec<&str> = uplink.servers().map(|(url, ..)| url).collect();
+                format!("the channel {} at {}", uplink.channel, urls.join(", "))
+            }
             Self::Amend(amendment) => amendment.path.0.clone(),
             Self::Adapt(adaptation) => adaptation.path.0.clone(),
             Self::Tool(tool) => tool.name.clone(),

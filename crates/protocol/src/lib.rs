@@ -40,8 +40,8 @@ pub mod wall;
 
 pub use action::{
     AGENT_FILE_BYTES_MAX, Action, Adaptation, Amendment, Command, FileChange, HeaderValue, HttpRequest, Kind,
-    Limits, Line, Marked, Merge, MergeFile, MergeKind, Portrait, Relay, ToolEffect, ToolUse, authority,
-    shell_word,
+    Limits, Marked, Merge, MergeFile, MergeKind, Portrait, Relay, ToolEffect, ToolUse, Uplink, UplinkServer,
+    WEBSOCKET, authority, shell_word,
 };
 pub use blob::Blob;
 pub use digest::{Digest, Hasher};

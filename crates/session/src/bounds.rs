@@ -11,7 +11,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_journal::JournalFile;
-use bailey_protocol::{SessionId, Tier, WsPath};
+use bailey_protocol::{SessionId, Tier, Uplink, WsPath};
 use bailey_sandbox::{Config, Confinement, Lease, Yard};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -133,11 +133,12 @@ pub(crate) fn bind_gate(home: &Home, folder: &Path, journal: &JournalFile) -> Re
     enforce(&Confinement { reads, writes, ports: BTreeSet::new() })
 }
 
-/// The same for a channel's: it talks with one server, writes the journal and its own notes, and reads rules.
-pub(crate) fn bind_line(
+/// The same for a channel's: it talks with the servers of its way, writes the journal and its own notes, and
+/// reads rules.
+pub(crate) fn bind_uplink(
     home: &Home,
     journal: &JournalFile,
-    server: &str,
+    way: &Uplink,
     notes: &[PathBuf],
 ) -> Result<Vec<&'static str>> {
     let policy = home.policy();
@@ -146,7 +147,8 @@ pub(crate) fn bind_line(
     reads.extend(Some(compose::organisation()).filter(|dir| dir.exists()));
     reads.extend(certificates());
     let writes = journal.files().into_iter().chain(notes.iter().cloned()).collect();
-    let ports = std::iter::once(server.to_owned()).chain(proxies()).filter_map(|url| port(&url)).collect();
+    let servers = way.servers().map(|(url, ..)| url.to_owned());
+    let ports = servers.chain(proxies()).filter_map(|url| port(&url)).collect();
     enforce(&Confinement { reads, writes, ports })
 }
 

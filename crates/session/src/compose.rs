@@ -10,7 +10,7 @@ pub use gate::{Gate, gate};
 pub use keys::{Keys, Named};
 use models::{Models, forward, models};
 pub use models::{by_role, catalogue, door, endpoint};
-pub use owner::{amend, is_of_bailey, line, owner, recover_law};
+pub use owner::{amend, is_of_bailey, owner, recover_law, uplink};
 pub use rules::{is_compliance, organisation, policy, rules, rules_of};
 
 use crate::{

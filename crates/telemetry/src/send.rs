@@ -10,14 +10,14 @@ use crate::{
     want::{Had, Want},
 };
 use anyhow::Result;
-use bailey_egress::LineEnd;
+use bailey_egress::{UplinkEnd, uplink::Request as Post};
 use bailey_home::{
     config::Config,
     home::{Home, make_private},
 };
 use bailey_journal::{Fact, Journal};
 use bailey_kernel::Standpoint;
-use bailey_protocol::{Line, WsPath};
+use bailey_protocol::{Uplink, WsPath};
 use bailey_session::{
     book::Book,
     compose::{self, Keys},
@@ -62,7 +62,7 @@ struct Notes {
 
 struct Sender<'a> {
     journal: Journal,
-    line: LineEnd,
+    uplink: UplinkEnd,
     link: Link<Had>,
     book: Book<Notes>,
     trace: Trace,
@@ -95,15 +95,15 @@ pub async fn send(home: &Home, printer: &Printer) -> Result<ExitCode> {
     make_private(&folder)?;
     let (book, notes) = (Book::open(&folder)?, Book::<Notes>::paths(&folder));
     let trace = Trace::new(config.toolbox(&WsPath("/".into()), &Standpoint::default()));
-    let way = Line { channel: NAME.into(), url, key, header: config.telemetry.header() };
-    let opened = compose::line(home, &config, keys, way, &folder, notes, ANSWER_BYTES_MAX).await?;
-    let (journal, line) = (opened.journal().clone(), opened.line.clone());
+    let way = Uplink { header: config.telemetry.header(), ..Uplink::new(NAME, &url, &key) };
+    let opened = compose::uplink(home, &config, keys, way, &folder, notes, ANSWER_BYTES_MAX).await?;
+    let (journal, uplink) = (opened.journal().clone(), opened.uplink.clone());
     let link = Link::new(socket);
     let (is_told, is_told_of_figures, no_figures_until) = (false, false, None);
     let failing = String::new();
     let sender = Sender {
         journal,
-        line,
+        uplink,
         link,
         book,
         trace,
@@ -169,7 +169,16 @@ impl Sender<'_> {
     }
 
     async fn post(&self, signal: Signal, body: String) -> Said {
-        match self.line.post(signal.path().into(), body, String::new(), PATIENCE).await {
+        let post = Post {
+            method: "POST".into(),
+            target: signal.path().into(),
+            headers: Vec::new(),
+            body,
+            name: String::new(),
+            bytes_max: ANSWER_BYTES_MAX,
+            patience: PATIENCE,
+        };
+        match self.uplink.send(post).await {
             Ok(answer) => Said::of(signal, answer.status, answer.retry_after, &answer.body),
             Err(error) => Said::Later(None, error.why),
         }

@@ -4,8 +4,8 @@ use bailey_egress::{Config, Egress, Endpoint};
 use bailey_journal::{Journal, NewSession, SystemClock};
 use bailey_kernel::{
     Answer, Bound, BoxFuture, Budgets, Chunk, Connection, Context, Decoder, Delta, Encoded, Executor,
-    Instruction, Io, Kernel, ModelError, ModelErrorKind, Output, Permit, Provider, ResolveError, Route,
-    Scope,
+    Instruction, Io, Kernel, ModelError, ModelErrorKind, Output, Permit, Provider, Registrar, ResolveError,
+    Route, Scope,
 };
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
 use bailey_protocol::{
@@ -82,58 +82,72 @@ pub(crate) fn key(name: &str) -> HeaderValue {
     HeaderValue::Secret { name: name.into(), prefix: "Bearer ".into() }
 }
 
+/// A kernel under these rules, in which nothing is registered yet.
+pub(crate) struct Yard {
+    pub(crate) kernel: Kernel,
+    pub(crate) registrar: Registrar,
+    pub(crate) journal: Journal,
+    pub(crate) connection: Connection,
+    pub(crate) home: tempfile::TempDir,
+}
+
+pub(crate) async fn yard(rules: &str) -> Yard {
+    let home = tempfile::tempdir().unwrap();
+    // This journal's redactor knows no key, so that a key in an effect would be seen in it.
+    let redactor = Redactor::new(&Vault::default());
+    let path = home.path().join("journal.db");
+    let (journal, mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await.unwrap();
+    let rules = file::parse("default.toml", rules, file::Format::Toml).unwrap().rules;
+    let kernel_config = bailey_kernel::Config {
+        user_home: "/home/nobody".into(),
+        bailey_home: home.path().to_string_lossy().into_owned(),
+        programs: vec![],
+        question_lasts: Duration::from_secs(300),
+        room_waits: Duration::from_millis(300),
+        budgets: Budgets { session: Bound::tokens(1_000_000), ..Budgets::default() },
+        grace: Duration::from_secs(5),
+        escalation: bailey_kernel::Escalation::default(),
+        narrowing: vec![],
+        calls: None,
+        draw: |_| Card {
+            title: String::new(),
+            reasons: vec![],
+            parts: vec![],
+            origins: vec![],
+            caveats: vec![],
+            once: false,
+            pattern: None,
+            reasoned: false,
+            whole: true,
+        },
+        project: None,
+    };
+    let session = SessionId::new(1, [7; 10]);
+    let workspace = WsPath::from("/tmp/project");
+    let new = NewSession {
+        agent: None,
+        confined: None,
+        workspace: workspace.clone(),
+        principal: "owner".into(),
+        model: "p/m".into(),
+    };
+    journal.open_session(session, new).await.unwrap();
+    let (kernel, registrar) =
+        Kernel::new(mint, Policy::new(built_in_rules(), rules), kernel_config).await.unwrap();
+    let (events, _) = mpsc::channel(1);
+    let connection = registrar.connect(session, workspace, events);
+    Yard { kernel, registrar, journal, connection, home }
+}
+
 impl Bench {
     pub(crate) async fn new(config: Config) -> Self {
         let mut vault = Vault::default();
         vault.insert("TEST_API_KEY".into(), Secret::new(KEY.into()));
         vault.insert("BROKEN_API_KEY".into(), Secret::new(format!("{KEY}\r\nx-evil: 1")));
-        let home = tempfile::tempdir().unwrap();
-        // This journal's redactor knows no key, so that a key in an effect would be seen in it.
-        let redactor = Redactor::new(&Vault::default());
-        let path = home.path().join("journal.db");
-        let (journal, mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await.unwrap();
-        let rules = file::parse("default.toml", DEFAULT_RULES, file::Format::Toml).unwrap().rules;
-        let kernel_config = bailey_kernel::Config {
-            user_home: "/home/nobody".into(),
-            bailey_home: home.path().to_string_lossy().into_owned(),
-            programs: vec![],
-            question_lasts: Duration::from_secs(300),
-            room_waits: Duration::from_millis(300),
-            budgets: Budgets { session: Bound::tokens(1_000_000), ..Budgets::default() },
-            grace: Duration::from_secs(5),
-            escalation: bailey_kernel::Escalation::default(),
-            narrowing: vec![],
-            calls: None,
-            draw: |_| Card {
-                title: String::new(),
-                reasons: vec![],
-                parts: vec![],
-                origins: vec![],
-                caveats: vec![],
-                once: false,
-                pattern: None,
-                reasoned: false,
-                whole: true,
-            },
-            project: None,
-        };
-        let session = SessionId::new(1, [7; 10]);
-        let workspace = WsPath::from("/tmp/project");
-        let new = NewSession {
-            agent: None,
-            confined: None,
-            workspace: workspace.clone(),
-            principal: "owner".into(),
-            model: "p/m".into(),
-        };
-        journal.open_session(session, new).await.unwrap();
-        let (kernel, registrar) =
-            Kernel::new(mint, Policy::new(built_in_rules(), rules), kernel_config).await.unwrap();
+        let Yard { kernel, registrar, journal, connection, home } = yard(DEFAULT_RULES).await;
         let egress = Egress::new(config, Arc::new(vault), journal.seal()).unwrap();
         let door = Arc::new(Watched { egress, seen: Mutex::default(), gate: Mutex::new(None) });
         registrar.register(vec![door.clone()]);
-        let (events, _) = mpsc::channel(1);
-        let connection = registrar.connect(session, workspace, events);
         Self { kernel, connection, door, _home: home }
     }
 

@@ -8,3 +8,4 @@ mod refusals;
 mod secrets;
 mod server;
 mod tls;
+mod uplink;

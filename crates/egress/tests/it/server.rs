@@ -1,5 +1,7 @@
 //! A small HTTP server of raw bytes.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use sha1::{Digest as _, Sha1};
 use std::{
     sync::{
         Arc, Mutex,
@@ -20,6 +22,20 @@ pub(crate) enum Step {
     /// Waits until the other side closes.
     Hang,
     Close,
+    /// Takes the request for a WebSocket.
+    Switch,
+    /// Reads a frame of a WebSocket, and logs its text as a request.
+    Frame,
+}
+
+/// A frame of a server's: its first byte, its declared length and its content.
+pub(crate) fn frame(first: u8, length: u64, content: &[u8]) -> Vec<u8> {
+    [&[first, 127], &length.to_be_bytes()[..], content].concat()
+}
+
+/// A whole text.
+pub(crate) fn text(content: &[u8]) -> Step {
+    Step::Send(frame(0x81, content.len() as u64, content))
 }
 
 #[derive(Clone, Default)]
@@ -74,7 +90,7 @@ pub(crate) async fn serve(steps: Vec<Step>) -> Server {
 /// Answers one connection.
 pub(crate) async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, steps: Vec<Step>, log: Log) {
     while let Some(request) = request(&mut stream).await {
-        log.requests.lock().unwrap().push(request);
+        log.requests.lock().unwrap().push(request.clone());
         for step in &steps {
             match step {
                 Step::Send(bytes) => {
@@ -89,6 +105,24 @@ pub(crate) async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, st
                     return;
                 }
                 Step::Close => return,
+                Step::Switch => {
+                    let key = request.lines().find_map(|line| line.strip_prefix("sec-websocket-key: "));
+                    let accept = accept(key.unwrap_or_default());
+                    let head = format!(
+                        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                         Sec-WebSocket-Accept: {accept}\r\n\r\n"
+                    );
+                    if send(&mut stream, head.as_bytes(), &log).await.is_err() {
+                        return;
+                    }
+                }
+                Step::Frame => match heard(&mut stream).await {
+                    Ok(text) => log.requests.lock().unwrap().push(text),
+                    Err(_) => {
+                        log.closed.fetch_add(1, Ordering::SeqCst);
+                        return;
+                    }
+                },
             }
         }
     }
@@ -102,11 +136,31 @@ async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8], log: &Log) -
     stream.flush().await
 }
 
-/// One request without a body.
+fn accept(key: &str) -> String {
+    let accept = Sha1::digest(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11"));
+    BASE64_STANDARD.encode(accept)
+}
+
+/// A short frame of a client's: its first byte and its content.
+async fn heard(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<String> {
+    let mut head = [0; 6];
+    stream.read_exact(&mut head).await?;
+    let [first, length, mask @ ..] = head;
+    let mut content = vec![0; usize::from(length & 0x7f)];
+    stream.read_exact(&mut content).await?;
+    content.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
+    Ok(format!("{first:02x} {}", String::from_utf8_lossy(&content)))
+}
+
+/// One request, with its body where it declares one.
 async fn request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
         bytes.push(stream.read_u8().await.ok()?);
     }
-    String::from_utf8(bytes).ok()
+    let head = String::from_utf8(bytes).ok()?;
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(head + &String::from_utf8(body).ok()?)
 }

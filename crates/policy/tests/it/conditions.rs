@@ -6,8 +6,9 @@ use bailey_policy::{
     Caller, Condition, Facts, Policy, Trust, UrlGlob, file, unit,
 };
 use bailey_protocol::{
-    Action, Kind, Line,
+    Action, Kind,
     Role::{self, Agent},
+    Uplink, UplinkServer,
 };
 
 /// Whether an allow, and whether a deny, of this condition matches.
@@ -219,10 +220,51 @@ fn paths_of_urls() {
     let any = Condition { url_path: Some(vec![UrlGlob::new("/**").unwrap()]), ..Condition::default() };
     assert_eq!(matched(any.clone(), read("/a")), NO, "what has no URL");
     assert_eq!(matched(any.clone(), exec(&["curl"])), NO);
-    let url = "https://example.com/v1".into();
-    let line = Action::Line(Line { channel: "a".into(), url, key: String::new(), header: None });
-    assert_eq!(matched(any, line.clone()), NO, "what is sent over a line may go to any path");
-    assert_eq!(matched(host(&["example.com"]), line), YES, "the control");
+    let url = "https://example.com/v1";
+    let uplink = Action::Uplink(Uplink::new("a", url, ""));
+    assert_eq!(matched(any, uplink.clone()), NO, "what is sent over an uplink may go to any path");
+    assert_eq!(matched(host(&["example.com"]), uplink), YES, "the control");
+}
+
+/// A chat channel talks with an interface, a gateway and a store of files: a rule about one of them is about
+/// the channel.
+#[test]
+fn each_server_of_an_uplink_is_judged_with_each_of_its_methods() {
+    let server = |host: &str, methods: &[&str]| UplinkServer {
+        url: format!("https://{host}"),
+        methods: methods.iter().map(|it| (*it).to_owned()).collect(),
+        takes_key: false,
+    };
+    let also = [server("gateway.chat.example", &["WEBSOCKET"]), server("cdn.example", &["GET"])].into();
+    let methods = ["POST", "PATCH"].map(str::to_owned).into();
+    let way = Uplink { methods, also, ..Uplink::new("chat", "https://api.chat.example", "KEY") };
+    let decided = |rules: &[(&str, &str)], way: &Uplink| {
+        let rule = |(number, (verdict, matches)): (usize, &(&str, &str))| {
+            format!("[[rule]]\nname = \"r{number}\"\nanswer = \"{verdict}\"\nmatch = {{ {matches} }}\n")
+        };
+        let text: String = rules.iter().enumerate().map(rule).collect();
+        let rules = file::parse("a.toml", &text, file::Format::Toml).unwrap().rules;
+        answer(&decide(&Policy::new(vec![], rules), Agent, Action::Uplink(way.clone())))
+    };
+    let all = ("allow", r#"host = ["*.chat.example", "cdn.example"]"#);
+    assert_eq!(decided(&[all], &way), Allow, "the control");
+    for denied in [
+        r#"host = "api.chat.example""#,
+        r#"host = "gateway.chat.example""#,
+        r#"host = "cdn.example""#,
+        r#"method = "PATCH""#,
+        r#"method = "WEBSOCKET""#,
+        r#"host = "cdn.example", method = "GET""#,
+    ] {
+        assert_eq!(decided(&[all, ("deny", denied)], &way), Deny, "{denied}");
+    }
+    // A rule about a server is not one about another's methods.
+    assert_eq!(decided(&[all, ("deny", r#"host = "cdn.example", method = "PATCH""#)], &way), Allow);
+    // What allows some of them allows not all.
+    assert_eq!(decided(&[("allow", r#"host = "*.chat.example""#)], &way), Deny);
+    // A server without a method is judged by no rule.
+    let also = [server("cdn.example", &[])].into();
+    assert_eq!(decided(&[all], &Uplink { also, ..way }), Deny);
 }
 
 #[test]

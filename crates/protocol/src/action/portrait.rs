@@ -24,7 +24,7 @@ impl<'a> Portrait<'a> {
     }
 
     /// The same with the fields of a request.
-    pub(super) fn with_request(self, method: &'a str, url: &'a str) -> Self {
+    pub(super) fn with_request(self, method: impl Into<Cow<'a, str>>, url: &'a str) -> Self {
         self.with("method", method).with("host", authority(url)).with("address", url)
     }
 

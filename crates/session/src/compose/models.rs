@@ -8,7 +8,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_agent::{Models as ByRole, Retry, Route};
-use bailey_egress::{Authority, Egress, ForwardConfig, ForwardProxy, Line, LineEnd, Proxies};
+use bailey_egress::{Authority, Egress, ForwardConfig, ForwardProxy, Proxies, Uplink, UplinkEnd};
 use bailey_journal::Journal;
 use bailey_kernel::{Executor, Provider};
 use bailey_llm::{Cassette, Catalogue, Endpoint, Normaliser, Player, Recorder, Recording};
@@ -164,21 +164,21 @@ pub fn door(config: &Config, keys: &Keys, journal: &Journal, endpoints: &[Endpoi
 ///
 /// # Errors
 /// When the line's URL is not valid.
-pub(super) fn line(
+pub(super) fn uplink(
     config: &Config,
-    way: &bailey_protocol::Line,
+    way: &bailey_protocol::Uplink,
     keys: &Keys,
     journal: &Journal,
     answer_bytes_max: usize,
-) -> Result<(Arc<dyn Executor>, LineEnd)> {
+) -> Result<(Arc<dyn Executor>, UplinkEnd)> {
     let door = bailey_egress::Config {
         proxies: Proxies::of(|name| std::env::var(name).ok()),
         connect_timeout: Duration::from_secs(config.network.connect_seconds),
         body_bytes_max: answer_bytes_max,
         ..bailey_egress::Config::default()
     };
-    let (line, end) = Line::new(way.clone(), &door, keys.vault.clone(), journal.seal())?;
-    Ok((line, end))
+    let (uplink, end) = Uplink::new(way.clone(), &door, keys.vault.clone(), journal.seal())?;
+    Ok((uplink, end))
 }
 
 /// The door of commands.

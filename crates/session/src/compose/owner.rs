@@ -1,4 +1,4 @@
-//! The owner's own actions, without an agent: asking a provider, keeping a line to a server, changing a
+//! The owner's own actions, without an agent: asking a provider, keeping an uplink to a server, changing a
 //! rule. Each has its permit and its entry, like an agent's action.
 
 use super::{
@@ -16,13 +16,13 @@ use crate::{
     program,
 };
 use anyhow::{Result, bail};
-use bailey_egress::LineEnd;
+use bailey_egress::UplinkEnd;
 use bailey_journal::{
     Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, SystemClock,
 };
 use bailey_kernel::{Acted, Kernel, Scope};
 use bailey_policy::file;
-use bailey_protocol::{Action, Amendment, Answer, Digest, Event, Line as Way, SessionId, Status, WsPath};
+use bailey_protocol::{Action, Amendment, Answer, Digest, Event, SessionId, Status, Uplink as Way, WsPath};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -35,7 +35,7 @@ pub(crate) fn owner_session() -> SessionId {
 }
 
 /// Whether a session belongs to Bailey and not to an agent: the owner's session, the rules' session, or the
-/// session of a channel's or the collector's line. The time in their names is 0.
+/// session of a channel's or the collector's uplink. The time in their names is 0.
 pub fn is_of_bailey(session: SessionId) -> bool {
     session < SessionId::new(1, [0; 10])
 }
@@ -66,13 +66,13 @@ pub async fn owner(
     Ok((kernel, registrar.owner(&connection), events, guest))
 }
 
-/// A way to one server, which is open as long as its action runs.
+/// A way to the servers of one action, which is open as long as the action runs.
 pub struct Opened {
     kernel: Kernel,
     owner: Scope,
     way: Action,
-    pub line: LineEnd,
-    /// Keeps the channel open; the events of the line are not shown.
+    pub uplink: UplinkEnd,
+    /// Keeps the channel open; the events of the uplink are not shown.
     _events: mpsc::Receiver<Event>,
     /// An emergency stop finds this process by this lock.
     _guest: GuestLock,
@@ -105,12 +105,12 @@ impl Opened {
     }
 }
 
-/// The owner's own authority, with a line to one server and nothing else: no walls, no tools, no models.
+/// The owner's own authority, with an uplink to these servers and nothing else: no walls, tools or models.
 /// From here on this process is bound. Besides the journal it writes `notes`, which lie in `folder`.
 ///
 /// # Errors
 /// When everything is stopped, or the rules or the journal cannot be read.
-pub async fn line(
+pub async fn uplink(
     home: &Home,
     config: &Config,
     keys: Keys,
@@ -123,13 +123,13 @@ pub async fn line(
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
-    bounds::bind_line(home, &file, &way.url, &notes)?;
+    bounds::bind_uplink(home, &file, &way, &notes)?;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     if let Some(since) = journal.stopped().await? {
         return Err(BeginError::Stopped { since: since.to_string() }.into());
     }
     let (rules, _) = policy(home, &extensions)?;
-    let (executor, line) = models::line(config, &way, &keys, &journal, answer_bytes_max)?;
+    let (executor, uplink) = models::uplink(config, &way, &keys, &journal, answer_bytes_max)?;
     let (kernel, registrar) = Kernel::new(mint, rules, kernel_config(home, config, programs)).await?;
     registrar.register(vec![executor]);
     let workspace = WsPath(folder.display().to_string());
@@ -140,7 +140,7 @@ pub async fn line(
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let connection = registrar.connect(session, workspace, sender);
     let owner = registrar.owner(&connection);
-    Ok(Opened { kernel, owner, way: Action::Line(way), line, _events: events, _guest: guest })
+    Ok(Opened { kernel, owner, way: Action::Uplink(way), uplink, _events: events, _guest: guest })
 }
 
 /// The result of a change of the rules.
