@@ -1,6 +1,9 @@
 //! What a chat platform says, and what a model's words become there.
 
-use bailey_channels::{Arrival, Channel as _, Reply, Telegram, Us, Webhook};
+use bailey_channels::{
+    Arrival, Channel as _, Command, Event, Listener as _, Ntfy, Reply, StreamKind, StreamMessage, Telegram,
+    Us, Webhook,
+};
 
 /// The longest message of Telegram's, in UTF-16 units.
 const UNITS_MAX: usize = 4096;
@@ -10,10 +13,10 @@ pub(crate) fn telegram(data: &[u8]) {
     let us = Us { id: "99".into(), name: "bailey_bot".into() };
     let reply = Reply { status: 200, body: data.to_vec() };
     if let Ok(call) = Telegram.located(&reply, 1) {
-        assert!(call.path.starts_with("/file/bot{key}/") && call.fetches == Some(1), "{call:?}");
+        assert!(call.target.starts_with("/file/bot{key}/") && call.bytes_max == 1, "{call:?}");
     }
-    let Ok(news) = Telegram.news(&us, 0, &reply) else { return };
-    for arrival in news.arrivals {
+    let Ok(heard) = Telegram.listen(&us, None).hear(Event::Answered(&reply)) else { return };
+    for arrival in heard.news.arrivals {
         let from = match arrival {
             Arrival::Message(message) => {
                 for file in &message.files {
@@ -30,11 +33,9 @@ pub(crate) fn telegram(data: &[u8]) {
 
 /// What somebody's server brings. Whoever speaks has a name that ends where it seems to.
 pub(crate) fn webhook(data: &[u8]) {
-    let Ok(news) = Webhook.news(&Us::default(), 0, &Reply { status: 200, body: data.to_vec() }) else {
-        return;
-    };
-    assert_eq!(news.arrivals.len(), 1);
-    for arrival in news.arrivals {
+    let Ok(heard) = Webhook.hear(Event::Delivered(data)) else { return };
+    assert_eq!(heard.news.arrivals.len(), 1);
+    for arrival in heard.news.arrivals {
         let (from, at) = match arrival {
             Arrival::Message(message) => (message.from, message.at),
             Arrival::Tap(tap) => (tap.from, tap.at),
@@ -42,6 +43,29 @@ pub(crate) fn webhook(data: &[u8]) {
         for name in [from.id, from.name, at.0] {
             assert!(!name.is_empty() && !name.chars().any(char::is_control), "{name:?}");
         }
+    }
+}
+
+/// A message of a topic's stream. The names that the server says stand in the paths of later requests.
+pub(crate) fn ntfy(data: &[u8]) {
+    let is_name = |name: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        !name.is_empty() && name.bytes().all(is_plain)
+    };
+    let channel = Ntfy(StreamKind::Events);
+    let message = StreamMessage { data: String::from_utf8_lossy(data).into_owned(), ..Default::default() };
+    if let Ok(name) = channel.sent(&Reply { status: 200, body: data.to_vec() }) {
+        assert!(is_name(&name), "{name:?}");
+    }
+    let Ok(heard) = channel.listen(&Us::default(), None).hear(Event::Said(&message)) else { return };
+    for arrival in heard.news.arrivals {
+        let Arrival::Message(message) = arrival else { panic!("{arrival:?}") };
+        assert!(is_name(&message.at.0) && is_name(&message.from.id), "{message:?}");
+    }
+    if let Some(cursor) = heard.news.cursor {
+        let begun = channel.listen(&Us::default(), Some(&cursor)).hear(Event::Begun).unwrap();
+        let [Command::Open(opening)] = &begun.commands[..] else { panic!("{begun:?}") };
+        assert!(is_name(&cursor) && opening.target == format!("/sse?since={cursor}"), "{opening:?}");
     }
 }
 

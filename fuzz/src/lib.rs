@@ -66,6 +66,8 @@ pub const TARGETS: &[Target] = &[
     target("keys", bailey::fuzz::keys),
     target("telegram", channels::telegram),
     target("webhook", channels::webhook),
+    target("ntfy", channels::ntfy),
+    target("server-sent-events", bailey_egress::uplink::fuzz::events),
     target("collector", bailey::fuzz::collector),
     target("request", |data| text(data, bailey_web::fuzz::request)),
     target("act", bailey::fuzz::act),

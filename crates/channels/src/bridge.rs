@@ -13,17 +13,15 @@ use super::{
     words::Stop,
 };
 use crate::{
-    Arrival, Call, Channel, Conversation, Failure, Message, Post, Reply, Sender, Tap, Telegram, Us, Webhook,
+    ANSWER_BYTES_MAX, Arrival, Call, Channel, Conversation, Event, Failure, Heard, Kind, Listener, Message,
+    News, Post, Reply, Sender, Tap, Us, kinds,
     need::{Answer, Asked, Given, Need, Taken, What},
 };
 use anyhow::{Result, bail};
 use bailey_egress::{UplinkEnd, UplinkError, uplink::Request};
-use bailey_home::{
-    config::{Channel as Configured, Config, Kind},
-    home::{Home, make_private},
-};
+use bailey_home::home::{Home, make_private};
 use bailey_journal::{Clock as _, SystemClock};
-use bailey_protocol::{Digest, Uplink};
+use bailey_protocol::Digest;
 use bailey_secrets::{Redactor, neutralise};
 use bailey_session::{
     book::Book,
@@ -58,8 +56,6 @@ const TALKS_MAX: usize = 4096;
 const WAITING_MAX: usize = 256;
 /// How far the time of a delivery may be from this machine's, in seconds.
 const FRESH_SECONDS: u64 = 300;
-/// The longest answer of a platform, in bytes.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// What is answered to a message that is a credential.
 const BLOCKED: &str = "That looks like a password or a key, so it was thrown away unread: nobody here has seen it, and it is \
                        noted nowhere. The platform still has it: delete your message, and change the key. Keys are set at the \
@@ -69,13 +65,15 @@ const BLOCKED: &str = "That looks like a password or a key, so it was thrown awa
 pub(super) struct Bridge {
     pub(super) name: String,
     pub(super) channel: Arc<dyn Channel>,
+    /// Whether the owner's servers bring what is new.
+    is_inbound: bool,
     pub(super) us: Us,
     /// Where the platform's server is.
-    url: String,
-    link: Link<Given>,
+    pub(super) url: String,
+    pub(super) link: Link<Given>,
     pub(super) book: Book<Notes>,
     redactor: Redactor,
-    uplink: UplinkEnd,
+    pub(super) uplink: UplinkEnd,
     /// What no other notes are called; what no other run of this process is, and how many requests it made.
     own: String,
     run: String,
@@ -94,8 +92,9 @@ pub(super) struct Bridge {
 /// Serves a channel until the daemon ends.
 pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    let config = Config::load(home)?;
-    let Some(configured) = config.channels.get(name) else {
+    let config = kinds::load(home)?;
+    let configured = config.channels.get(name);
+    let Some((configured, kind)) = configured.and_then(|it| Some((it, Kind::of(&it.kind)?))) else {
         return Err(Mistyped(format!("there is no channel `{name}`")).into());
     };
     let keys = Keys::load(home, &config, printer)?;
@@ -113,10 +112,8 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
     let run = logins::random()?;
     let own = named(&book, &run);
     let redactor = keys.redactor.clone();
-    let way = Uplink {
-        methods: ["POST", "GET"].map(str::to_owned).into(),
-        ..Uplink::new(name, configured.url(), &configured.key_env)
-    };
+    let way = kind.uplink(name, configured);
+    let url = way.url.clone();
     let notes = Book::<Notes>::paths(&folder);
     let opened =
         compose::uplink(home, &config, keys, way, &home.channel(name), notes, ANSWER_BYTES_MAX).await?;
@@ -124,9 +121,10 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
     let serve = async {
         let bridge = Bridge {
             name: name.to_owned(),
-            channel: codec(configured),
+            channel: (kind.channel)(),
+            is_inbound: kind.is_inbound,
             us: Us::default(),
-            url: configured.url().into(),
+            url,
             link: Link::new(socket),
             book,
             redactor,
@@ -152,13 +150,6 @@ fn named(book: &Book<Notes>, name: &str) -> String {
         book.change(|notes| name.clone_into(&mut notes.name)).ok();
     }
     book.get(|notes| if notes.name.is_empty() { name.to_owned() } else { notes.name.clone() })
-}
-
-fn codec(configured: &Configured) -> Arc<dyn Channel> {
-    match configured.kind {
-        Kind::Telegram => Arc::new(Telegram),
-        Kind::Webhook => Arc::new(Webhook),
-    }
 }
 
 impl Bridge {
@@ -190,8 +181,11 @@ impl Bridge {
         for tap in bridge.book.get(|notes| notes.taps.clone()) {
             bridge.pass(tap.at.clone(), talk::Came::Tap(tap)).await;
         }
+        let hear = async {
+            if bridge.is_inbound { bridge.take_deliveries().await } else { bridge.listen(printer).await }
+        };
         tokio::select! {
-            ended = bridge.poll(printer) => ended?,
+            ended = hear => ended?,
             () = bridge.tell_locked_out(printer) => {}
         }
         Ok(ExitCode::from(exit::DONE))
@@ -210,64 +204,11 @@ impl Bridge {
         }
     }
 
-    /// Brings what is new, for ever.
-    async fn poll(self: &Rc<Self>, printer: &Printer) -> Result<()> {
-        let mut pause = PAUSE_MIN;
-        let mut is_told = false;
-        // Numbers go on within what one bot is sent by one server.
-        let source = format!("{} {}", self.us.id, self.url);
-        loop {
-            let cursor = self.book.get(|notes| notes.cursor_for(&source, seconds()));
-            let asked = Instant::now();
-            let Some(poll) = self.channel.poll(cursor) else { return self.take_deliveries().await };
-            let news = match self.call(poll).await {
-                Ok(reply) => self.channel.news(&self.us, cursor, &reply),
-                Err(error) => Err(Failure::Again(error.to_string())),
-            };
-            let took = match news {
-                Ok(news) => self
-                    .take(news, Some((&source, cursor)), None)
-                    .await
-                    .map_err(|error| Failure::Again(format!("{error:#}"))),
-                Err(failure) => Err(failure),
-            };
-            match took {
-                Ok(()) => {
-                    if std::mem::take(&mut is_told) {
-                        printer.note("the platform answers again");
-                    }
-                    pause = PAUSE_MIN;
-                    // Not every server waits until there is something new.
-                    if self.book.get(|notes| notes.cursor_for(&source, seconds())) == cursor {
-                        sleep_until(asked + PAUSE_MIN).await;
-                    }
-                }
-                Err(Failure::Key(why)) => {
-                    bail!(Mistyped(format!("the channel is not let in any more: {why}")))
-                }
-                Err(failure) => {
-                    if !std::mem::replace(&mut is_told, true) {
-                        printer.note(&failure.to_string());
-                    }
-                    self.pause(&failure, pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
-            }
-        }
-    }
-
-    /// Takes what servers deliver, for ever.
-    async fn take_deliveries(self: &Rc<Self>) -> Result<()> {
-        let mut taken = None;
-        loop {
-            let (Given::Delivery(delivery), _) = self.link.ask(&Need::Delivery(taken)).await? else {
-                bail!("the daemon answered something else than was asked");
-            };
-            taken = Some(self.take_delivery(delivery).await?);
-        }
-    }
-
-    async fn take_delivery(self: &Rc<Self>, delivery: Delivery) -> Result<Taken> {
+    pub(super) async fn take_delivery(
+        self: &Rc<Self>,
+        listener: &mut dyn Listener,
+        delivery: Delivery,
+    ) -> Result<Taken> {
         let Delivery { id, timestamp, signature, body, .. } = delivery;
         let now = seconds();
         let is_signed = self.uplink.is_signed(&id, timestamp, body.as_bytes(), &signature);
@@ -283,9 +224,8 @@ impl Bridge {
         if is_known {
             return Ok(Taken::Noted);
         }
-        let reply = Reply { status: 200, body: body.into() };
-        let mut news = match self.channel.news(&self.us, 0, &reply) {
-            Ok(news) => news,
+        let Heard { mut news, .. } = match listener.hear(Event::Delivered(body.as_bytes())) {
+            Ok(heard) => heard,
             Err(failure) => return Ok(Taken::Wrong(failure.to_string())),
         };
         for arrival in &mut news.arrivals {
@@ -299,10 +239,10 @@ impl Bridge {
     }
 
     /// Notes what is new, with the delivery that brought it, and passes it on.
-    async fn take(
+    pub(super) async fn take(
         self: &Rc<Self>,
-        news: crate::News,
-        polled: Option<(&str, i64)>,
+        news: News,
+        source: Option<&str>,
         delivery: Option<(String, u64)>,
     ) -> Result<()> {
         let mut came = Vec::new();
@@ -324,11 +264,11 @@ impl Bridge {
             .iter()
             .filter_map(|(_, came)| if let talk::Came::Tap(tap) = came { Some(tap.clone()) } else { None })
             .collect();
-        if news.cursor > 0 {
+        if news.cursor.is_some() || delivery.is_some() || !came.is_empty() {
             // From the next question on the platform forgets what came before it.
             self.book.change(|notes| {
-                if let Some((source, cursor)) = polled {
-                    notes.go_on(source, cursor.max(news.cursor), seconds());
+                if let Some((source, cursor)) = source.zip(news.cursor) {
+                    notes.go_on(source, cursor, seconds());
                 }
                 let new = open.into_iter().filter(|new| notes.open.iter().all(|old| old.key != new.key));
                 let new: Vec<Open> = new.collect();
@@ -479,10 +419,8 @@ impl Bridge {
     }
 
     pub(super) async fn call_as(&self, call: Call, name: String) -> Result<Reply, UplinkError> {
-        let Call { path, body, patience, fetches } = call;
-        let method = if fetches.is_some() { "GET" } else { "POST" }.to_owned();
-        let (headers, bytes_max) = (Vec::new(), fetches.unwrap_or(ANSWER_BYTES_MAX));
-        let request = Request { method, target: path, headers, body, name, bytes_max, patience };
+        let Call { method, target, headers, body, patience, bytes_max } = call;
+        let request = Request { method: method.into(), target, headers, body, name, bytes_max, patience };
         let answer = self.uplink.send(request).await?;
         Ok(Reply { status: answer.status, body: answer.body })
     }
@@ -575,7 +513,7 @@ async fn pages(channel: Arc<dyn Channel>, redactor: Redactor, markdown: String) 
 }
 
 /// Since 1970.
-fn seconds() -> u64 {
+pub(super) fn seconds() -> u64 {
     u64::try_from(SystemClock.now().as_second()).unwrap_or_default()
 }
 
@@ -587,7 +525,8 @@ impl From<&Open> for Sender {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arc, Channel as _, Redactor, Telegram, pages};
+    use super::{Arc, Channel as _, Redactor, pages};
+    use crate::Telegram;
     use std::future::ready;
     use tokio::{pin, runtime::Builder, select};
 

@@ -1,7 +1,7 @@
 //! `bailey channels`: who may speak over the chat channels of a home. The process that talks with a platform
 //! is here, too (`bridge.rs`); the daemon starts it.
 
-use crate::People;
+use crate::{People, kinds};
 use anyhow::{Result, bail};
 use bailey_home::{config::Config, home::Home};
 use bailey_protocol::Role;
@@ -62,7 +62,7 @@ pub enum PersonRole {
 
 /// Shows the channels and the people there, and lets people speak or stops them.
 pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCode> {
-    let config = Config::load(home)?;
+    let config = kinds::load(home)?;
     let known = |name: &str| match config.channels.contains_key(name) {
         true => Ok(()),
         false => Err(Mistyped(format!(

@@ -137,7 +137,7 @@ async fn once(bridge: &Bridge, file: &Attachment, bytes_max: usize) -> Result<Ve
     let locate = locate.ok_or_else(|| Failure::Refused("no files are fetched there".into()))?;
     let located = bridge.call(locate).await.map_err(|error| again(error.to_string()))?;
     let call = bridge.channel.located(&located, bytes_max)?;
-    let is_plain = is_plain(&call.path);
+    let is_plain = is_plain(&call.target);
     #[cfg(feature = "controls")]
     let is_plain = is_plain || bailey_session::controls::is_page_without("path");
     if !is_plain {

@@ -1,15 +1,22 @@
 //! Chat channels: the messages from people and to people on a chat platform, and the process that brings
 //! them to sessions.
 //!
-//! A platform is a codec ([`Channel`]), as a model's provider is: it does no I/O, keeps no state and knows
-//! no session. Its caller asks for the next request ([`Call`]), sends it through the network door, which
-//! puts the key in, and gives back the answer ([`Reply`]). See [`Telegram`], which is asked for news, and
-//! [`Webhook`], which brings them.
+//! A platform is a codec ([`Channel`]), as a model's provider is: it does no I/O and knows no session. For
+//! each thing to say it makes a request ([`Call`]) and reads the answer ([`Reply`]). To hear, it makes a
+//! [`Listener`]: a state machine that takes events (an answer, a message of a WebSocket, a server-sent event,
+//! a delivery) and gives back news and commands. The network door does the commands, and puts the key in.
+//! See [`Telegram`], which is asked for news, [`Webhook`], which brings them, and `examples/ntfy.rs`, which
+//! keeps a stream open.
+//!
+//! To add a channel, write one file with a [`Kind`], and name it here (`mod`) and in one line of the table in
+//! `kinds.rs`. The kind says to which servers requests go, with which methods, and where the key stands; the
+//! rules judge each of these servers. A fuzz target for its events goes to `fuzz/src/channels.rs`.
 //!
 //! The caller is the process of `bridge.rs`. The daemon starts it, and it is bound. Its way to the platform
 //! is one effect from opening to closing, so the journal has no entry for each poll and each edit; the
-//! messages stand in the sessions where they are said. `talk.rs` holds one conversation, `notes.rs` the
-//! state that must survive a kill, and `command.rs` the command `bailey channels`.
+//! messages stand in the sessions where they are said. `listen.rs` does a listener's commands, `talk.rs`
+//! holds one conversation, `notes.rs` the state that must survive a kill, and `command.rs` the command
+//! `bailey channels`.
 //!
 //! Data from the platform is foreign. A person is known by the id that the platform vouches for
 //! ([`Sender::id`]), never by the name that they call themselves. A message with another person's words is
@@ -22,9 +29,14 @@ pub mod command;
 mod files;
 mod guard;
 pub mod inbox;
+pub mod kinds;
+mod listen;
 mod markup;
 pub mod need;
 mod notes;
+#[cfg(any(test, feature = "examples"))]
+#[path = "../../../examples/ntfy.rs"]
+mod ntfy;
 mod people;
 mod sessions;
 mod talk;
@@ -32,8 +44,12 @@ mod telegram;
 mod webhook;
 mod words;
 
+pub use bailey_egress::uplink::{KEY, Opening, StreamEnd, StreamKind, StreamMessage};
 pub use bridge::run as bridge;
+pub use kinds::Kind;
 pub use notes::begin_anew;
+#[cfg(any(test, feature = "examples"))]
+pub use ntfy::Ntfy;
 pub use people::People;
 pub use sessions::Sessions;
 pub use telegram::Telegram;
@@ -42,31 +58,34 @@ pub use webhook::Webhook;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Where the key stands in a [`Call`]'s path: the network door puts it there.
-pub const KEY: &str = "{key}";
+/// The longest answer of a platform, in bytes.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// The longest time to an answer, unless a call says otherwise.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A chat platform.
 pub trait Channel: Send + Sync {
     /// Asks for our identity on the platform. This is the first call, and it finds a wrong key. `None` when
     /// the platform gives us no identity.
-    fn hello(&self) -> Option<Call>;
+    fn hello(&self) -> Option<Call> {
+        None
+    }
 
     /// Our identity, from the answer.
     ///
     /// # Errors
     /// The fault of the answer.
-    fn greeted(&self, reply: &Reply) -> Result<Us, Failure>;
+    fn greeted(&self, _: &Reply) -> Result<Us, Failure> {
+        Ok(Us::default())
+    }
 
-    /// Asks for the news after `cursor`, and waits for them on the other side. `None` when the platform comes
-    /// by itself.
-    fn poll(&self, cursor: i64) -> Option<Call>;
+    /// Listens for the news after `cursor`; `None` is the beginning.
+    fn listen(&self, us: &Us, cursor: Option<&str>) -> Box<dyn Listener>;
 
-    /// The news after `cursor`, without older things that a server brings again. When the platform comes by
-    /// itself: the things that it brought.
-    ///
-    /// # Errors
-    /// The fault of the answer. Single things in it that cannot be read are passed over.
-    fn news(&self, us: &Us, cursor: i64, reply: &Reply) -> Result<News, Failure>;
+    /// How long a cursor is good on a platform where nothing happens; `None` when that does not matter.
+    fn cursor_lasts(&self) -> Option<Duration> {
+        None
+    }
 
     /// A reply in the model's words, in the platform's markup, as pages that each fit into a message.
     fn pages(&self, markdown: &str) -> Vec<String>;
@@ -96,19 +115,23 @@ pub trait Channel: Send + Sync {
         false
     }
 
-    /// Tells the person who tapped a button the outcome.
-    fn tapped(&self, tap: &Tap, words: &str) -> Call;
+    /// Tells the person who tapped a button the outcome; `None` when the platform has no buttons.
+    fn tapped(&self, _: &Tap, _words: &str) -> Option<Call> {
+        None
+    }
 
     /// Shows that work goes on, if the platform can.
-    fn busy(&self, to: &Conversation) -> Option<Call>;
+    fn busy(&self, _: &Conversation) -> Option<Call> {
+        None
+    }
 
     /// Asks where a file is; `None` when the platform brings no files.
     fn locate(&self, _: &Attachment) -> Option<Call> {
         None
     }
 
-    /// The call that fetches the file. The path in it is the platform's own word: the caller looks at it
-    /// first.
+    /// The call that fetches the file. The target in it is the platform's own word: the caller
+    /// looks at it first.
     ///
     /// # Errors
     /// Why the file cannot be fetched.
@@ -128,17 +151,99 @@ pub trait Channel: Send + Sync {
     }
 }
 
-/// A request to the platform's server.
+/// Listens to a platform, without I/O. Its caller tells it events, beginning with [`Event::Begun`], and does
+/// its commands once its news are noted. When anything fails, the caller makes a new one after a pause.
+pub trait Listener: Send {
+    /// Takes an event.
+    ///
+    /// # Errors
+    /// Why listening begins anew. Single things that cannot be read are passed over.
+    fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure>;
+}
+
+/// An event, for a [`Listener`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Listening begins.
+    Begun,
+    /// The answer to the last [`Command::Ask`].
+    Answered(&'a Reply),
+    /// The stream is open.
+    Opened,
+    /// The stream brought a message.
+    Said(&'a StreamMessage),
+    /// The stream has ended, or was not opened.
+    Ended(&'a StreamEnd),
+    /// The time of the last [`Command::Wake`] is over.
+    Woken,
+    /// A server delivered this body, and signed it.
+    Delivered(&'a [u8]),
+}
+
+/// A [`Listener`]'s answer to an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The news in it.
+    pub news: News,
+    /// The commands that follow, in order.
+    pub commands: Vec<Command>,
+}
+
+impl From<News> for Heard {
+    fn from(news: News) -> Self {
+        Self { news, commands: Vec::new() }
+    }
+}
+
+impl From<Command> for Heard {
+    fn from(command: Command) -> Self {
+        Self { news: News::default(), commands: [command].into() }
+    }
+}
+
+/// A command of a [`Listener`]'s.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Sends a request, whose answer is the next [`Event::Answered`].
+    Ask(Call),
+    /// Opens a stream, in the place of the one before.
+    Open(Opening),
+    /// Sends a text over the WebSocket that is open.
+    Say {
+        /// The text.
+        text: String,
+        /// Whether the key is put in the place of [`KEY`]. No words of people stand in such a text.
+        is_keyed: bool,
+    },
+    /// Asks for [`Event::Woken`] after this time, in the place of the time before.
+    Wake(Duration),
+}
+
+/// A request to a server of the platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The path beneath the server's URL, with [`KEY`] where the key stands.
-    pub path: String,
-    /// The body, JSON.
+    /// The method; the kind names it for the server.
+    pub method: &'static str,
+    /// The path beneath the server's URL, or a whole URL at one of the kind's servers; with [`KEY`] in the
+    /// place of the key.
+    pub target: String,
+    /// Headers. The key's is not among them.
+    pub headers: Vec<(String, String)>,
+    /// The body: JSON, unless a header says otherwise.
     pub body: String,
     /// The longest time to the answer.
     pub patience: Duration,
-    /// The most bytes of the file that is asked for; `None` when the body is posted.
-    pub fetches: Option<usize>,
+    /// The most bytes of the answer.
+    pub bytes_max: usize,
+}
+
+impl Call {
+    /// A request with a body.
+    #[must_use]
+    pub fn new(method: &'static str, target: String, body: String) -> Self {
+        let headers = Vec::new();
+        Self { method, target, headers, body, patience: PATIENCE, bytes_max: ANSWER_BYTES_MAX }
+    }
 }
 
 /// The server's answer.
@@ -183,8 +288,8 @@ impl Us {
 /// The news of a platform.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {
-    /// The cursor to go on with.
-    pub cursor: i64,
+    /// The cursor to go on with, in words of the channel's own; `None` where it stays.
+    pub cursor: Option<String>,
     /// The arrivals, in the order in which they happened.
     pub arrivals: Vec<Arrival>,
 }
@@ -230,6 +335,15 @@ pub struct Message {
     pub files: Vec<Attachment>,
     /// The parts that are neither text nor a file that can be fetched, in words: `a place`.
     pub left_out: Vec<String>,
+}
+
+impl Message {
+    /// The sender's own words, said to us, and nothing else.
+    #[must_use]
+    pub fn to_us(key: String, at: Conversation, from: Sender, text: String) -> Self {
+        let (is_quoted, is_to_us, files, left_out) = (false, true, Vec::new(), Vec::new());
+        Self { key, at, from, text, is_quoted, is_to_us, files, left_out }
+    }
 }
 
 /// A file that came with a message. Its kind, its size and its name are claims of the sender and the
@@ -316,4 +430,14 @@ pub enum Failure {
     /// The platform will never take the call.
     #[error("{0}")]
     Refused(String),
+}
+
+impl From<&StreamEnd> for Failure {
+    /// A stream that has ended is opened again, unless the key was refused.
+    fn from(end: &StreamEnd) -> Self {
+        match end.status {
+            Some(401 | 403) => Self::Key(end.to_string()),
+            _ => Self::Again(end.to_string()),
+        }
+    }
 }

@@ -6,13 +6,14 @@ use anyhow::Result;
 use bailey_home::home::Home;
 use bailey_protocol::Digest;
 use bailey_session::book::Book;
-use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fs};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Notes {
-    /// Where the platform's news go on.
-    cursor: i64,
+    /// Where the platform's news go on, in words of the channel's own. Notes of before have a number.
+    #[serde(default, deserialize_with = "cursor", skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
     /// Whose news these are, and when the last came, in seconds since 1970.
     #[serde(default)]
     cursor_of: String,
@@ -91,10 +92,6 @@ pub(super) struct CardNote {
     pub(super) is_on_its_way: bool,
 }
 
-/// How long nothing came until it is asked for news without a number: Telegram begins anew, anywhere, after a
-/// week without any, and keeps none for longer than a day.
-const QUIET_SECONDS: u64 = 5 * 24 * 3600;
-
 /// What somebody is told whose message is in a copy that was brought back.
 const BROUGHT_BACK: &str = "I was brought back to how I was before you had an answer to this, and do not know whether it was done: say it again if it is still to \
                             be done.";
@@ -115,15 +112,15 @@ pub fn begin_anew(home: &Home) -> Result<()> {
 }
 
 impl Notes {
-    /// Where the news of a source go on; 0 is its beginning.
-    pub(super) fn cursor_for(&self, source: &str, now: u64) -> i64 {
-        let is_ours = self.cursor_of == source && now.abs_diff(self.cursor_at) < QUIET_SECONDS;
-        if is_ours { self.cursor } else { 0 }
+    /// Where the news of a source go on, if it is known and lasts that long.
+    pub(super) fn cursor_for(&self, source: &str, now: u64, lasts: Option<Duration>) -> Option<String> {
+        let is_old = lasts.is_some_and(|lasts| now.abs_diff(self.cursor_at) >= lasts.as_secs());
+        self.cursor.clone().filter(|_| self.cursor_of == source && !is_old)
     }
 
     /// Notes where they go on.
-    pub(super) fn go_on(&mut self, source: &str, cursor: i64, now: u64) {
-        (self.cursor, self.cursor_at) = (cursor, now);
+    pub(super) fn go_on(&mut self, source: &str, cursor: String, now: u64) {
+        (self.cursor, self.cursor_at) = (Some(cursor), now);
         source.clone_into(&mut self.cursor_of);
     }
 
@@ -165,9 +162,25 @@ impl Notes {
     }
 }
 
+/// A cursor, or the number that it was once; 0 was the beginning.
+fn cursor<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Kept {
+        Number(i64),
+        Words(String),
+    }
+    Ok(match Option::<Kept>::deserialize(from)? {
+        None | Some(Kept::Number(0)) => None,
+        Some(Kept::Number(number)) => Some(number.to_string()),
+        Some(Kept::Words(words)) => Some(words),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Notes, QUIET_SECONDS};
+    use super::Notes;
+    use std::time::Duration;
 
     #[test]
     fn a_change_that_is_made_again_has_its_number_and_one_that_goes_back_another() {
@@ -185,14 +198,31 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_within_one_source_and_not_after_a_long_quiet() {
+    fn cursors_go_on_within_one_source_and_not_after_a_long_quiet() {
+        const LASTS: Option<Duration> = Some(Duration::from_secs(500));
         let mut notes = Notes::default();
-        notes.go_on("bot 1", 760_546_624, 1_000);
-        assert_eq!(notes.cursor_for("bot 1", 1_000 + QUIET_SECONDS - 1), 760_546_624);
+        assert_eq!(notes.cursor_for("bot 1", 1_000, LASTS), None);
+        notes.go_on("bot 1", "760546624".into(), 1_000);
+        let at = |notes: &Notes, source, now, lasts| notes.cursor_for(source, now, lasts).unwrap_or_default();
+        assert_eq!(at(&notes, "bot 1", 1_499, LASTS), "760546624");
         // Telegram begins anew with any number; another bot, and another server, have numbers of their own.
-        assert_eq!(notes.cursor_for("bot 1", 1_000 + QUIET_SECONDS), 0);
-        assert_eq!(notes.cursor_for("bot 2", 1_001), 0);
-        notes.go_on("bot 1", 592_426_181, 900_000);
-        assert_eq!(notes.cursor_for("bot 1", 900_001), 592_426_181);
+        assert_eq!(at(&notes, "bot 1", 1_500, LASTS), "");
+        assert_eq!(at(&notes, "bot 1", 900_000, None), "760546624", "one that lasts");
+        assert_eq!(at(&notes, "bot 2", 1_001, LASTS), "");
+        notes.go_on("bot 1", "s_12/x".into(), 900_000);
+        let notes: Notes = serde_json::from_str(&serde_json::to_string(&notes).unwrap()).unwrap();
+        assert_eq!(at(&notes, "bot 1", 900_001, LASTS), "s_12/x");
+    }
+
+    #[test]
+    fn notes_whose_cursor_is_a_number_are_read() {
+        let old = |cursor: &str| {
+            let text = format!(
+                r#"{{"cursor":{cursor},"cursor_of":"99 https://a","cursor_at":7,"open":[],"shown":{{}},"cards":{{}}}}"#
+            );
+            serde_json::from_str::<Notes>(&text).unwrap().cursor_for("99 https://a", 8, None)
+        };
+        assert_eq!(old("760546624").as_deref(), Some("760546624"));
+        assert_eq!((old("0"), old("\"\""), old("null")), (None, Some(String::new()), None));
     }
 }

@@ -3,10 +3,13 @@
 mod html;
 mod update;
 
-use crate::{Attachment, Call, Channel, Conversation, Failure, KEY, News, Post, Reply, Tap, Us};
+use crate::{
+    Attachment, Call, Channel, Command, Conversation, Event, Failure, Heard, KEY, Kind, Listener, Post,
+    Reply, Tap, Us, kinds::KeyPlace,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// How long the server waits for something new.
 const POLL: Duration = Duration::from_secs(30);
@@ -20,6 +23,21 @@ const UPDATES_MAX: u32 = 100;
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 /// The longest text for a person who tapped, in characters.
 const TOAST_CHARS_MAX: usize = 200;
+
+/// How long a number is good while nothing comes: Telegram begins anew, anywhere, after a week without any
+/// update, and keeps none for longer than a day.
+const CURSOR_LASTS: Duration = Duration::from_secs(5 * 24 * 3600);
+
+/// A bot of Telegram.
+pub(crate) const KIND: Kind = Kind {
+    name: "telegram",
+    url: Some("https://api.telegram.org"),
+    methods: &["POST", "GET"],
+    key: KeyPlace::Path,
+    also: &[],
+    is_inbound: false,
+    channel: || Arc::new(Telegram),
+};
 
 /// The codec of the Bot API.
 #[derive(Debug, Clone, Copy, Default)]
@@ -101,18 +119,13 @@ impl Channel for Telegram {
         Ok(Us { id: id.to_string(), name: username })
     }
 
-    fn poll(&self, cursor: i64) -> Option<Call> {
-        let body = json!({
-            "offset": cursor,
-            "limit": UPDATES_MAX,
-            "timeout": POLL.as_secs(),
-            "allowed_updates": ["message", "edited_message", "callback_query"],
-        });
-        Some(Call { patience: POLL + PATIENCE, ..call("getUpdates", body) })
+    fn listen(&self, us: &Us, cursor: Option<&str>) -> Box<dyn Listener> {
+        let cursor = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+        Box::new(Polling { us: us.clone(), cursor })
     }
 
-    fn news(&self, us: &Us, cursor: i64, reply: &Reply) -> Result<News, Failure> {
-        Ok(update::news(us, cursor, result(reply)?))
+    fn cursor_lasts(&self) -> Option<Duration> {
+        Some(CURSOR_LASTS)
     }
 
     fn pages(&self, markdown: &str) -> Vec<String> {
@@ -147,9 +160,9 @@ impl Channel for Telegram {
         }
     }
 
-    fn tapped(&self, tap: &Tap, words: &str) -> Call {
+    fn tapped(&self, tap: &Tap, words: &str) -> Option<Call> {
         let words: String = words.chars().take(TOAST_CHARS_MAX).collect();
-        call("answerCallbackQuery", json!({ "callback_query_id": tap.id, "text": words }))
+        Some(call("answerCallbackQuery", json!({ "callback_query_id": tap.id, "text": words })))
     }
 
     fn busy(&self, to: &Conversation) -> Option<Call> {
@@ -163,8 +176,8 @@ impl Channel for Telegram {
     fn located(&self, reply: &Reply, bytes_max: usize) -> Result<Call, Failure> {
         let Located { file_path } = result(reply)?;
         let path = file_path.ok_or_else(|| Failure::Refused("the server does not give it away".into()))?;
-        let path = format!("/file/bot{KEY}/{path}");
-        Ok(Call { path, body: String::new(), patience: FILE_PATIENCE, fetches: Some(bytes_max) })
+        let file = Call::new("GET", format!("/file/bot{KEY}/{path}"), String::new());
+        Ok(Call { patience: FILE_PATIENCE, bytes_max, ..file })
     }
 
     fn fetched(&self, reply: Reply) -> Result<Vec<u8>, Failure> {
@@ -182,7 +195,31 @@ impl Channel for Telegram {
 fn call(method: &str, body: impl Serialize) -> Call {
     // Strings, numbers and tables always serialise.
     let body = serde_json::to_string(&body).unwrap_or_default();
-    Call { path: format!("/bot{KEY}/{method}"), body, patience: PATIENCE, fetches: None }
+    Call { patience: PATIENCE, ..Call::new("POST", format!("/bot{KEY}/{method}"), body) }
+}
+
+/// Asks for updates again and again. The cursor is the number of the first update that is wanted: asking for
+/// it tells the server to forget the ones before.
+struct Polling {
+    us: Us,
+    cursor: i64,
+}
+
+impl Listener for Polling {
+    fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure> {
+        let news = match event {
+            Event::Answered(reply) => update::news(&self.us, &mut self.cursor, result(reply)?),
+            _ => Default::default(),
+        };
+        let body = json!({
+            "offset": self.cursor,
+            "limit": UPDATES_MAX,
+            "timeout": POLL.as_secs(),
+            "allowed_updates": ["message", "edited_message", "callback_query"],
+        });
+        let poll = Call { patience: POLL + PATIENCE, ..call("getUpdates", body) };
+        Ok(Heard { news, commands: [Command::Ask(poll)].into() })
+    }
 }
 
 impl To<'_> {

@@ -3,18 +3,28 @@
 //! anything here is.
 
 use crate::{
-    Arrival, Call, Channel, Conversation, Failure, Message, News, Post, Reply, Sender, Tap, Us, markup,
+    Arrival, Call, Channel, Conversation, Event, Failure, Heard, Kind, Listener, Message, News, Post, Reply,
+    Sender, Tap, Us, kinds::KeyPlace, markup,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::time::Duration;
+use std::sync::Arc;
 
-/// How long a server may take to its answer.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest text of one message to the server, in characters before pictures and HTML become text; and the
 /// longest name that the server says, in bytes.
 const PAGE_CHARS_MAX: usize = 30_000;
 const NAME_BYTES_MAX: usize = 200;
+
+/// A server of the owner's own.
+pub(crate) const KIND: Kind = Kind {
+    name: "webhook",
+    url: None,
+    methods: &["POST"],
+    key: KeyPlace::Signature,
+    also: &[],
+    is_inbound: true,
+    channel: || Arc::new(Webhook),
+};
 
 /// Any server that speaks this protocol.
 #[derive(Debug, Clone, Copy, Default)]
@@ -67,7 +77,7 @@ struct Choice<'a> {
 fn call(body: &impl Serialize) -> Call {
     // The body holds only strings, and JSON can express them all.
     let body = serde_json::to_string(body).unwrap_or_default();
-    Call { path: String::new(), body, patience: PATIENCE, fetches: None }
+    Call::new("POST", String::new(), body)
 }
 
 fn shown(to: &Conversation, message: Option<&str>, post: &Post) -> Call {
@@ -76,50 +86,9 @@ fn shown(to: &Conversation, message: Option<&str>, post: &Post) -> Call {
 }
 
 impl Channel for Webhook {
-    fn hello(&self) -> Option<Call> {
-        None
+    fn listen(&self, _: &Us, _: Option<&str>) -> Box<dyn Listener> {
+        Box::new(Self)
     }
-
-    fn greeted(&self, _: &Reply) -> Result<Us, Failure> {
-        Ok(Us::default())
-    }
-
-    fn poll(&self, _: i64) -> Option<Call> {
-        None
-    }
-
-    /// The news of one delivery; its name is the delivery's.
-    fn news(&self, _: &Us, _: i64, reply: &Reply) -> Result<News, Failure> {
-        let came: Came =
-            serde_json::from_slice(&reply.body).map_err(|error| Failure::Refused(error.to_string()))?;
-        let Came { conversation, from, text, chosen } = came;
-        let is_name = |name: &String| name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);
-        if ![&conversation, &from.id, &from.name].into_iter().all(is_name)
-            || conversation.is_empty()
-            || from.id.is_empty()
-        {
-            let why = format!("`conversation` and `from.id` are names of 1 to {NAME_BYTES_MAX} bytes");
-            return Err(Failure::Refused(why));
-        }
-        let name = if from.name.is_empty() { from.id.clone() } else { from.name };
-        let (at, from) = (Conversation(conversation), Sender { id: from.id, name });
-        let arrival = match (text, chosen) {
-            (Some(text), None) => Arrival::Message(Message {
-                key: String::new(),
-                at,
-                from,
-                text,
-                is_quoted: false,
-                is_to_us: true,
-                files: Vec::new(),
-                left_out: Vec::new(),
-            }),
-            (None, Some(data)) => Arrival::Tap(Tap { id: String::new(), at, from, data }),
-            _ => return Err(Failure::Refused("there is either `text` or `chosen`".into())),
-        };
-        Ok(News { cursor: 1, arrivals: vec![arrival] })
-    }
-
     fn pages(&self, markdown: &str) -> Vec<String> {
         let characters: Vec<char> = markdown.chars().collect();
         // Each page is tamed by itself: where a page ends, code may end in the middle.
@@ -156,23 +125,43 @@ impl Channel for Webhook {
         true
     }
 
-    fn tapped(&self, tap: &Tap, words: &str) -> Call {
-        call(&json!({ "conversation": tap.at.0, "to": tap.from.id, "notice": words }))
+    fn tapped(&self, tap: &Tap, words: &str) -> Option<Call> {
+        Some(call(&json!({ "conversation": tap.at.0, "to": tap.from.id, "notice": words })))
     }
+}
 
-    fn busy(&self, _: &Conversation) -> Option<Call> {
-        None
+impl Listener for Webhook {
+    /// The news of one delivery; its name is the delivery's.
+    fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure> {
+        let Event::Delivered(body) = event else { return Ok(Heard::default()) };
+        let came: Came = serde_json::from_slice(body).map_err(|error| Failure::Refused(error.to_string()))?;
+        let Came { conversation, from, text, chosen } = came;
+        let is_name = |name: &String| name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);
+        if ![&conversation, &from.id, &from.name].into_iter().all(is_name)
+            || conversation.is_empty()
+            || from.id.is_empty()
+        {
+            let why = format!("`conversation` and `from.id` are names of 1 to {NAME_BYTES_MAX} bytes");
+            return Err(Failure::Refused(why));
+        }
+        let name = if from.name.is_empty() { from.id.clone() } else { from.name };
+        let (at, from) = (Conversation(conversation), Sender { id: from.id, name });
+        let arrival = match (text, chosen) {
+            (Some(text), None) => Arrival::Message(Message::to_us(String::new(), at, from, text)),
+            (None, Some(data)) => Arrival::Tap(Tap { id: String::new(), at, from, data }),
+            _ => return Err(Failure::Refused("there is either `text` or `chosen`".into())),
+        };
+        Ok(News { cursor: None, arrivals: [arrival].into() }.into())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Webhook;
-    use crate::{Arrival, Channel as _, Failure, Post, Reply, Us};
+    use crate::{Arrival, Channel as _, Event, Failure, Listener as _, Post, Reply};
 
     fn came(body: &str) -> Result<Arrival, Failure> {
-        let reply = Reply { status: 200, body: body.into() };
-        Webhook.news(&Us::default(), 0, &reply).map(|mut news| news.arrivals.remove(0))
+        Webhook.hear(Event::Delivered(body.as_bytes())).map(|mut heard| heard.news.arrivals.remove(0))
     }
 
     #[test]
@@ -214,7 +203,7 @@ mod tests {
     fn a50_a_bomb_is_refused() {
         let says =
             |text: &str| format!(r#"{{"conversation":"c","from":{{"id":"7"}},"text":{text}}}"#).into_bytes();
-        let came = |body: Vec<u8>| Webhook.news(&Us::default(), 0, &Reply { status: 200, body });
+        let came = |body: Vec<u8>| Webhook.hear(Event::Delivered(&body));
         assert!(came(says(r#""hello""#)).is_ok());
         let deep = format!("{}1{}", "[".repeat(500_000), "]".repeat(500_000));
         let torn: Vec<u8> =

@@ -3,9 +3,9 @@
 use super::{Daemon, attached::Kept};
 use anyhow::{Context as _, Error, Result, bail};
 pub(crate) use bailey_channels::need::{Answer, Asked, Given, Need, Page, What};
-use bailey_channels::{People, Sessions};
+use bailey_channels::{Kind, People, Sessions};
 use bailey_home::{
-    config::{Channel, Config, Kind},
+    config::{Channel, Config},
     program,
 };
 use bailey_protocol::{Role, SessionId, Speaker};
@@ -43,7 +43,7 @@ impl Daemon {
         kept.clear();
         for (name, channel) in &config.channels {
             let mut one = Kept::new("channel", name);
-            one.takes_deliveries = channel.kind == Kind::Webhook;
+            one.takes_deliveries = Kind::of(&channel.kind).is_some_and(|kind| kind.is_inbound);
             let one = Rc::new(one);
             kept.push(one.clone());
             let inbox = one.clone();

@@ -33,6 +33,7 @@ pub mod telemetry;
 
 use anyhow::{Context as _, Result};
 use attached::Kept;
+use bailey_channels::kinds;
 use bailey_home::{
     config::Config,
     home::{Home, make_private},
@@ -212,7 +213,7 @@ fn let_go(held: bool) -> oneshot::Receiver<()> {
 
 /// Checks that a session can obey the configuration, the rules and the catalogue.
 fn look(home: &Home) -> Result<Config> {
-    let config = Config::load(home)?;
+    let config = kinds::load(home)?;
     compose::policy(home, &Extensions::read(&config))?;
     compose::catalogue(home)?;
     Ok(config)

@@ -28,7 +28,7 @@ mod witness;
 
 pub use approvals::{Approvals, NotCompliant, Step};
 pub use auto_apply::AutoApply;
-pub use channels::{Channel, Kind};
+pub use channels::Channel;
 pub use document::Document;
 pub use environment::{known as known_variables, unknown as unknown_variables};
 pub use error::ConfigError;

@@ -12,6 +12,7 @@ use crate::{
     stores::{Stores, is_in_environment},
 };
 use anyhow::{Context as _, Result, bail};
+use bailey_channels::kinds;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -108,6 +109,9 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         let from = config.origin("model");
         config.find(model).map_err(|error| exit::Mistyped(format!("`model`, from {from}: {error:#}")))?;
     }
+    if let Some(document) = &document {
+        kinds::check(&config, document)?;
+    }
     config.check_agents(home)?;
     config.approvals.check(compose::is_compliance(&config)? && !config.approvals.is_compliance())?;
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
@@ -202,7 +206,8 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
     }
     let stays =
         || format!("`{}` stays as it was; your text waits in `{}`", path.display(), draft.path.display());
-    let checked = Document::parse(&draft.path, text.clone()).and_then(|document| Config::of(home, &document));
+    let checked = Document::parse(&draft.path, text.clone())
+        .and_then(|document| kinds::check(&Config::of(home, &document)?, &document));
     if let Err(error) = checked {
         let error = anyhow::Error::new(error);
         return Err(error.context(format!("{}, and `bailey config edit` goes on with it", stays())));

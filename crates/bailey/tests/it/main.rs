@@ -51,6 +51,7 @@ mod machines;
 mod memory;
 mod models;
 mod names;
+mod ntfy;
 mod offered;
 mod organisation;
 mod page;

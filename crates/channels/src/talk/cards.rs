@@ -225,7 +225,8 @@ impl Talk {
 
     /// Tells whoever tapped; nobody waits for that.
     pub(super) fn toast(&self, tap: &Tap, words: &str) {
-        let (bridge, call) = (self.bridge.clone(), self.bridge.channel.tapped(tap, words));
+        let Some(call) = self.bridge.channel.tapped(tap, words) else { return };
+        let bridge = self.bridge.clone();
         let name = bridge.name(&self.at, &["tap", &tap.id]);
         spawn_local(async move { bridge.call_as(call, name).await });
     }

@@ -1,7 +1,7 @@
 use super::{Telegram, html};
 use crate::{
-    Arrival, Attachment, AttachmentKind, Button, Channel as _, Conversation, Failure, Message, Post, Reply,
-    Us,
+    Arrival, Attachment, AttachmentKind, Button, Channel as _, Command, Conversation, Event, Failure,
+    Message, News, Post, Reply, Us,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -28,10 +28,36 @@ fn said(text: &str) -> Value {
     })
 }
 
+fn answered(us: &Us, cursor: i64, reply: &Reply) -> Result<News, Failure> {
+    let mut listener = Telegram.listen(us, Some(&cursor.to_string()));
+    listener.hear(Event::Answered(reply)).map(|heard| heard.news)
+}
+
 fn heard(update: &Value) -> Message {
-    let news = Telegram.news(&us(), 0, &reply(&json!([update]))).unwrap();
+    let news = answered(&us(), 0, &reply(&json!([update]))).unwrap();
     let [Arrival::Message(message)] = &news.arrivals[..] else { panic!("{news:?}") };
     message.clone()
+}
+
+/// Asking for a number tells the server to forget what came before it.
+#[test]
+fn it_is_asked_for_what_comes_after_the_news_that_were_given_out() {
+    let offset = |commands: &[Command]| -> i64 {
+        let [Command::Ask(call)] = commands else { panic!("{commands:?}") };
+        assert_eq!((call.method, call.target.as_str()), ("POST", "/bot{key}/getUpdates"));
+        serde_json::from_str::<Value>(&call.body).unwrap()["offset"].as_i64().unwrap()
+    };
+    for (cursor, first) in [(None, 0), (Some("7"), 7), (Some("seven"), 0)] {
+        let mut listener = Telegram.listen(&us(), cursor);
+        assert_eq!(offset(&listener.hear(Event::Begun).unwrap().commands), first);
+        let none = listener.hear(Event::Answered(&reply(&json!([])))).unwrap();
+        assert_eq!((none.news.cursor, offset(&none.commands)), (None, first));
+        let update = json!([{ "update_id": 11, "message": said("hello") }]);
+        let one = listener.hear(Event::Answered(&reply(&update))).unwrap();
+        assert_eq!((one.news.cursor.as_deref(), offset(&one.commands)), (Some("12"), 12));
+        let older = listener.hear(Event::Answered(&reply(&update))).unwrap();
+        assert_eq!((older.news, offset(&older.commands)), (News::default(), 12));
+    }
 }
 
 /// Telegram's limits are a chat's, and a topic is a part of a chat.
@@ -91,7 +117,7 @@ fn a_message_has_a_sender_a_place_and_a_name() {
 fn messages_of_another_bot_and_changes_within_a_second_have_names_of_their_own() {
     let update = json!([{ "update_id": 7, "message": said("hello") }]);
     let name = |us: &Us| {
-        let news = Telegram.news(us, 0, &reply(&update)).unwrap();
+        let news = answered(us, 0, &reply(&update)).unwrap();
         let [Arrival::Message(message)] = &news.arrivals[..] else { panic!("{news:?}") };
         message.key.clone()
     };
@@ -137,8 +163,8 @@ fn a_change_without_words_and_files_is_nothing() {
     moved["location"] = json!({ "latitude": 1, "longitude": 2, "live_period": 900 });
     moved["reply_to_message"] = said("where are you?");
     let edited = json!({ "update_id": 9, "edited_message": moved });
-    let news = Telegram.news(&us(), 0, &reply(&json!([edited]))).unwrap();
-    assert!(news.arrivals.is_empty() && news.cursor == 10, "{news:?}");
+    let news = answered(&us(), 0, &reply(&json!([edited]))).unwrap();
+    assert!(news.arrivals.is_empty() && news.cursor.as_deref() == Some("10"), "{news:?}");
     // The control: a changed picture is a message.
     photo["photo"] = json!([{ "file_id": "p", "width": 1, "height": 1 }]);
     let photo = heard(&json!({ "update_id": 9, "edited_message": photo }));
@@ -253,10 +279,13 @@ fn files_are_what_they_are_said_to_be_and_of_a_photo_the_largest_that_fits() {
 fn a_file_is_asked_for_where_the_server_says_that_it_is() {
     let file = Attachment { id: "f".into(), kind: AttachmentKind::File, name: String::new(), bytes: None };
     let call = Telegram.locate(&file).unwrap();
-    assert_eq!((call.path.as_str(), call.body.as_str()), ("/bot{key}/getFile", r#"{"file_id":"f"}"#));
+    assert_eq!((call.target.as_str(), call.body.as_str()), ("/bot{key}/getFile", r#"{"file_id":"f"}"#));
     let located =
         Telegram.located(&reply(&json!({ "file_id": "f", "file_path": "photos/1.jpg" })), 9).unwrap();
-    assert_eq!((located.path.as_str(), located.fetches), ("/file/bot{key}/photos/1.jpg", Some(9)));
+    assert_eq!(
+        (located.method, located.target.as_str(), located.bytes_max),
+        ("GET", "/file/bot{key}/photos/1.jpg", 9)
+    );
     let refused = |reply: &Reply| Telegram.located(reply, 9).unwrap_err();
     assert!(matches!(refused(&reply(&json!({ "file_id": "f" }))), Failure::Refused(_)));
     let too_big = failed(400, "Bad Request: file is too big", &json!({}));
@@ -309,14 +338,14 @@ fn what_cannot_be_read_hides_nothing_else_and_is_passed_by() {
         { "update_id": 3, "message": anonymous }, { "update_id": 4, "message": bot },
         { "update_id": 6, "message": said("heard") }, { "update_id": 5, "callback_query": { "id": 1 } },
     ]);
-    let news = Telegram.news(&us(), 0, &reply(&updates)).unwrap();
-    assert_eq!(news.cursor, 7);
-    let again = Telegram.news(&us(), 7, &reply(&updates)).unwrap();
-    assert!(again.arrivals.is_empty(), "what is from before is not new: {again:?}");
+    let news = answered(&us(), 0, &reply(&updates)).unwrap();
+    assert_eq!(news.cursor.as_deref(), Some("7"));
+    let again = answered(&us(), 7, &reply(&updates)).unwrap();
+    assert!(again.arrivals.is_empty() && again.cursor.is_none(), "what is from before is not new: {again:?}");
     assert!(matches!(&news.arrivals[..], [Arrival::Message(message)] if message.text == "heard"), "{news:?}");
     for body in ["", "[]", "null", "{\"ok\":true,\"result\":{}}", "{\"ok\":true}", "\u{0}"] {
         let reply = Reply { status: 200, body: body.into() };
-        assert!(matches!(Telegram.news(&us(), 0, &reply), Err(Failure::Again(_))), "{body:?}");
+        assert!(matches!(answered(&us(), 0, &reply), Err(Failure::Again(_))), "{body:?}");
     }
 }
 
@@ -329,9 +358,9 @@ fn a50_a_bomb_hides_nothing_and_costs_a_bounded_time() {
         let heard = json!({ "update_id": 9, "message": said("heard") }).to_string();
         let body = [br#"{"ok":true,"result":["#, bomb, b",", heard.as_bytes(), b"]}"].concat();
         let since = std::time::Instant::now();
-        let news = Telegram.news(&us(), 0, &Reply { status: 200, body }).unwrap();
+        let news = answered(&us(), 0, &Reply { status: 200, body }).unwrap();
         assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
-        assert_eq!(news.cursor, 10);
+        assert_eq!(news.cursor.as_deref(), Some("10"));
         let last = news.arrivals.last().unwrap();
         assert!(matches!(last, Arrival::Message(it) if it.text == "heard"), "{last:?}");
         news.arrivals
@@ -366,7 +395,7 @@ fn a50_a_bomb_hides_nothing_and_costs_a_bounded_time() {
 fn a_tap_brings_its_data() {
     let tap = json!({ "update_id": 1, "callback_query": {
         "id": "77", "from": { "id": 8, "first_name": "Bob" }, "message": said("a card"), "data": "y:1" } });
-    let news = Telegram.news(&us(), 0, &reply(&json!([tap]))).unwrap();
+    let news = answered(&us(), 0, &reply(&json!([tap]))).unwrap();
     let [Arrival::Tap(tap)] = &news.arrivals[..] else { panic!("{news:?}") };
     assert_eq!((tap.from.id.as_str(), tap.at.0.as_str(), tap.data.as_str()), ("8", "42", "y:1"));
 }
@@ -398,7 +427,7 @@ fn no_server_is_asked_for_a_preview_and_buttons_stand_beneath() {
         let body: Value = serde_json::from_str(&call.body).unwrap();
         assert_eq!(body["link_preview_options"]["is_disabled"], true);
         assert_eq!(body["reply_markup"]["inline_keyboard"][0][0]["callback_data"], "y");
-        assert!(call.path.starts_with("/bot{key}/"));
+        assert!(call.target.starts_with("/bot{key}/"));
     }
 }
 
@@ -504,6 +533,6 @@ proptest! {
 
     #[test]
     fn whatever_a_server_says_is_read_or_passed_by(body in proptest::collection::vec(any::<u8>(), 0..400)) {
-        Telegram.news(&us(), 0, &Reply { status: 200, body }).ok();
+        answered(&us(), 0, &Reply { status: 200, body }).ok();
     }
 }

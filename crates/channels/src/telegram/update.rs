@@ -104,18 +104,20 @@ struct Tapped {
     data: Option<String>,
 }
 
-/// The news, and where to go on: after the last update, whether or not it could be read.
-pub(super) fn news(us: &Us, cursor: i64, updates: Vec<Box<RawValue>>) -> News {
+/// The news. They go on after the last update, whether or not it could be read.
+pub(super) fn news(us: &Us, cursor: &mut i64, updates: Vec<Box<RawValue>>) -> News {
     let mut news = News::default();
+    let first = *cursor;
     for update in updates {
         let Ok(Numbered { update_id: number }) = serde_json::from_str(update.get()) else { continue };
-        if number < cursor {
+        if number < first {
             continue;
         }
-        news.cursor = news.cursor.max(number.saturating_add(1));
+        *cursor = number.saturating_add(1).max(*cursor);
         let Ok(update) = serde_json::from_str::<Update>(update.get()) else { continue };
         news.arrivals.extend(arrival(us, number, update));
     }
+    news.cursor = (*cursor > first).then(|| cursor.to_string());
     news
 }
 

@@ -89,7 +89,7 @@ impl Events {
         Ok(None)
     }
 
-    /// The event; none where it has no data.
+    /// The event, where it has data.
     fn event(&mut self) -> Option<StreamMessage> {
         let (name, data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
         let has_data = std::mem::take(&mut self.has_data);
@@ -119,7 +119,7 @@ mod tests {
         // However it is torn.
         let torn: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
         assert_eq!(read(&torn), expected);
-        // What is cut off in the middle is no event.
+        // An event that is cut off in the middle is dropped.
         assert_eq!(read(&[b"data: one\n"]), []);
     }
 

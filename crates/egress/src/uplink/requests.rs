@@ -1,4 +1,4 @@
-//! The requests of an uplink: what is checked before anything leaves, where the key goes, and the answers.
+//! The requests of an uplink: the checks before anything leaves, where the key goes, and the answers.
 
 use super::{Answer, KEY, Request, UplinkError, size};
 use crate::{
@@ -28,7 +28,7 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// What requests need.
+/// Sends requests, and knows where they may go.
 #[derive(Debug)]
 pub(super) struct Sender {
     /// The first server's URL, without a slash at its end.
@@ -96,7 +96,7 @@ impl Sender {
     /// A text with the key in its place, for a server that takes it.
     pub(super) fn keyed(&self, text: &str, server: &Server) -> Result<String, Unsendable> {
         let key = self.key_for(server)?.ok_or_else(|| self.not_for(server))?;
-        // What could lead to another path, or end it, is no key.
+        // A key that could lead to another path, or end it, is not put in.
         if key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.~".contains(&byte)) {
             return Ok(text.replace(KEY, key));
         }

@@ -76,6 +76,21 @@ pub struct Opening {
     pub patience: Duration,
 }
 
+impl Opening {
+    /// A stream of messages of 1 MiB at most, that is silent for two minutes at most.
+    #[must_use]
+    pub fn new(kind: StreamKind, target: String) -> Self {
+        Self {
+            kind,
+            target,
+            headers: Vec::new(),
+            message_bytes_max: 1 << 20,
+            quiet_max: Duration::from_secs(120),
+            patience: Duration::from_secs(20),
+        }
+    }
+}
+
 /// A whole message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamMessage {

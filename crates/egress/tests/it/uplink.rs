@@ -203,7 +203,7 @@ async fn attack_the_key_goes_to_no_server_that_does_not_take_it() {
     let seen = [cdn.log.requests(), socket.log.requests()].concat().concat();
     assert_eq!(seen.matches(&format!("GET /{KEY} HTTP/1.1\r\n")).count(), 2, "the control: {seen}");
     assert_eq!(seen.matches(&format!("authorization: Bot {KEY}\r\n")).count(), 2, "the control: {seen}");
-    assert!(seen.ends_with("81 {key} stays"), "only what is meant to have the key gets it: {seen}");
+    assert!(seen.ends_with("81 {key} stays"), "only a text that is meant to have the key gets it: {seen}");
     let stream = end.open(websocket(&at(&socket, "/"))).await.unwrap();
     stream.say(r#"{"token":"{key}"}"#.into(), true).unwrap();
     sleep(PATIENCE / 4).await;
@@ -247,7 +247,7 @@ async fn redirects_are_not_followed_by_requests_and_streams() {
     assert_eq!(other.log.connections(), 0);
 }
 
-/// What comes over a WebSocket whose server does this, until its end.
+/// The texts of a WebSocket whose server does this, until its end.
 async fn heard(steps: Vec<Step>) -> (Vec<String>, StreamEnd, Log) {
     let server = serve([vec![Step::Switch], steps].concat()).await;
     let end = uplink(way(&server.url, &["WEBSOCKET"])).await;
@@ -287,7 +287,7 @@ async fn a_websocket_brings_whole_texts_however_they_are_torn() {
     assert_eq!(seen[1], "8a p");
 }
 
-/// The control: what is just as long as it may be.
+/// The control: a message that is just as long as it may be.
 #[tokio::test]
 async fn attack_a_message_of_a_websocket_that_is_too_long_ends_it() {
     let long = vec![b'x'; MESSAGE_MAX];
@@ -362,7 +362,7 @@ async fn attack_a_server_that_does_not_open_a_websocket() {
     assert_eq!(end.status, Some(401), "{end}");
 }
 
-/// What comes as server-sent events.
+/// The events of a server that does this, until its end.
 async fn events(steps: Vec<Step>) -> (Vec<StreamMessage>, StreamEnd, Log) {
     let server = serve([vec![open_ended()], steps].concat()).await;
     let end = uplink(way(&server.url, &["GET"])).await;

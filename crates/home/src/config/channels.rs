@@ -12,8 +12,8 @@ const NAME_CHARS_MAX: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Channel {
-    /// The platform.
-    pub kind: Kind,
+    /// The platform, by the name that the table of kinds has for it. The crate of the channels checks it.
+    pub kind: String,
     /// The name of the secret that identifies the channel to the platform.
     pub key_env: String,
     /// The project that its conversations are about.
@@ -23,28 +23,7 @@ pub struct Channel {
     /// The named agent that speaks there. `None`: the home's own agent.
     pub agent: Option<String>,
     /// The platform's server. `None`: the usual one.
-    pub(crate) base_url: Option<String>,
-}
-
-/// A platform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A bot of Telegram.
-    Telegram,
-    /// A server of the owner's own.
-    Webhook,
-}
-
-impl Channel {
-    /// The platform's server.
-    pub fn url(&self) -> &str {
-        let usual = match self.kind {
-            Kind::Telegram => "https://api.telegram.org",
-            Kind::Webhook => "",
-        };
-        self.base_url.as_deref().unwrap_or(usual)
-    }
+    pub base_url: Option<String>,
 }
 
 /// Checks the channels in the file.
@@ -62,16 +41,15 @@ pub(super) fn check(document: &Document, channels: &BTreeMap<String, Channel>) -
             );
             return Err(document.mistake(&format!("channels.{}", super::document::bare(name)), message));
         }
-        if channel.kind == Kind::Webhook && channel.base_url.is_none() {
-            return Err(document.mistake(&at("base_url"), "name the server that answers are sent to"));
-        }
-        if let Err(why) = models::is_url(channel.url()) {
-            let message = format!("`{}` is no URL of a server: {why}", channel.url());
-            return Err(document.mistake(&at("base_url"), message));
-        }
-        if !models::is_private(channel.url()) {
-            let message = "the key and all that is said would go there unencrypted: write `https://`";
-            return Err(document.mistake(&at("base_url"), message));
+        if let Some(url) = &channel.base_url {
+            if let Err(why) = models::is_url(url) {
+                let message = format!("`{url}` is no URL of a server: {why}");
+                return Err(document.mistake(&at("base_url"), message));
+            }
+            if !models::is_private(url) {
+                let message = "the key and all that is said would go there unencrypted: write `https://`";
+                return Err(document.mistake(&at("base_url"), message));
+            }
         }
         if !channel.workspace.is_absolute() {
             let message = format!("`{}`: write the whole path of the project", channel.workspace.display());

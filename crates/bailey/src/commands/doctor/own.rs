@@ -111,7 +111,7 @@ fn clock() -> Finding {
 
 /// The configuration with the environment.
 pub(super) fn config(home: &Home) -> (Vec<Finding>, Option<Config>) {
-    match Config::load(home) {
+    match bailey_channels::kinds::load(home) {
         Ok(config) => {
             let path = home.config();
             let says =

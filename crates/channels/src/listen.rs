@@ -1,0 +1,209 @@
+//! Listening: does the commands of a channel's listener, tells it the events, and notes its news before the
+//! platform may forget them.
+
+use crate::{
+    Command, Event, Failure, Heard, Listener, Reply,
+    bridge::{Bridge, PAUSE_MAX, PAUSE_MIN, seconds},
+    need::{Given, Need, Taken},
+};
+use anyhow::{Result, bail};
+use bailey_egress::{
+    UplinkError,
+    uplink::{StreamEnd, StreamMessage, UplinkStream},
+};
+use bailey_session::exit::Mistyped;
+use bailey_terminal::print::Printer;
+use std::{convert::Infallible, future::pending, pin::Pin, rc::Rc};
+use tokio::time::{Instant, sleep_until};
+
+/// An event for a listener.
+enum Came {
+    Answer(Reply),
+    Opened,
+    Message(StreamMessage),
+    End(StreamEnd),
+    Time,
+}
+
+impl Came {
+    fn event(&self) -> Event<'_> {
+        match self {
+            Self::Answer(reply) => Event::Answered(reply),
+            Self::Opened => Event::Opened,
+            Self::Message(message) => Event::Said(message),
+            Self::End(end) => Event::Ended(end),
+            Self::Time => Event::Woken,
+        }
+    }
+}
+
+type Pending<'a, T> = Option<Pin<Box<dyn Future<Output = T> + 'a>>>;
+
+/// The events that a listener waits for.
+#[derive(Default)]
+struct Waits<'a> {
+    answer: Pending<'a, Result<Reply, UplinkError>>,
+    opening: Pending<'a, Result<UplinkStream, StreamEnd>>,
+    stream: Option<UplinkStream>,
+    time: Option<Instant>,
+}
+
+impl Waits<'_> {
+    async fn next(&mut self) -> Result<Came, Failure> {
+        let Self { answer, opening, stream, time } = self;
+        if answer.is_none() && opening.is_none() && stream.is_none() && time.is_none() {
+            return Err(Failure::Again("the channel waits for nothing more".into()));
+        }
+        tokio::select! {
+            reply = some(answer) => {
+                *answer = None;
+                reply.map(Came::Answer).map_err(|error| Failure::Again(error.to_string()))
+            }
+            opened = some(opening) => {
+                *opening = None;
+                Ok(match opened {
+                    Ok(opened) => {
+                        *stream = Some(opened);
+                        Came::Opened
+                    }
+                    Err(end) => Came::End(end),
+                })
+            }
+            message = message(stream) => Ok(match message {
+                Ok(message) => Came::Message(message),
+                Err(end) => {
+                    *stream = None;
+                    Came::End(end)
+                }
+            }),
+            () = at(*time) => {
+                *time = None;
+                Ok(Came::Time)
+            }
+        }
+    }
+}
+
+async fn some<T>(awaited: &mut Pending<'_, T>) -> T {
+    match awaited {
+        Some(awaited) => awaited.await,
+        None => pending().await,
+    }
+}
+
+async fn message(stream: &mut Option<UplinkStream>) -> Result<StreamMessage, StreamEnd> {
+    match stream {
+        Some(stream) => stream.next().await,
+        None => pending().await,
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
+}
+
+/// How listening goes, for people and for the next pause.
+struct Health<'a> {
+    printer: &'a Printer,
+    pause: std::time::Duration,
+    is_told: bool,
+}
+
+impl Health<'_> {
+    fn well(&mut self) {
+        if std::mem::take(&mut self.is_told) {
+            self.printer.note("the platform answers again");
+        }
+        self.pause = PAUSE_MIN;
+    }
+}
+
+impl Bridge {
+    /// Listens, for ever. After a failure a new listener goes on from the noted cursor, after a pause that
+    /// doubles.
+    pub(super) async fn listen(self: &Rc<Self>, printer: &Printer) -> Result<()> {
+        // Cursors go on within one account of one server.
+        let source = format!("{} {}", self.us.id, self.url);
+        let mut health = Health { printer, pause: PAUSE_MIN, is_told: false };
+        loop {
+            let lasts = self.channel.cursor_lasts();
+            let cursor = self.book.get(|notes| notes.cursor_for(&source, seconds(), lasts));
+            let listener = self.channel.listen(&self.us, cursor.as_deref());
+            let failure = match self.follow(listener, &source, &mut health).await {
+                Ok(never) => match never {},
+                Err(failure) => failure,
+            };
+            if let Failure::Key(why) = failure {
+                bail!(Mistyped(format!("the channel is not let in any more: {why}")));
+            }
+            if !std::mem::replace(&mut health.is_told, true) {
+                printer.note(&failure.to_string());
+            }
+            self.pause(&failure, health.pause).await;
+            health.pause = (health.pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Follows a listener until something fails.
+    async fn follow(
+        self: &Rc<Self>,
+        mut listener: Box<dyn Listener>,
+        source: &str,
+        health: &mut Health<'_>,
+    ) -> Result<Infallible, Failure> {
+        let mut waits = Waits::default();
+        let mut asked = Instant::now();
+        let mut not_before = asked;
+        let Heard { mut news, mut commands } = listener.hear(Event::Begun)?;
+        loop {
+            self.take(news, Some(source), None)
+                .await
+                .map_err(|error| Failure::Again(format!("{error:#}")))?;
+            for command in commands {
+                match command {
+                    Command::Ask(call) => {
+                        asked = not_before.max(Instant::now());
+                        let since = asked;
+                        waits.answer = Some(Box::pin(async move {
+                            sleep_until(since).await;
+                            self.call(call).await
+                        }));
+                    }
+                    Command::Open(opening) => {
+                        waits.stream = None;
+                        waits.opening = Some(Box::pin(self.uplink.open(opening)));
+                    }
+                    Command::Say { text, is_keyed } => {
+                        let said = waits.stream.as_ref().map_or(Ok(()), |stream| stream.say(text, is_keyed));
+                        said.map_err(|end| Failure::Again(end.to_string()))?;
+                    }
+                    Command::Wake(after) => waits.time = Some(Instant::now() + after),
+                }
+            }
+            let came = waits.next().await?;
+            Heard { news, commands } = listener.hear(came.event())?;
+            // Not every server waits until there is something new.
+            if matches!(came, Came::Answer(_)) && news.cursor.is_none() {
+                not_before = asked + PAUSE_MIN;
+            }
+            if matches!(came, Came::Answer(_) | Came::Message(_)) {
+                health.well();
+            }
+        }
+    }
+
+    /// Takes the deliveries of servers, for ever.
+    pub(super) async fn take_deliveries(self: &Rc<Self>) -> Result<()> {
+        let mut listener = self.channel.listen(&self.us, None);
+        let mut taken: Option<Taken> = None;
+        loop {
+            let (Given::Delivery(delivery), _) = self.link.ask(&Need::Delivery(taken)).await? else {
+                bail!("the daemon answered something else than was asked");
+            };
+            taken = Some(self.take_delivery(&mut *listener, delivery).await?);
+        }
+    }
+}
