@@ -117,7 +117,6 @@ impl Health<'_> {
         if std::mem::take(&mut self.is_told) {
             self.printer.note("the platform answers again");
         }
-        self.pause = PAUSE_MIN;
     }
 }
 
@@ -155,8 +154,8 @@ impl Bridge {
         health: &mut Health<'_>,
     ) -> Result<Infallible, Failure> {
         let mut waits = Waits::default();
-        let mut asked = Instant::now();
-        let mut not_before = asked;
+        let began = Instant::now();
+        let (mut asked, mut not_before) = (began, began);
         let Heard { mut news, mut commands } = listener.hear(Event::Begun)?;
         loop {
             self.take(news, Some(source), None)
@@ -189,8 +188,14 @@ impl Bridge {
             if matches!(came, Came::Answer(_)) && news.cursor.is_none() {
                 not_before = asked + PAUSE_MIN;
             }
-            if matches!(came, Came::Answer(_) | Came::Message(_)) {
-                health.well();
+            match came {
+                Came::Answer(_) | Came::Message(_) => health.well(),
+                _ => {}
+            }
+            // A stream that opens and says nothing of use is no sign of health, until it lasts.
+            let is_new = news.cursor.is_some() || !news.arrivals.is_empty();
+            if matches!(came, Came::Answer(_)) || is_new || began.elapsed() > PAUSE_MAX {
+                health.pause = PAUSE_MIN;
             }
         }
     }

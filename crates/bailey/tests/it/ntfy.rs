@@ -32,6 +32,8 @@ struct Topic {
     /// The first lines of requests.
     asked: Vec<String>,
     wrong: Vec<String>,
+    /// Whether a stream ends as soon as it is open.
+    is_moody: bool,
 }
 
 /// An open stream of a listener's.
@@ -135,6 +137,9 @@ impl Server {
                         let after = topic.messages.iter().skip_while(|(id, ..)| id != since).skip(1);
                         after.map(event).try_for_each(|event| stream.say(&event)).ok()?;
                     }
+                    if topic.is_moody {
+                        return None;
+                    }
                     topic.streams.push(stream);
                     return Some(());
                 }
@@ -193,8 +198,12 @@ fn ran(stage: &Stage, words: &[&str]) -> Ran {
 fn talks(kind: &str, path: &str, long: &[u8]) {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let list = Reply::calls([("c1", "fs_list", json!({ "path": "." }))]);
-    let model =
-        stage.model(vec![list, Reply::text("There is **one**: `a.txt`."), Reply::text("Again, then.")]);
+    let model = stage.model(vec![
+        list,
+        Reply::text("There is **one**: `a.txt`."),
+        Reply::text("Again, then."),
+        Reply::text("Yes."),
+    ]);
     default_model(&stage);
     let server = Server::start();
     let config = stage.home().join("config.toml");
@@ -226,6 +235,17 @@ fn talks(kind: &str, path: &str, long: &[u8]) {
     server.says("and now?");
     server.answer("Again, then.");
     assert_eq!(model.requests().len(), 3, "nothing is heard twice, and Bailey does not hear itself");
+
+    // A server that opens and ends streams is asked after pauses that grow: after 1 s, 2 s, 4 s.
+    let opened = || server.topic.lock().unwrap().asked.iter().filter(|asked| asked.contains(path)).count();
+    let before = opened();
+    server.topic.lock().unwrap().is_moody = true;
+    server.sends(b"");
+    thread::sleep(Duration::from_secs(6));
+    assert!((2..=3).contains(&(opened() - before)), "{} in 6 s", opened() - before);
+    server.topic.lock().unwrap().is_moody = false;
+    server.says("still there?");
+    server.answer("Yes.");
     let topic = server.topic.lock().unwrap();
     assert_eq!(topic.wrong, [""; 0]);
     let opened: Vec<&String> = topic.asked.iter().filter(|asked| asked.contains(path)).collect();

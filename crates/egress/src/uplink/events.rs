@@ -60,6 +60,11 @@ impl Events {
         Ok(events)
     }
 
+    /// Whether an event or a line has begun and is not whole.
+    pub(super) fn is_within(&self) -> bool {
+        !self.line.is_empty() || self.has_data || !self.name.is_empty()
+    }
+
     /// A line is whole: a field, or the end of an event.
     fn line(&mut self) -> Result<Option<StreamMessage>, TooLong> {
         let line = std::mem::take(&mut self.line);

@@ -342,10 +342,12 @@ impl Pump<'_> {
     /// Serves server-sent events until they end; nothing where their holder is gone.
     async fn body(&self, mut body: Incoming) -> Result<(), StreamEnd> {
         let mut events = Events::new(self.opening.message_bytes_max);
+        // An event that has begun is whole in time, however slowly its bytes come.
+        let mut since = Instant::now();
         loop {
             let frame = tokio::select! {
                 () = self.to.closed() => return Ok(()),
-                frame = timeout(self.opening.quiet_max, body.frame()) => frame,
+                frame = timeout_at(since + self.opening.quiet_max, body.frame()) => frame,
             };
             let frame = match frame {
                 Ok(Some(frame)) => frame,
@@ -357,7 +359,11 @@ impl Pump<'_> {
             };
             let frame = frame.map_err(broken)?;
             let Some(bytes) = frame.data_ref() else { continue };
-            for message in events.push(bytes).map_err(|TooLong| self.too_long())? {
+            let whole = events.push(bytes).map_err(|TooLong| self.too_long())?;
+            if !whole.is_empty() || !events.is_within() {
+                since = Instant::now();
+            }
+            for message in whole {
                 self.pass(message).await;
             }
         }

@@ -334,6 +334,9 @@ async fn a_silent_websocket_is_pinged_and_then_ended() {
     let (_, end, log) = heard(vec![Step::Frame, Step::Hang]).await;
     assert!(end.why.contains("sent nothing for 0.4 s"), "{end}");
     assert_eq!(log.requests()[1], "89 ");
+    let drip = (0..30).flat_map(|_| [Step::Send(b"x".to_vec()), Step::Wait(40)]).collect();
+    let (_, end, _) = heard([vec![Step::Send(frame(0x81, 30, b""))], drip, vec![Step::Close]].concat()).await;
+    assert!(end.why.contains("sent nothing for 0.4 s"), "one byte after the other: {end}");
     let pong = || [Step::Frame, Step::Send(frame(0x8a, 0, b""))];
     let steps = [(0..4).flat_map(|_| pong()).collect(), vec![text(b"late"), Step::Close]].concat();
     let began = Instant::now();
@@ -392,6 +395,16 @@ async fn events_come_as_they_are_sent_and_an_event_without_end_is_cut() {
 
     let (_, end, _) = events(vec![send(": still here\n"), Step::Hang]).await;
     assert!(end.why.contains("sent nothing for 0.4 s"), "{end}");
+
+    // One byte after the other, and never whole; the control: comments that are whole.
+    let dripped = |text: &str| {
+        let drip = |byte: u8| [Step::Send(vec![byte]), Step::Wait(40)];
+        text.bytes().cycle().take(30).flat_map(drip).collect::<Vec<_>>()
+    };
+    let (_, end, _) = events(dripped("data: x\n").into_iter().chain([Step::Close]).collect()).await;
+    assert!(end.why.contains("sent nothing for 0.4 s"), "{end}");
+    let (_, end, _) = events(dripped(":\n").into_iter().chain([Step::Close]).collect()).await;
+    assert!(end.why.contains("ended the stream"), "the control: {end}");
 
     let server = serve(answer("200 OK", b"<html>")).await;
     let end = uplink(way(&server.url, &["GET"])).await;
