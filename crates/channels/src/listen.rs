@@ -2,7 +2,7 @@
 //! platform may forget them.
 
 use crate::{
-    Command, Event, Failure, Heard, Listener, Reply,
+    Command, Event, Failure, Heard, Reply,
     bridge::{Bridge, PAUSE_MAX, PAUSE_MIN, seconds},
     need::{Given, Need, Taken},
 };
@@ -13,11 +13,12 @@ use bailey_egress::{
 };
 use bailey_session::exit::Mistyped;
 use bailey_terminal::print::Printer;
-use std::{convert::Infallible, future::pending, pin::Pin, rc::Rc};
+use std::{future::pending, pin::Pin, rc::Rc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
 /// An event for a listener.
 enum Came {
+    Beginning,
     Answer(Reply),
     Opened,
     Message(StreamMessage),
@@ -28,6 +29,7 @@ enum Came {
 impl Came {
     fn event(&self) -> Event<'_> {
         match self {
+            Self::Beginning => Event::Begun,
             Self::Answer(reply) => Event::Answered(reply),
             Self::Opened => Event::Opened,
             Self::Message(message) => Event::Said(message),
@@ -108,16 +110,8 @@ async fn at(time: Option<Instant>) {
 /// How listening goes, for people and for the next pause.
 struct Health<'a> {
     printer: &'a Printer,
-    pause: std::time::Duration,
+    pause: Duration,
     is_told: bool,
-}
-
-impl Health<'_> {
-    fn well(&mut self) {
-        if std::mem::take(&mut self.is_told) {
-            self.printer.note("the platform answers again");
-        }
-    }
 }
 
 impl Bridge {
@@ -128,13 +122,7 @@ impl Bridge {
         let source = format!("{} {}", self.us.id, self.url);
         let mut health = Health { printer, pause: PAUSE_MIN, is_told: false };
         loop {
-            let lasts = self.channel.cursor_lasts();
-            let cursor = self.book.get(|notes| notes.cursor_for(&source, seconds(), lasts));
-            let listener = self.channel.listen(&self.us, cursor.as_deref());
-            let failure = match self.follow(listener, &source, &mut health).await {
-                Ok(never) => match never {},
-                Err(failure) => failure,
-            };
+            let Err(failure) = self.follow(&source, &mut health).await else { continue };
             if let Failure::Key(why) = failure {
                 bail!(Mistyped(format!("the channel is not let in any more: {why}")));
             }
@@ -146,21 +134,36 @@ impl Bridge {
         }
     }
 
-    /// Follows a listener until something fails.
-    async fn follow(
-        self: &Rc<Self>,
-        mut listener: Box<dyn Listener>,
-        source: &str,
-        health: &mut Health<'_>,
-    ) -> Result<Infallible, Failure> {
+    /// Follows a listener until something fails, or its cursor is too old.
+    async fn follow(self: &Rc<Self>, source: &str, health: &mut Health<'_>) -> Result<(), Failure> {
+        let mut cursor = self.cursor(source);
+        let mut listener = self.channel.listen(&self.us, cursor.as_deref());
         let mut waits = Waits::default();
         let began = Instant::now();
         let (mut asked, mut not_before) = (began, began);
-        let Heard { mut news, mut commands } = listener.hear(Event::Begun)?;
+        let mut came = Came::Beginning;
         loop {
-            self.take(news, Some(source), None)
-                .await
-                .map_err(|error| Failure::Again(format!("{error:#}")))?;
+            let Heard { news, commands } = listener.hear(came.event())?;
+            let (is_answer, is_message) = (matches!(came, Came::Answer(_)), matches!(came, Came::Message(_)));
+            // Not every server waits until there is something new.
+            if is_answer && news.cursor.is_none() {
+                not_before = asked + PAUSE_MIN;
+            }
+            // A stream that opens and brings nothing is no sign of health, until it lasts.
+            let is_new = news.cursor.is_some() || !news.arrivals.is_empty();
+            let is_well = is_answer || is_new || began.elapsed() > PAUSE_MAX;
+            let taken = self.take(news, Some(source), None).await;
+            taken.map_err(|error| Failure::Again(format!("{error:#}")))?;
+            let before = std::mem::replace(&mut cursor, self.cursor(source));
+            if before.is_some() && cursor.is_none() {
+                return Ok(());
+            }
+            if (is_answer || is_message) && std::mem::take(&mut health.is_told) {
+                health.printer.note("the platform answers again");
+            }
+            if is_well {
+                health.pause = PAUSE_MIN;
+            }
             for command in commands {
                 match command {
                     Command::Ask(call) => {
@@ -182,22 +185,14 @@ impl Bridge {
                     Command::Wake(after) => waits.time = Some(Instant::now() + after),
                 }
             }
-            let came = waits.next().await?;
-            Heard { news, commands } = listener.hear(came.event())?;
-            // Not every server waits until there is something new.
-            if matches!(came, Came::Answer(_)) && news.cursor.is_none() {
-                not_before = asked + PAUSE_MIN;
-            }
-            match came {
-                Came::Answer(_) | Came::Message(_) => health.well(),
-                _ => {}
-            }
-            // A stream that opens and says nothing of use is no sign of health, until it lasts.
-            let is_new = news.cursor.is_some() || !news.arrivals.is_empty();
-            if matches!(came, Came::Answer(_)) || is_new || began.elapsed() > PAUSE_MAX {
-                health.pause = PAUSE_MIN;
-            }
+            came = waits.next().await?;
         }
+    }
+
+    /// Where the news of a source go on.
+    fn cursor(&self, source: &str) -> Option<String> {
+        let lasts = self.channel.cursor_lasts();
+        self.book.get(|notes| notes.cursor_for(source, seconds(), lasts))
     }
 
     /// Takes the deliveries of servers, for ever.
