@@ -69,7 +69,7 @@ impl HttpRequest {
     pub(super) fn portrait_model(&self, provider: &str, model: &str) -> Portrait<'_> {
         Portrait::new(format!("Ask the model {provider}/{model}"))
             .with("model", format!("{provider}/{model}"))
-            .with_request(&*self.method, &*self.url)
+            .with_request(&*self.method, &self.url)
             .with("body", format!("{} bytes", self.body.0.len()))
     }
 

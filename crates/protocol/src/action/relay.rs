@@ -38,7 +38,7 @@ impl Relay {
     pub(super) fn portrait(&self) -> Portrait<'_> {
         let Self { method, url, length, key, .. } = self;
         Portrait::new(format!("Let a command's request pass: {method} {}", authority(url)))
-            .with_request(&**method, &**url)
+            .with_request(&**method, url)
             .with_some("key", key.as_deref())
             .with_some("body", length.map(|length| format!("{length} bytes")))
     }
