@@ -33,6 +33,18 @@ pub enum Route {
 }
 
 impl Route {
+    /// All routes.
+    pub const ALL: [Self; 8] = [
+        Self::Walls,
+        Self::Network,
+        Self::Relay,
+        Self::Web,
+        Self::Uplink,
+        Self::Law,
+        Self::Agent,
+        Self::Peer,
+    ];
+
     /// The route of an action; `None` for a tool of another program, which Bailey judges and does not
     /// perform.
     #[must_use]

@@ -35,8 +35,8 @@ impl Kernel {
         if matches!(action, Action::Exec(command) if command.background) {
             return self.launch_background(scope, started, action).await;
         }
-        if let (Action::Merge(_), Some(programs)) = (action, self.programs()) {
-            programs.rest().await;
+        if let Action::Merge(_) = action {
+            self.rest_programs().await;
         }
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());

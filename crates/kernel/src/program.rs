@@ -65,9 +65,10 @@ pub trait Programs: Send + Sync + 'static {
     /// time. The question comes back when the extension does not run.
     fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>>;
 
-    /// Ends the peers that see the workspace, before a merge. They start again at their next calls.
-    fn rest(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
+    /// Ends the peers that see the workspace, before a merge and after a turn. They start again at their next
+    /// calls. Returns their names.
+    fn rest(&self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async { Vec::new() })
     }
 
     /// Ends it, and keeps it from being started again.
@@ -103,8 +104,7 @@ pub enum Duty {
 
 /// How often an extension may be started while a session is open: once, and once more when it has ended.
 pub const STARTS_MAX: u64 = 2;
-/// How often a peer may be started while a session is open. A peer that sees the workspace is ended before
-/// each apply, and starts again.
+/// How often a peer may be started while a session is open, not counting those starts that Bailey ended.
 pub const PEER_STARTS_MAX: u64 = 64;
 /// How many requests a peer may make with one token.
 const REQUESTS_MAX: u64 = 1_000_000;
@@ -175,6 +175,21 @@ impl Kernel {
             });
         }
         starts.join_all().await.into_iter().collect()
+    }
+
+    /// Ends the peers that see the workspace: before a merge, and after a turn, so that the next one sees the
+    /// project as it is then.
+    pub async fn rest_programs(&self) {
+        let Some(programs) = self.programs() else { return };
+        for name in programs.rest().await {
+            if let Some(post) = self.post(&name) {
+                let mut post = post.lock().await;
+                // Its outcome tells what it changed last, which a merge needs to know.
+                post.ended().await;
+                // It did not end by itself.
+                post.starts = post.starts.saturating_sub(1);
+            }
+        }
     }
 
     /// Ends the programs and their tokens, at the end of the session that they ran in.

@@ -229,15 +229,18 @@ impl Programs for Runner {
         })
     }
 
-    fn rest(&self) -> BoxFuture<'_, ()> {
+    fn rest(&self) -> BoxFuture<'_, Vec<String>> {
         Box::pin(async move {
+            let mut ended = Vec::new();
             let is_within =
                 |counter: &Counter| matches!(counter.employed.work, Work::Peer { is_within: true, .. });
             for (name, counter) in &self.counters {
                 if is_within(counter) && counter.runs.load(Ordering::Acquire) {
                     self.stop(name).await;
+                    ended.push(name.clone());
                 }
             }
+            ended
         })
     }
 

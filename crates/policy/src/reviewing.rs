@@ -61,17 +61,8 @@ impl Reviewing {
             role: Some(others.clone()).filter(|_| trust.is_none()),
             ..Condition::default()
         };
-        let steps = [
-            Kind::Read,
-            Kind::Stat,
-            Kind::List,
-            Kind::Search,
-            Kind::Change,
-            Kind::Http,
-            Kind::Adapt,
-            Kind::Tool,
-        ];
-        let steps = Condition { action: Some(steps.into()), role: Some(others), ..Condition::default() };
+        let steps = Kind::ALL.into_iter().filter(|kind| kind.is_step()).collect();
+        let steps = Condition { action: Some(steps), role: Some(others), ..Condition::default() };
         let all = [
             (Self::BeforeMerge, merges, "what reaches the project is looked at first"),
             (Self::BeforeExecute, commands, "commands are looked at before they run"),

@@ -169,6 +169,17 @@ impl Kind {
         }
     }
 
+    /// Whether it is a step of an agent's task, which an owner may want to see before it is done. Commands
+    /// and merges are asked about by levels of their own; the rest is the owner's, or the model's own work.
+    #[must_use]
+    pub fn is_step(self) -> bool {
+        match self {
+            Self::Read | Self::Stat | Self::List | Self::Search | Self::Change | Self::Http => true,
+            Self::Adapt | Self::Tool => true,
+            Self::Exec | Self::Merge | Self::Diff | Self::Model | Self::Amend => false,
+        }
+    }
+
     /// Whether its outcome brings content that the model may repeat later.
     #[must_use]
     pub fn brings_content(self) -> bool {

@@ -392,7 +392,7 @@ impl Player {
 
 impl Executor for Player {
     fn routes(&self) -> Vec<Route> {
-        vec![Route::Walls, Route::Network, Route::Agent, Route::Peer]
+        Route::ALL.into()
     }
 
     fn resolve<'a>(

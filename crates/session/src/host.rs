@@ -595,6 +595,7 @@ impl Host {
         let failure = ended.as_ref().err();
         let (error, fault) = (failure.map(ToString::to_string), failure.map(Refused::fault));
         self.kernel.end_turn(self.session, turn, &reason).await?;
+        self.kernel.rest_programs().await;
         self.kernel.tell(&scope, Happening::End { reason, error, fault }).await?;
         Ok(ended?)
     }

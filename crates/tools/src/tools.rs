@@ -5,6 +5,10 @@ use bailey_kernel::Tool;
 use bailey_protocol::ToolSpec;
 use std::sync::{Arc, PoisonError, RwLock};
 
+/// The most bytes of all descriptions of peers' tools: each request to the model has them. A tool that does
+/// not fit is left out.
+const BYTES_MAX: usize = 128 << 10;
+
 /// The tools of a session: the built-in ones, and those of its sources as they were at the newest step. Cheap
 /// to clone; clones share the newest step.
 #[derive(Clone)]
@@ -57,6 +61,12 @@ impl Tools {
         if let Some(only) = &self.only {
             of_peers.retain(|tool| only.iter().any(|name| is_named(name, &tool.spec.name)));
         }
+        let mut left = BYTES_MAX;
+        of_peers.retain(|tool| {
+            let fits = left.checked_sub(bytes(tool));
+            left = fits.unwrap_or(left);
+            fits.is_some()
+        });
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         if now.of_peers == of_peers {
             return None;
@@ -79,6 +89,12 @@ impl Tools {
     }
 }
 
+/// The bytes of a tool's description.
+fn bytes(tool: &PeerTool) -> usize {
+    let ToolSpec { name, summary, description, schema, .. } = &tool.spec;
+    name.len() + summary.len() + description.len() + schema.to_string().len()
+}
+
 /// Whether an entry of an agent's list of tools names this tool.
 fn is_named(entry: &str, tool: &str) -> bool {
     let plain = ToolSpec::plain_name(tool);
@@ -90,7 +106,7 @@ fn is_named(entry: &str, tool: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tools, is_named};
+    use super::{BYTES_MAX, Tools, is_named};
     use crate::{PeerTool, ToolConfig, ToolSource, Toolbox};
     use bailey_kernel::BoxFuture;
     use bailey_protocol::{Limits, ToolEffect, ToolSpec};
@@ -135,6 +151,10 @@ mod tests {
         assert_eq!(tools.specs().len(), built_in + 1);
         assert_ne!(tools.find("fs.read").unwrap().spec().summary, "of a peer");
         assert_eq!(tools.renew().await, None, "nothing has changed");
+        let mut long = tool("p.long");
+        long.spec.description = "x".repeat(BYTES_MAX);
+        source.0.lock().unwrap().push(long);
+        assert_eq!(tools.renew().await, None, "it does not fit, and leaves the others");
         source.0.lock().unwrap().clear();
         assert!(tools.find("p.a").is_some(), "the step goes on with what it began with");
         assert_eq!(tools.renew().await.unwrap().len(), 0);
