@@ -85,7 +85,7 @@ impl Hands {
     /// # Errors
     /// When the journal cannot be written.
     pub async fn renew_tools(&self) -> Result<(), Refused> {
-        match self.tools.renew().await {
+        match self.tools.renew(self.kernel.journal().redactor()).await {
             Some(tools) => self.kernel.offer(&self.scope, &tools).await,
             None => Ok(()),
         }

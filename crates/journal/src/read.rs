@@ -126,7 +126,7 @@ impl Journal {
                 // Their numbers first: what is sorted with its bytes is held whole.
                 let numbers = format!(
                     "{FAMILY} SELECT seq FROM entry WHERE session IN (SELECT id FROM family)
-                     AND type IN ('accepted', 'pinned', 'guide', 'observation', 'intent') ORDER BY seq DESC",
+                     AND type IN ('accepted', 'pinned', 'guide', 'observation', 'intent', 'offered') ORDER BY seq DESC",
                 );
                 let numbers = db.query_all(&numbers, params![session.to_string()], |row| row.get::<_, u64>(0))?;
                 let mut statement = db.prepare_cached(

@@ -28,7 +28,19 @@ pub(crate) struct Hosts {
     peer: String,
     hosts: Vec<HostGlob>,
     /// The token, and the policy under which it was minted.
-    token: Mutex<Option<(Digest, Macaroon)>>,
+    pub(crate) token: Mutex<Option<(Digest, Macaroon)>>,
+}
+
+impl Hosts {
+    pub(crate) fn new(peer: &str, hosts: Vec<HostGlob>) -> Self {
+        Self { peer: peer.into(), hosts, token: Mutex::default() }
+    }
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hosts").field("peer", &self.peer).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Door {
@@ -81,10 +93,11 @@ impl Door {
         }
     }
 
-    /// The same way for the requests of a peer.
-    pub(crate) fn limited_to(self, peer: &str, hosts: Vec<HostGlob>) -> Self {
-        let hosts = Hosts { peer: peer.into(), hosts, token: Mutex::default() };
-        Self { hosts: Some(Arc::new(hosts)), ..self }
+    /// Whether requests by this way may get keys of the owner's. Those of a peer get none: it is shown no
+    /// stand-in, and has one only from somebody else.
+    #[must_use]
+    pub fn takes_keys(&self) -> bool {
+        self.hosts.is_none()
     }
 
     /// By what authority an action is asked for. A peer has a token for the hosts of its declaration. When
@@ -98,6 +111,9 @@ impl Door {
                 && *digest == policy.digest()
             {
                 return Ok(self.scope.confined(token.clone(), None));
+            }
+            if let Some((_, old)) = kept.take() {
+                self.kernel.end_token(&self.scope, old.id()).await?;
             }
             let minted = self.kernel.mint_requests(&self.scope, &policy, &hosts.peer, &hosts.hosts).await?;
             *kept = minted.map(|token| (policy.digest(), token));

@@ -88,6 +88,8 @@ pub(crate) struct Inner {
     pub(crate) programs: OnceLock<Arc<dyn Programs>>,
     /// What is known of each program's starts, by its name; `None` after the last start.
     pub(crate) posts: Mutex<Option<BTreeMap<String, Arc<tokio::sync::Mutex<Post>>>>>,
+    /// Held while a merge runs; no peer starts meanwhile.
+    pub(crate) merging: tokio::sync::RwLock<()>,
     pub(crate) pending: Mutex<HashMap<ApprovalId, Pending>>,
     pub(crate) processes: Processes,
     /// Wakes whoever waits for an answer that was given here.
@@ -131,6 +133,7 @@ impl Kernel {
             executors: OnceLock::new(),
             programs: OnceLock::new(),
             posts: Mutex::new(Some(BTreeMap::new())),
+            merging: tokio::sync::RwLock::default(),
             pending: Mutex::default(),
             processes: Processes::default(),
             answered: Notify::new(),

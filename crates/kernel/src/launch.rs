@@ -35,9 +35,14 @@ impl Kernel {
         if matches!(action, Action::Exec(command) if command.background) {
             return self.launch_background(scope, started, action).await;
         }
-        if let Action::Merge(_) = action {
-            self.rest_programs().await;
-        }
+        let _merging = match action {
+            Action::Merge(_) => {
+                let merging = self.inner.merging.write().await;
+                self.rest_programs().await;
+                Some(merging)
+            }
+            _ => None,
+        };
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;

@@ -327,6 +327,7 @@ fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String
         Fact::Accepted { by: None, .. } | Fact::Pinned { .. } => {
             Some((OriginKind::Person, "you wrote it".into()))
         }
+        Fact::Offered { .. } => Some((OriginKind::Peer, "a peer's description of its tools".into())),
         Fact::Guide { path, own: true, .. } => {
             let who = match path.0.rsplit('/').next() {
                 Some(name) if name == Paper::Identity.name() => "Bailey wrote of itself",

@@ -16,6 +16,7 @@ use crate::{
     admit::deciding,
     bearer::{Bearer, Ruling},
     cut,
+    door::Hosts,
     extension::{Heard, Reply},
     launch,
 };
@@ -65,10 +66,14 @@ pub trait Programs: Send + Sync + 'static {
     /// time. The question comes back when the extension does not run.
     fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>>;
 
-    /// Ends the peers that see the workspace, before a merge and after a turn. They start again at their next
-    /// calls. Returns their names.
-    fn rest(&self) -> BoxFuture<'_, Vec<String>> {
-        Box::pin(async { Vec::new() })
+    /// The names of the peers that see the workspace.
+    fn within(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Ends a program that may be started again. Returns whether it ran.
+    fn stop<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async { false })
     }
 
     /// Ends it, and keeps it from being started again.
@@ -125,6 +130,8 @@ pub(crate) struct Post {
     token: Option<Macaroon>,
     /// The starts of a peer so far.
     starts: u64,
+    /// The hosts that its requests may go to.
+    hosts: Option<Arc<Hosts>>,
     /// Why it is not started any more in this session.
     closed: Option<String>,
     /// Writes how it ended.
@@ -181,14 +188,16 @@ impl Kernel {
     /// project as it is then.
     pub async fn rest_programs(&self) {
         let Some(programs) = self.programs() else { return };
-        for name in programs.rest().await {
-            if let Some(post) = self.post(&name) {
-                let mut post = post.lock().await;
-                // Its outcome tells what it changed last, which a merge needs to know.
-                post.ended().await;
+        for name in programs.within() {
+            let Some(post) = self.post(&name) else { return };
+            // A start that is under way comes to its end first, and none begins meanwhile.
+            let mut post = post.lock().await;
+            if programs.stop(&name).await {
                 // It did not end by itself.
                 post.starts = post.starts.saturating_sub(1);
             }
+            // Its outcome tells what it changed last, which a merge needs to know.
+            post.ended().await;
         }
     }
 
@@ -208,8 +217,18 @@ impl Kernel {
             if let Some(token) = post.token.take() {
                 self.end_token(scope, token.id()).await?;
             }
+            self.end_requests(scope, &mut post).await?;
         }
         Ok(())
+    }
+
+    /// Ends the token of a peer's requests.
+    async fn end_requests(&self, scope: &Scope, post: &mut Post) -> Result<(), Refused> {
+        let Some(hosts) = post.hosts.take() else { return Ok(()) };
+        match hosts.token.lock().await.take() {
+            Some((_, token)) => self.end_token(scope, token.id()).await,
+            None => Ok(()),
+        }
     }
 
     /// Starts a program that does not run, where its token lets it.
@@ -236,6 +255,12 @@ impl Kernel {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Begun, Refused>> {
         Box::pin(async move {
+            // A merge writes beneath the workspace that the peer would see. A merge waits for the posts while
+            // it holds this, so it is taken first.
+            let _merging = match programs.within().iter().any(|within| within == name) {
+                true => Some(self.inner.merging.read().await),
+                false => None,
+            };
             let Some(post) = self.post(name) else { return Ok(Err(barred(OVER.into()))) };
             let mut post = post.lock().await;
             if programs.runs(name) {
@@ -258,8 +283,15 @@ impl Kernel {
             };
             // Its requests are the peer's own, also when a sub-agent's call has it started.
             let own = Scope { trust: None, bearer: None, conversation: None, ..scope.inside() };
-            let door = (!hosts.is_empty())
-                .then(|| self.io(&own, &receipt, labels()).io.door.limited_to(name, hosts));
+            self.end_requests(scope, &mut post).await?;
+            let door = match hosts.is_empty() {
+                true => None,
+                false => {
+                    let hosts = Arc::new(Hosts::new(name, hosts));
+                    post.hosts = Some(hosts.clone());
+                    Some(Door { hosts: Some(hosts), ..self.io(&own, &receipt, labels()).io.door })
+                }
+            };
             let (ended, told) = oneshot::channel();
             post.running = Some(tokio::spawn(self.clone().see_out(receipt, told)));
             Ok(programs.start(name, permit, door, ended).await)

@@ -38,8 +38,8 @@ pub(crate) const CANCELLED: &str = "the call was cancelled";
 pub(crate) enum Order {
     Start(Box<(Guest, Option<Door>)>, Ended, oneshot::Sender<Result<(), Failed>>),
     Ask(Object, CancellationToken, oneshot::Sender<Result<Result<Said, Failed>, Object>>),
-    /// To end the program; it may be started again.
-    Stop(oneshot::Sender<()>),
+    /// To end the program; it may be started again. The answer says whether it ran.
+    Stop(oneshot::Sender<bool>),
 }
 
 /// Takes how a program ended.
@@ -124,8 +124,9 @@ impl Desk {
                     drop(reply.send(self.ask(question, &cancel).await));
                 }
                 Order::Stop(reply) => {
+                    let ran = self.live.is_some();
                     self.part(false).await;
-                    reply.send(()).ok();
+                    reply.send(ran).ok();
                 }
             }
         }

@@ -5,7 +5,7 @@ use crate::{
     runner::Runner,
 };
 use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route, Seal, program::Programs};
-use bailey_protocol::{Action, CallReport, Outcome, Report, SessionId, Status, ToolUse};
+use bailey_protocol::{Action, CallReport, Digest, Isolation, Outcome, Report, SessionId, Status, ToolUse};
 use bailey_tools::{PeerTool, ToolSource};
 use serde_json::{Map, Value, json};
 use std::{
@@ -111,7 +111,7 @@ impl Peers {
 
 /// Checks that the tool is as the model was told.
 fn unchanged(tool: &ToolUse, now: &PeerTool) -> Result<(), String> {
-    if tool.pinned == Some(now.spec.digest()) {
+    if tool.pinned == Some(now.spec.digest()) && tool.effect == Some(now.effect) {
         return Ok(());
     }
     Err(format!("the tool `{}` has changed since you were told of it: look at it again", tool.name))
@@ -139,6 +139,18 @@ impl Executor for Peers {
     /// A call names no path of the workspace.
     fn resolve<'a>(&'a self, _: SessionId, action: Action) -> BoxFuture<'a, Result<Action, ResolveError>> {
         Box::pin(async move { Ok(action) })
+    }
+
+    /// The program of a process peer: a yes for its call holds as long as it is the same.
+    fn named<'a>(
+        &'a self,
+        _: SessionId,
+        action: &'a Action,
+        _: &'a Isolation,
+    ) -> BoxFuture<'a, Result<Option<Digest>, ResolveError>> {
+        let peer = if let Action::Tool(tool) = action { tool.peer.as_deref() } else { None };
+        let declared = peer.and_then(|peer| self.runner.declared(peer));
+        Box::pin(async move { Ok(declared) })
     }
 
     fn perform<'a>(&'a self, permit: Permit, io: Io) -> BoxFuture<'a, Output> {

@@ -139,6 +139,14 @@ impl Runner {
         }
     }
 
+    /// The digest that a peer's program must have.
+    pub(crate) fn declared(&self, name: &str) -> Option<Digest> {
+        match &self.counters.get(name)?.employed.work {
+            Work::Peer { declared, .. } => Some(*declared),
+            Work::Judge => None,
+        }
+    }
+
     pub(crate) fn shelf(&self, name: &str) -> Option<&Arc<Shelf>> {
         self.counters.get(name)?.shelf.as_ref()
     }
@@ -167,14 +175,6 @@ impl Runner {
             Ok(Said::Verdict(..)) => Err(Failed::crashed("it judges, and has no tools")),
             Err(failed) => Err(failed),
         })
-    }
-
-    /// Ends a program that may be started again.
-    async fn stop(&self, name: &str) {
-        let Some(counter) = self.counters.get(name) else { return };
-        let (reply, done) = oneshot::channel();
-        counter.orders.send(Order::Stop(reply)).await.ok();
-        done.await.ok();
     }
 }
 
@@ -229,18 +229,19 @@ impl Programs for Runner {
         })
     }
 
-    fn rest(&self) -> BoxFuture<'_, Vec<String>> {
+    fn within(&self) -> Vec<String> {
+        let is_within =
+            |counter: &Counter| matches!(counter.employed.work, Work::Peer { is_within: true, .. });
+        let within = self.counters.iter().filter(|(_, counter)| is_within(counter));
+        within.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn stop<'a>(&'a self, name: &'a str) -> BoxFuture<'a, bool> {
         Box::pin(async move {
-            let mut ended = Vec::new();
-            let is_within =
-                |counter: &Counter| matches!(counter.employed.work, Work::Peer { is_within: true, .. });
-            for (name, counter) in &self.counters {
-                if is_within(counter) && counter.runs.load(Ordering::Acquire) {
-                    self.stop(name).await;
-                    ended.push(name.clone());
-                }
-            }
-            ended
+            let Some(counter) = self.counters.get(name) else { return false };
+            let (reply, done) = oneshot::channel();
+            counter.orders.send(Order::Stop(reply)).await.ok();
+            done.await.unwrap_or_default()
         })
     }
 

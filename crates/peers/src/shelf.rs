@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most tools of one peer.
 pub const TOOLS_MAX: usize = 128;
-/// The longest name of a tool, in bytes: with the peer's name it fits every provider's limit.
+/// The longest name of a tool with the peer's, in bytes: every provider takes it.
 const NAME_BYTES_MAX: usize = 64;
 /// The most bytes of a description, and of a schema.
 const DESCRIPTION_BYTES_MAX: usize = 8 << 10;
@@ -49,17 +49,22 @@ impl Shelf {
     /// When its name could be taken for another's, or it is too long.
     pub(crate) fn read(&self, tool: &Value) -> Result<PeerTool, FrameError> {
         let text = |name: &str| tool.get(name).and_then(Value::as_str);
+        let most = NAME_BYTES_MAX.saturating_sub(self.peer.len() + 1);
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-        let is_name =
-            |name: &&str| (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_of_name);
+        let is_name = |name: &&str| (1..=most).contains(&name.len()) && name.bytes().all(is_of_name);
         let name = text("name").filter(is_name);
-        let name = name.ok_or(FrameError::Other("a tool's name: 1 to 64 of a-z, A-Z, 0-9, `_` and `-`"))?;
+        let name = name.ok_or(FrameError::Other(
+            "a tool's name: of a-z, A-Z, 0-9, `_` and `-`, with the peer's 64 at most",
+        ))?;
         let description = text("description").unwrap_or_default();
         if description.len() > DESCRIPTION_BYTES_MAX {
             return Err(FrameError::Other("a tool's description of at most 8192 bytes"));
         }
         let schema = tool.get("schema").cloned().unwrap_or_else(|| json!({ "type": "object" }));
-        let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
+        let is = |name: &str, fits: fn(&Value) -> bool| schema.get(name).is_none_or(fits);
+        let is_object = schema.get("type").and_then(Value::as_str) == Some("object")
+            && is("properties", Value::is_object)
+            && is("required", Value::is_array);
         if !is_object || schema.to_string().len() > SCHEMA_BYTES_MAX {
             return Err(FrameError::Other("a schema of \"type\":\"object\" of at most 32768 bytes"));
         }

@@ -118,9 +118,10 @@ pub struct Isolation {
     pub extra_reads: Vec<WsPath>,
     /// Masked files of the workspace that the human revealed for this session.
     pub revealed: Vec<WsPath>,
-    /// Whether the effect cannot change the workspace.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub read_only: bool,
+    /// Places that this effect sees and cannot change, each a mount of its own: the workspace, the home, the
+    /// directories of temporary files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchanged: Vec<WsPath>,
 }
 
 impl Default for Isolation {
@@ -143,7 +144,7 @@ impl Default for Isolation {
             landlock_abi: 1,
             extra_reads: Vec::new(),
             revealed: Vec::new(),
-            read_only: false,
+            unchanged: Vec::new(),
         }
     }
 }

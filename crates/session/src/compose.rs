@@ -224,9 +224,8 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
     // Peers have tools, which only turns use.
-    let no_peers = BTreeMap::new();
-    let peers = if session.options.is_some() { &session.config.peers } else { &no_peers };
-    let mut settled = Programs::settle(session.home, &extensions, peers, (id, &place.project))?;
+    let peers = if session.options.is_some() { session.config.own_peers() } else { BTreeMap::new() };
+    let mut settled = Programs::settle(session.home, &extensions, &peers, (id, &place.project))?;
     let has_programs = !settled.is_empty();
     // A visit runs no commands.
     let runs = !matches!(session.opening, Opening::Visit(_));

@@ -24,6 +24,9 @@ use std::{
     time::Duration,
 };
 
+/// The home and the temporary files of a peer that sees the project: in its own memory.
+const OWN_PLACE: &str = "/dev/shm";
+
 /// A longer file, such as a whole interpreter, counts by its length alone.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
@@ -127,7 +130,14 @@ impl Programs {
                 true => (session, guest(project)),
                 false => settled.place(home, peer.tier, guest)?,
             };
-            guest.isolation.read_only = peer.workspace == Sight::Read;
+            if is_within {
+                // It leaves nothing in the session's home that a command obeys later.
+                let home = home.user.display().to_string();
+                let own = [home.as_str(), "/tmp", "/var/tmp"].map(WsPath::from);
+                let project = (peer.workspace == Sight::Read).then(|| WsPath(project.display().to_string()));
+                guest.isolation.unchanged = project.into_iter().chain(own).collect();
+                guest.command.env = ["HOME", "TMPDIR"].map(|name| (name.into(), OWN_PLACE.into())).into();
+            }
             settled.files.extend(found.reads.iter().cloned());
             settled.employed.push(Employed {
                 name: name.clone(),

@@ -1,13 +1,18 @@
 //! The tools of a session, which may change between the steps of a turn.
 
 use crate::{PeerTool, ToolSource, Toolbox};
-use bailey_kernel::Tool;
+use bailey_kernel::{Redactor, Tool};
 use bailey_protocol::ToolSpec;
+use serde_json::Value;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The most bytes of all descriptions of peers' tools: each request to the model has them. A tool that does
 /// not fit is left out.
 const BYTES_MAX: usize = 128 << 10;
+/// The most tools of peers: servers take about 128 tools in all.
+const TOOLS_MAX: usize = 100;
+/// The longest name of a tool that every wire has as it is.
+const NAME_BYTES_MAX: usize = 64;
 
 /// The tools of a session: the built-in ones, and those of its sources as they were at the newest step. Cheap
 /// to clone; clones share the newest step.
@@ -51,9 +56,9 @@ impl Tools {
         self.now.read().unwrap_or_else(PoisonError::into_inner).toolbox.clone()
     }
 
-    /// Begins a step: asks each source for its tools. Returns the tools of the sources when they have changed
-    /// since the step before.
-    pub async fn renew(&self) -> Option<Vec<PeerTool>> {
+    /// Begins a step: asks each source for its tools, and takes keys out of their descriptions. Returns the
+    /// tools of the sources when they have changed since the step before.
+    pub async fn renew(&self, redactor: &Redactor) -> Option<Vec<PeerTool>> {
         let mut of_peers = Vec::new();
         for source in &*self.sources {
             of_peers.extend(source.tools().await);
@@ -61,6 +66,9 @@ impl Tools {
         if let Some(only) = &self.only {
             of_peers.retain(|tool| only.iter().any(|name| is_named(name, &tool.spec.name)));
         }
+        of_peers.retain(|tool| tool.spec.name.len() <= NAME_BYTES_MAX);
+        of_peers.truncate(TOOLS_MAX);
+        of_peers.iter_mut().for_each(|tool| clean(&mut tool.spec, redactor));
         let mut left = BYTES_MAX;
         of_peers.retain(|tool| {
             let fits = left.checked_sub(bytes(tool));
@@ -89,6 +97,24 @@ impl Tools {
     }
 }
 
+/// Takes keys out of a description. A tool whose description held one is not called, for the peer knows
+/// another description.
+fn clean(spec: &mut ToolSpec, redactor: &Redactor) {
+    for text in [&mut spec.summary, &mut spec.description] {
+        *text = redactor.redact(text).text.into_owned();
+    }
+    clean_value(&mut spec.schema, redactor);
+}
+
+fn clean_value(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text).text.into_owned(),
+        Value::Array(values) => values.iter_mut().for_each(|it| clean_value(it, redactor)),
+        Value::Object(fields) => fields.values_mut().for_each(|it| clean_value(it, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// The bytes of a tool's description.
 fn bytes(tool: &PeerTool) -> usize {
     let ToolSpec { name, summary, description, schema, .. } = &tool.spec;
@@ -106,7 +132,7 @@ fn is_named(entry: &str, tool: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES_MAX, Tools, is_named};
+    use super::{BYTES_MAX, NAME_BYTES_MAX, Redactor, Tools, is_named};
     use crate::{PeerTool, ToolConfig, ToolSource, Toolbox};
     use bailey_kernel::BoxFuture;
     use bailey_protocol::{Limits, ToolEffect, ToolSpec};
@@ -146,18 +172,20 @@ mod tests {
             Arc::new(Source(Mutex::new(vec![tool("fs.read"), tool("FS_Write"), tool("p.a"), tool("p_a")])));
         let tools = Tools::new(Toolbox::built_in(config), vec![source.clone()], None);
         let built_in = tools.specs().len();
+        let redactor = Redactor::new(&bailey_secrets::Vault::default());
         assert!(tools.find("p.a").is_none(), "no step has begun");
-        assert_eq!(tools.renew().await.unwrap().len(), 4);
+        assert_eq!(tools.renew(&redactor).await.unwrap().len(), 4);
         assert_eq!(tools.specs().len(), built_in + 1);
         assert_ne!(tools.find("fs.read").unwrap().spec().summary, "of a peer");
-        assert_eq!(tools.renew().await, None, "nothing has changed");
+        assert_eq!(tools.renew(&redactor).await, None, "nothing has changed");
         let mut long = tool("p.long");
         long.spec.description = "x".repeat(BYTES_MAX);
-        source.0.lock().unwrap().push(long);
-        assert_eq!(tools.renew().await, None, "it does not fit, and leaves the others");
+        let of_long_name = tool(&format!("p.{}", "n".repeat(NAME_BYTES_MAX)));
+        source.0.lock().unwrap().extend([long, of_long_name]);
+        assert_eq!(tools.renew(&redactor).await, None, "what does not fit leaves the others");
         source.0.lock().unwrap().clear();
         assert!(tools.find("p.a").is_some(), "the step goes on with what it began with");
-        assert_eq!(tools.renew().await.unwrap().len(), 0);
+        assert_eq!(tools.renew(&redactor).await.unwrap().len(), 0);
         assert!(tools.find("p.a").is_none());
     }
 

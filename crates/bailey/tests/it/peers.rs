@@ -1,7 +1,7 @@
 //! Peers: programs of the owner's with tools of their own, in whole sessions. Each attack has its control.
 
 use crate::{
-    door::{DEFAULT, MAY_END, Upstream, whole},
+    door::{DEFAULT, MAY_ASK, MAY_END, Upstream, allow, whole},
     stage::{Ran, Stage},
 };
 use bailey_testkit::{Message, ModelServer, Reply};
@@ -236,6 +236,23 @@ serve(answer)
     assert_eq!(again.code, Some(0), "{again:?}");
 }
 
+/// A peer that says in the middle of a step that its tool is worse than it was.
+#[test]
+fn a_tool_that_has_become_stricter_is_not_called_as_it_was() {
+    let body = r#"
+def answer(question):
+    return {"tools": [{**tool("do"), "effect": EFFECT}]}
+serve(answer)
+"#;
+    for (effect, ok) in [("\"write\"", true), ("\"destructive\"", false)] {
+        let Some(stage) = misbehaving(&body.replace("EFFECT", effect), MAY) else { return };
+        let both = Message::calls([("a", "p_do", json!({})), ("b", "p_do", json!({}))]);
+        let _server = stage.model_beside(vec![Reply::Message(both), Reply::text("done")]);
+        let ran = stage.ran(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]);
+        assert_eq!(ran.results()[1] == "done", ok, "{ran:?}");
+    }
+}
+
 /// A peer asks the hosts of its entry, each request an effect, and no other host. It is shown no key.
 #[test]
 fn a_peer_asks_the_hosts_of_its_entry_alone() {
@@ -269,6 +286,49 @@ serve(answer, tools=("get",))
     }
 }
 
+/// A peer that comes by a stand-in gets no key for it: here a command hands its own over.
+#[test]
+fn a_peer_gets_no_key_for_a_stand_in_of_a_command() {
+    const KEY: &str = "ghp_Zk3vQ9sX1bN7tR5wY2mC8dF6hJ4lP0aE";
+    let body = r#"
+import urllib.request, urllib.error
+def answer(question):
+    token = open(question["args"]["token"]).read().strip()
+    request = urllib.request.Request(question["args"]["url"], headers={"Authorization": "Bearer " + token})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as got:
+            return {"text": got.read().decode()}
+    except urllib.error.HTTPError as error:
+        return {"text": f"refused: {error.read().decode()}"}
+serve(answer, tools=("get",))
+"#;
+    let upstream = Upstream::answers(|head, _| {
+        whole("200 OK", if head.contains(KEY) { b"with the key" } else { b"without a key" })
+    });
+    let place = format!("http://{}", upstream.address);
+    let settings = format!(
+        "{MAY}\nworkspace = \"read\"\nhosts = [\"{}\"]\n[network]\nprivate = [\"{place}\"]\n[[network.key]]\nsecret = \"FORGE_TOKEN\"\nat = \"{place}\"",
+        upstream.address
+    );
+    let Some(stage) = misbehaving(body, &settings) else { return };
+    rule(&stage, &format!("{MAY_ASK}{}", allow(&upstream.address.to_string(), "")));
+    let env = stage.home().join(".env");
+    fs::write(&env, format!("FORGE_TOKEN={KEY}\n")).unwrap();
+    fs::set_permissions(env, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let line = format!(
+        "printenv FORGE_TOKEN > token.txt; export NO_PROXY= no_proxy=; curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" {place}/x"
+    );
+    let calls = [
+        ("command_run", json!({ "command": line, "network": true })),
+        ("p_get", json!({ "url": format!("{place}/x"), "token": stage.project().join("token.txt") })),
+    ];
+    let (ran, _server) = run(&stage, &calls);
+    let results = ran.results();
+    assert!(results[0].contains("with the key"), "the control: {ran:?}");
+    assert!(results[1].contains("a peer gets no key"), "{ran:?}");
+    assert_eq!(upstream.asked().len(), 1);
+}
+
 const LOOKS: &str = r#"
 def answer(question):
     path = question["args"]["path"]
@@ -292,10 +352,19 @@ fn a_peer_sees_of_the_workspace_what_its_entry_says() {
         let Some(stage) = misbehaving(LOOKS, &format!("{MAY}\nworkspace = \"{sight}\"")) else { return };
         rule(&stage, MAY_END);
         let path = stage.project().join("a.txt");
+        let home = std::path::PathBuf::from(std::env::var_os("HOME").unwrap());
         let calls = [
             ("p_file", json!({ "path": path })),
             ("p_file", json!({ "path": path, "text": "by the peer\n" })),
             ("fs_read", json!({ "path": "a.txt" })),
+            // What a command of the session would obey later.
+            ("p_file", json!({ "path": "/tmp/planted", "text": "x" })),
+            ("p_file", json!({ "path": home.join(".planted"), "text": "x" })),
+            ("p_file", json!({ "path": "/dev/shm/own", "text": "x" })),
+            (
+                "command_run",
+                json!({ "command": "echo x > /tmp/planted && echo x > ~/.planted && echo could" }),
+            ),
         ];
         // Applied by the process in which the peer lives: it is ended before.
         let (ran, _server) = run_with(&stage, &calls, &["--apply"]);
@@ -303,6 +372,10 @@ fn a_peer_sees_of_the_workspace_what_its_entry_says() {
         assert_eq!(results[0].contains("in the project"), reads, "{sight}: {ran:?}");
         assert_eq!(results[1] == "written", writes, "{sight}: {ran:?}");
         assert_eq!(results[2].contains("by the peer"), writes, "{sight}: {ran:?}");
+        // A peer without sight has a home and a /tmp of its own.
+        let own = if sight == "none" { "written" } else { "refused: Read-only file system" };
+        assert_eq!((&*results[3], &*results[4], &*results[5]), (own, own, "written"), "{sight}: {ran:?}");
+        assert!(results[6].contains("could"), "the control: {ran:?}");
         let text = if writes { "by the peer\n" } else { "in the project\n" };
         assert_eq!(stage.read("a.txt"), text, "{sight}: {ran:?}");
         let undone = stage.ran(&["sessions", "undo", &newest(&stage)]);

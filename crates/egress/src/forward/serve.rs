@@ -371,6 +371,10 @@ impl Guest {
             return self.refuse(StatusCode::TOO_MANY_REQUESTS, &method, &url, &why).await;
         }
         let key = match self.inner.keys.wanted(&method, &url, request.headers()) {
+            Ok(Some(_)) if !self.door.takes_keys() => {
+                let why = "a peer gets no key of the owner's";
+                return self.refuse(StatusCode::FORBIDDEN, &method, &url, why).await;
+            }
             Ok(key) => key,
             Err(misused) => {
                 return self.refuse(StatusCode::FORBIDDEN, &method, &url, &misused.to_string()).await;

@@ -3,6 +3,9 @@
 
 use super::StreamMessage;
 
+/// The longest id of an event that is kept, in bytes: each event after it has a copy.
+const ID_BYTES_MAX: usize = 1 << 10;
+
 /// A line or an event is longer than the bound.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
@@ -78,7 +81,7 @@ impl Events {
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => value.clone_into(&mut self.name),
-            "id" if !value.contains('\0') => value.clone_into(&mut self.id),
+            "id" if !value.contains('\0') && value.len() <= ID_BYTES_MAX => value.clone_into(&mut self.id),
             "data" => {
                 if self.has_data {
                     self.data.push('\n');

@@ -1,7 +1,7 @@
 //! The settings of a named agent: a model and tools of its own, and limits that are lower than those of the
 //! home.
 
-use super::{Config, ConfigError, Document};
+use super::{Config, ConfigError, Document, Peer};
 use crate::{
     agents::{self, Settings},
     home::Home,
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use bailey_kernel::Standpoint;
 use bailey_protocol::WsPath;
 use bailey_tools::{ToolConfig, ToolSource, Toolbox, Tools};
-use std::{io, sync::Arc};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 impl Config {
     /// Checks the home's named agents: that each agent exists that a channel or a schedule names, and that
@@ -74,6 +74,19 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The peers whose tools the working agent may use.
+    pub fn own_peers(&self) -> BTreeMap<String, Peer> {
+        let is_named = |peer: &str| {
+            let of = |tool: &String| tool.split_once('.').is_some_and(|(of, _)| of == peer);
+            self.tools.as_ref().is_none_or(|tools| tools.iter().any(of))
+        };
+        self.peers
+            .iter()
+            .filter(|(name, _)| is_named(name))
+            .map(|(name, peer)| (name.clone(), peer.clone()))
+            .collect()
     }
 
     /// The tools of a session: the built-in ones, and those of sources.

@@ -13,7 +13,19 @@ const SECONDS_MAX: u64 = 3_600;
 const PEERS_MAX: usize = 32;
 const NAME_CHARS_MAX: usize = 32;
 /// Names that the built-in tools begin with.
-const TAKEN: [&str; 9] = ["agent", "command", "fs", "git", "process", "search", "test", "web", "bailey"];
+const TAKEN: [&str; 11] = [
+    "agent",
+    "bailey",
+    "command",
+    "default-api",
+    "fs",
+    "functions",
+    "git",
+    "process",
+    "search",
+    "test",
+    "web",
+];
 
 /// A program in the walls with tools of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

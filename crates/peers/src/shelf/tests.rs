@@ -36,7 +36,7 @@ fn a_tool_is_named_after_its_peer_and_its_effect_is_the_stricter_word() {
 #[test]
 fn what_no_tool_may_be_is_refused() {
     let shelf = shelf(&[]);
-    let long = "x".repeat(65);
+    let long = "x".repeat(63);
     for tool in [
         json!({}),
         json!("a"),
@@ -48,6 +48,7 @@ fn what_no_tool_may_be_is_refused() {
         json!({ "name": "a", "description": "x".repeat(9_000) }),
         json!({ "name": "a", "schema": [] }),
         json!({ "name": "a", "schema": { "type": "string" } }),
+        json!({ "name": "a", "schema": { "type": "object", "properties": 7 } }),
         json!({ "name": "a", "schema": { "type": "object", "x": "x".repeat(40_000) } }),
         json!({ "name": "a", "effect": "harmless" }),
     ] {

@@ -1,7 +1,7 @@
 //! Since when what a session's effects see of its project may be as it was.
 
 use super::Walls;
-use bailey_protocol::{Isolation, SessionId, Touched};
+use bailey_protocol::{Isolation, SessionId, Touched, WsPath};
 use std::{
     sync::{Arc, PoisonError},
     time::SystemTime,
@@ -116,7 +116,9 @@ impl Stay {
     /// The paths that came to differ since the last look. When the look fails, a merge takes the texts of
     /// before for unknown, and keeps what the project holds.
     pub(crate) async fn look(&self) -> Vec<Touched> {
-        if self.isolation.read_only
+        let yard = self.walls.native.yard(self.session);
+        let is_unchanged = |path: &WsPath| yard.as_ref().is_ok_and(|yard| yard.project == *path.0);
+        if self.isolation.unchanged.iter().any(is_unchanged)
             || self.walls.scan(self.session, &self.isolation, self.since).await.is_err()
         {
             return Vec::new();

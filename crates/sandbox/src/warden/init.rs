@@ -14,7 +14,7 @@ use crate::{
     tree,
     wire::{self, Ended, Grant, Handover, Header, Job, Message, Streams, View},
 };
-use bailey_protocol::{SessionId, Wall};
+use bailey_protocol::{SessionId, Wall, WsPath};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -238,8 +238,8 @@ fn run(
     let events = rest.pop_front().filter(|_| grant.has_events);
     cgroup::join(&doors, &[first, payload]).map_err(|error| format!("the control group: {error}"))?;
     let covered = if has_root { cover(ground, header, &job)? } else { Vec::new() };
-    if job.isolation.read_only {
-        keep_unchanged(header, has_root)?;
+    if !job.isolation.unchanged.is_empty() {
+        keep_unchanged(&job.isolation.unchanged, has_root)?;
     }
     // The payload's process gave up its own long ago, and has done nothing but wait since.
     if !ground.lacks(header.session, Wall::NoCapabilities) {
@@ -374,18 +374,19 @@ fn cover(ground: &Ground, header: &Header, job: &Job) -> Result<Vec<PathBuf>, St
     mask::cover(root.as_fd(), project, Path::new("/"), &ground.masks, &revealed, ENTRIES_MAX).map_err(failed)
 }
 
-/// Makes the workspace read-only, for this sandbox alone: other sandboxes of the session have mounts of their
-/// own.
-fn keep_unchanged(header: &Header, has_root: bool) -> Result<(), String> {
-    if !has_root || header.view != View::Workspace {
-        return Err("a workspace that cannot be changed takes a mount namespace".into());
+/// Makes places read-only, for this sandbox alone: other sandboxes of the session have mounts of their own.
+fn keep_unchanged(places: &[WsPath], has_root: bool) -> Result<(), String> {
+    if !has_root {
+        return Err("a place that cannot be changed takes a mount namespace".into());
     }
-    let failed = |error: io::Error| format!("a read-only workspace: {}", stage::explained(error));
+    let failed = |error: io::Error| format!("a read-only place: {}", stage::explained(error));
     let root = tree::directory(".").map_err(failed)?;
-    let project = &header.yard.project;
-    let place = project.strip_prefix("/").unwrap_or(project);
-    let workspace = tree::beneath(root.as_fd(), place).map_err(failed)?;
-    sys::mount_setattr(workspace.as_fd(), true, sys::attr::READ_ONLY, None).map_err(failed)
+    for place in places {
+        let below = Path::new(place.0.trim_start_matches('/'));
+        let mount = tree::beneath(root.as_fd(), below).map_err(failed)?;
+        sys::mount_setattr(mount.as_fd(), false, sys::attr::READ_ONLY, None).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// What init waits for.
