@@ -61,10 +61,10 @@ Exit codes: 0 done, 1 not done, 5 the copy's journal does not hold.";
 pub struct Args {
     /// Where to; without it into the home's own `backups`, of which the last five are kept
     #[arg(value_name = "DIR")]
-    to: Option<PathBuf>,
+    pub to: Option<PathBuf>,
     /// With the keys of `.env`, too
     #[arg(long)]
-    with_keys: bool,
+    pub with_keys: bool,
 }
 
 /// The arguments of `bailey restore`.

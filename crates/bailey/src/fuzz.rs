@@ -141,7 +141,7 @@ pub fn act(bytes: &[u8]) {
                 Command::Schedule(schedule::Args::Add { .. }) => wanted == "add_schedule",
                 Command::Schedule(schedule::Args::Run { .. }) => wanted == "run_schedule",
                 Command::Schedule(schedule::Args::Rm { .. }) => wanted == "remove_schedule",
-                Command::Backup { to, with_keys } => to.is_none() && !with_keys && wanted == "backup",
+                Command::Backup(asked) => asked.to.is_none() && !asked.with_keys && wanted == "backup",
                 Command::Estop { release, .. } => !release && wanted == "estop",
                 _ => false,
             };

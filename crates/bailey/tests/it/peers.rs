@@ -153,7 +153,7 @@ fn rules_name_a_peers_tools() {
     }
 }
 
-/// What a peer says of its own tool can only make the verdict stricter.
+/// A peer's word on its own tool can only make the verdict stricter.
 #[test]
 fn a_peers_own_word_opens_nothing() {
     let body = r#"
@@ -179,7 +179,7 @@ const MAY: &str = "effects = { \"*\" = \"write\" }";
 #[test]
 fn a_peer_that_misbehaves_is_ended_and_starts_again() {
     let first = "def is_first():\n    try:\n        os.mkdir(os.path.join(os.environ['HOME'], 'was'))\n        return True\n    except FileExistsError:\n        return False\n";
-    for (what, body, said) in [
+    for (name, body, said) in [
         ("killed", "os.kill(os.getpid(), 9)", "signal 9 ended it"),
         ("hanging", "time.sleep(3600)", "did not answer within 1.0 s"),
         ("flooding", "raw(b'\\x00\\x00\\x10\\x00' * 4_000_000)", "wrote something else"),
@@ -195,8 +195,8 @@ fn a_peer_that_misbehaves_is_ended_and_starts_again() {
         let Some(stage) = misbehaving(&body, &format!("{MAY}\nseconds = 1")) else { return };
         let (ran, _server) = run(&stage, &[("p_do", json!({})), ("p_do", json!({}))]);
         let results = ran.results();
-        assert!(results[0].contains(said) && results[0].contains("look before"), "{what}: {ran:?}");
-        assert_eq!(results[1], "done", "{what}: {ran:?}");
+        assert!(results[0].contains(said) && results[0].contains("look before"), "{name}: {ran:?}");
+        assert_eq!(results[1], "done", "{name}: {ran:?}");
     }
 }
 
@@ -357,7 +357,7 @@ fn a_peer_sees_of_the_workspace_what_its_entry_says() {
             ("p_file", json!({ "path": path })),
             ("p_file", json!({ "path": path, "text": "by the peer\n" })),
             ("fs_read", json!({ "path": "a.txt" })),
-            // What a command of the session would obey later.
+            // Files that a command of the session would obey later.
             ("p_file", json!({ "path": "/tmp/planted", "text": "x" })),
             ("p_file", json!({ "path": home.join(".planted"), "text": "x" })),
             ("p_file", json!({ "path": "/dev/shm/own", "text": "x" })),
