@@ -427,7 +427,7 @@ fn an_example_that_cannot_be_read_is_a_mistake() {
     };
     let told = wrong("\"fly away\"");
     assert!(told.starts_with("p/a.toml:5:23: unknown action `fly`: write read, stat"), "{told}");
-    assert!(wrong("\"\"").contains("an empty example"));
+    assert!(wrong("\"\"").contains("no action is named"));
     assert!(wrong("\"read a b\"").contains("`read` takes one path"));
     assert!(wrong("\"exec\"").contains("`exec` needs a command"));
     assert!(wrong("\"exec sh -c 'x\"").contains("nothing closes the '"));
