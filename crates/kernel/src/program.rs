@@ -277,13 +277,13 @@ impl Kernel {
                 Duty::Judge => Vec::new(),
                 Duty::Peer { hosts, .. } => hosts.clone(),
             };
+            self.end_requests(scope, &mut post).await?;
             let (permit, receipt) = match self.engage(scope, &mut post, name, program).await? {
                 Ok(begun) => begun,
                 Err(why) => return Ok(Err(barred(why))),
             };
             // Its requests are the peer's own, also when a sub-agent's call has it started.
             let own = Scope { trust: None, bearer: None, conversation: None, ..scope.inside() };
-            self.end_requests(scope, &mut post).await?;
             let door = match hosts.is_empty() {
                 true => None,
                 false => {

@@ -165,7 +165,7 @@ while True:
         ("\"read\"", "", false),
         ("\"read\"", "effects = { do = \"read\" }", true),
         ("\"destructive\"", "effects = { do = \"read\" }", false),
-        ("\"destructive\"", "effects = { do = \"destructive\" }", false),
+        ("\"read\"", "effects = { do = \"destructive\" }", false),
     ] {
         let Some(stage) = misbehaving(&body.replace("EFFECT", effect), settings) else { return };
         let (ran, _server) = run(&stage, &[("p_do", json!({}))]);
