@@ -54,7 +54,7 @@ pub(super) struct TakenKeys<'a> {
 
 /// A file of a copy.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CopiedFile {
     /// Where the file is read; this path is not a link.
     pub(super) from: PathBuf,
     /// Where the file lies in the copy.
@@ -94,7 +94,7 @@ impl Linked {
 ///
 /// # Errors
 /// When a folder cannot be read, or a link leads to a target that no copy can hold.
-pub(super) fn all(home: &Home, keys: &TakenKeys<'_>) -> Result<Vec<Found>> {
+pub(super) fn all(home: &Home, keys: &TakenKeys<'_>) -> Result<Vec<CopiedFile>> {
     let with_keys = keys.all;
     // Without `with_keys`, a copy of the sealed store does not hold the key that opens it.
     let key_file = keys.file.filter(|_| !with_keys).and_then(|file| fs::canonicalize(file).ok());
@@ -123,7 +123,7 @@ pub(super) fn all(home: &Home, keys: &TakenKeys<'_>) -> Result<Vec<Found>> {
             if about.is_dir() {
                 waiting.push(Folder { from, path, links });
             } else if about.is_file() {
-                found.push(Found { from, path, bytes: about.len() });
+                found.push(CopiedFile { from, path, bytes: about.len() });
             } else if kind.is_symlink() {
                 bail!("`{}` is a link to what is neither a file nor a folder", entry.path().display());
             }

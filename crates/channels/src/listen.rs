@@ -17,7 +17,7 @@ use std::{future::pending, pin::Pin, rc::Rc, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
 /// An event for a listener.
-enum Came {
+enum ListenerEvent {
     Beginning,
     Answer(Reply),
     Opened,
@@ -26,7 +26,7 @@ enum Came {
     Time,
 }
 
-impl Came {
+impl ListenerEvent {
     fn event(&self) -> Event<'_> {
         match self {
             Self::Beginning => Event::Begun,
@@ -51,7 +51,7 @@ struct Waits<'a> {
 }
 
 impl Waits<'_> {
-    async fn next(&mut self) -> Result<Came, Failure> {
+    async fn next(&mut self) -> Result<ListenerEvent, Failure> {
         let Self { answer, opening, stream, time } = self;
         if answer.is_none() && opening.is_none() && stream.is_none() && time.is_none() {
             return Err(Failure::Again("the channel waits for nothing more".into()));
@@ -59,28 +59,28 @@ impl Waits<'_> {
         tokio::select! {
             reply = some(answer) => {
                 *answer = None;
-                reply.map(Came::Answer).map_err(|error| Failure::Again(error.to_string()))
+                reply.map(ListenerEvent::Answer).map_err(|error| Failure::Again(error.to_string()))
             }
             opened = some(opening) => {
                 *opening = None;
                 Ok(match opened {
                     Ok(opened) => {
                         *stream = Some(opened);
-                        Came::Opened
+                        ListenerEvent::Opened
                     }
-                    Err(end) => Came::End(end),
+                    Err(end) => ListenerEvent::End(end),
                 })
             }
             message = message(stream) => Ok(match message {
-                Ok(message) => Came::Message(message),
+                Ok(message) => ListenerEvent::Message(message),
                 Err(end) => {
                     *stream = None;
-                    Came::End(end)
+                    ListenerEvent::End(end)
                 }
             }),
             () = at(*time) => {
                 *time = None;
-                Ok(Came::Time)
+                Ok(ListenerEvent::Time)
             }
         }
     }
@@ -141,10 +141,11 @@ impl Bridge {
         let mut waits = Waits::default();
         let began = Instant::now();
         let (mut asked, mut not_before) = (began, began);
-        let mut came = Came::Beginning;
+        let mut came = ListenerEvent::Beginning;
         loop {
             let Heard { news, commands } = listener.hear(came.event())?;
-            let (is_answer, is_message) = (matches!(came, Came::Answer(_)), matches!(came, Came::Message(_)));
+            let (is_answer, is_message) =
+                (matches!(came, ListenerEvent::Answer(_)), matches!(came, ListenerEvent::Message(_)));
             // Not every server waits until there is something new.
             if is_answer && news.cursor.is_none() {
                 not_before = asked + PAUSE_MIN;

@@ -33,7 +33,7 @@ pub struct Webhook;
 /// A message from the server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Came {
+struct Delivery {
     conversation: String,
     from: From,
     /// The words that the person said; or:
@@ -134,8 +134,9 @@ impl Listener for Webhook {
     /// The news of one delivery; its name is the delivery's.
     fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure> {
         let Event::Delivered(body) = event else { return Ok(Heard::default()) };
-        let came: Came = serde_json::from_slice(body).map_err(|error| Failure::Refused(error.to_string()))?;
-        let Came { conversation, from, text, chosen } = came;
+        let came: Delivery =
+            serde_json::from_slice(body).map_err(|error| Failure::Refused(error.to_string()))?;
+        let Delivery { conversation, from, text, chosen } = came;
         let is_name = |name: &String| name.len() <= NAME_BYTES_MAX && !name.chars().any(char::is_control);
         if ![&conversation, &from.id, &from.name].into_iter().all(is_name)
             || conversation.is_empty()

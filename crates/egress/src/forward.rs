@@ -140,7 +140,7 @@ struct Exchange {
     /// What its command's result says.
     notes: Arc<Notes>,
     /// Its connection's, also after that became something else, and its own.
-    _places: (serve::Place, OwnedSemaphorePermit),
+    _places: (serve::ConnectionPermit, OwnedSemaphorePermit),
 }
 
 impl Inner {

@@ -156,7 +156,7 @@ fn tell(home: &Home, since: Option<Timestamp>) -> Result<()> {
     renew(home, &old.lines().map(line).collect::<String>())
 }
 
-struct Found {
+struct PaperFile {
     paper: Paper,
     path: PathBuf,
     bytes: Result<Option<Vec<u8>>, String>,
@@ -165,7 +165,7 @@ struct Found {
 /// The papers as they were before this process bound itself. They are not checked yet.
 #[derive(Default)]
 pub struct Papers {
-    found: Vec<Found>,
+    found: Vec<PaperFile>,
     accepted: Option<Result<Option<String>>>,
 }
 
@@ -178,7 +178,7 @@ impl Papers {
                 Paper::Identity => Ok(Some(identity.clone().into_bytes())),
                 Paper::Soul | Paper::User => bailey_sandbox::read_own(&path),
             };
-            Found { paper, path, bytes }
+            PaperFile { paper, path, bytes }
         });
         Self { found: found.into(), accepted: Some(soul::accepted(home)) }
     }
@@ -191,7 +191,7 @@ impl Papers {
     pub fn told(self) -> Result<Vec<(Paper, WsPath, Option<String>)>> {
         let accepted = self.accepted.transpose()?.flatten();
         let mut told = Vec::new();
-        for Found { paper, path, bytes } in self.found {
+        for PaperFile { paper, path, bytes } in self.found {
             let name = path.display();
             let text = utf8(&path, bytes)?;
             match paper {

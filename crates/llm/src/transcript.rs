@@ -175,7 +175,7 @@ pub(crate) struct Turns<'a> {
     done: Vec<Turn<'a>>,
     texts: Vec<Said<'a>>,
     /// The calls of the last reply, in order.
-    asked: Vec<Asked<'a>>,
+    asked: Vec<SentCall<'a>>,
     used: BTreeSet<String>,
     /// Whether the server takes none but identifiers of [`ID_CHARS`] letters or digits.
     makes_ids: bool,
@@ -183,7 +183,7 @@ pub(crate) struct Turns<'a> {
 
 /// A call that was sent, and its result where it has one.
 #[derive(Debug)]
-struct Asked<'a> {
+struct SentCall<'a> {
     call: &'a CallId,
     id: String,
     name: String,
@@ -215,7 +215,7 @@ impl<'a> Turns<'a> {
         for (place, call) in answer.calls.iter().enumerate() {
             let id = self.id(call, place, verbatim.is_some());
             self.used.insert(id.clone());
-            self.asked.push(Asked {
+            self.asked.push(SentCall {
                 call: &call.id,
                 id,
                 name: ToolSpec::wire_name(&call.name),
@@ -229,7 +229,7 @@ impl<'a> Turns<'a> {
                 Turn::Own(wire.with_calls(verbatim, as_sent))
             }
             None => {
-                let calls = calls.map(|(call, Asked { id, name, .. })| Call {
+                let calls = calls.map(|(call, SentCall { id, name, .. })| Call {
                     id: id.clone(),
                     name: name.clone(),
                     arguments: &call.arguments,
@@ -270,7 +270,7 @@ impl<'a> Turns<'a> {
     /// Puts everything that was said since the last reply into one turn.
     fn turn_to_the_user(&mut self) {
         let results =
-            std::mem::take(&mut self.asked).into_iter().map(|Asked { id, name, result, .. }| {
+            std::mem::take(&mut self.asked).into_iter().map(|SentCall { id, name, result, .. }| {
                 let (ok, text) = result.unwrap_or((false, NO_RESULT.into()));
                 CallResult { id, name, ok, text }
             });

@@ -23,7 +23,7 @@ use crate::{
     Policy,
     rule::{Rule, Tier},
 };
-use mistake::Place;
+use mistake::TextPosition;
 use model::Placed;
 use std::{
     collections::BTreeMap,
@@ -162,7 +162,7 @@ fn read_file(
 struct Reader {
     parsed: Parsed,
     is_organisations: bool,
-    names: BTreeMap<String, (String, Place)>,
+    names: BTreeMap<String, (String, TextPosition)>,
 }
 
 impl Reader {
@@ -179,7 +179,7 @@ impl Reader {
             read.map_err(|(at, message)| Mistake::new(file, text, at, message))?;
         if compliance && !self.is_organisations {
             let message = "`compliance` here is the organisation's: yours is `compliance = true` under `[approvals]` in config.toml";
-            return Err(Mistake::new(file, text, Place::of(text, 0), message.to_string()).into());
+            return Err(Mistake::new(file, text, TextPosition::of(text, 0), message.to_string()).into());
         }
         self.parsed.compliance |= compliance;
         for Placed { at, mut rule, examples } in rules {

@@ -35,7 +35,7 @@ struct Folder {
 }
 
 /// Which numbers were found, each once, however many things lead to it.
-struct Found(Vec<bool>);
+struct Numbers(Vec<bool>);
 
 impl Index {
     pub(crate) fn insert(&mut self, number: usize, condition: &Condition) {
@@ -64,7 +64,7 @@ impl Index {
 
     /// The numbers below `bound` of all rules that can speak about any of these, in order.
     pub(crate) fn find(&self, resources: &[Resource<'_>], bound: usize) -> impl Iterator<Item = usize> {
-        let mut found = Found(vec![false; bound]);
+        let mut found = Numbers(vec![false; bound]);
         found.add(&self.others);
         for resource in resources {
             self.find_programs(resource.words.as_ref(), &mut found);
@@ -75,7 +75,7 @@ impl Index {
         found.0.into_iter().enumerate().filter_map(|(number, is_found)| is_found.then_some(number))
     }
 
-    fn find_programs(&self, words: Option<&Words>, found: &mut Found) {
+    fn find_programs(&self, words: Option<&Words>, found: &mut Numbers) {
         match words {
             Some(Words::Known { words, hidden, .. }) if hidden.is_empty() => {
                 let program = words.first().map_or("", String::as_str);
@@ -87,7 +87,7 @@ impl Index {
         }
     }
 
-    fn find_folders(&self, path: &Located<'_>, found: &mut Found) {
+    fn find_folders(&self, path: &Located<'_>, found: &mut Numbers) {
         for (base, root) in &self.folders {
             match path.below(*base) {
                 Some(names) => root.follow(names, path.tree, found),
@@ -101,7 +101,7 @@ impl Index {
 impl Folder {
     /// What is said about a path, and about each folder that it lies in; of a tree, all that is said beneath
     /// it, too.
-    fn follow(&self, names: &[&str], is_tree: bool, found: &mut Found) {
+    fn follow(&self, names: &[&str], is_tree: bool, found: &mut Numbers) {
         found.add(&self.rules);
         match names.split_first() {
             Some((name, rest)) => {
@@ -115,13 +115,13 @@ impl Folder {
     }
 
     /// As deep as the segments of a glob at most.
-    fn all(&self, found: &mut Found) {
+    fn all(&self, found: &mut Numbers) {
         found.add(&self.rules);
         self.inner.values().for_each(|inner| inner.all(found));
     }
 }
 
-impl Found {
+impl Numbers {
     fn add(&mut self, numbers: &[usize]) {
         for number in numbers {
             if let Some(is_found) = self.0.get_mut(*number) {

@@ -155,7 +155,7 @@ pub(crate) fn cover(
     }
     // Where it is not any more, nothing is made in its place: what was there may be at another path.
     let top = tree::beneath(root, workspace.strip_prefix("/").unwrap_or(workspace))?;
-    let Found { files, closed } = find(&top, beside.strip_prefix(workspace).ok(), masks, most)?;
+    let WalkResult { files, closed } = find(&top, beside.strip_prefix(workspace).ok(), masks, most)?;
     let hidden: Vec<&PathBuf> = files
         .iter()
         .filter(|path| !workspace.join(path).ancestors().any(|at| revealed.contains(at)))
@@ -273,7 +273,7 @@ fn old() -> i64 {
 
 /// What a walk found, relative to the workspace.
 #[derive(Default)]
-struct Found {
+struct WalkResult {
     /// Files that the masks name.
     files: Vec<PathBuf>,
     /// Directories of others that may not be listed: what they hold could still be opened by its name.
@@ -281,8 +281,8 @@ struct Found {
 }
 
 /// Walks the workspace by names and types alone; nothing is opened but directories, and no link is followed.
-fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks, most: usize) -> io::Result<Found> {
-    let mut found = Found::default();
+fn find(top: &OwnedFd, beside: Option<&Path>, masks: &Masks, most: usize) -> io::Result<WalkResult> {
+    let mut found = WalkResult::default();
     let mut seen = 0;
     let mut waiting = vec![(PathBuf::new(), masks.is_closed())];
     while let Some((path, is_closed)) = waiting.pop() {

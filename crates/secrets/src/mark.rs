@@ -36,7 +36,7 @@ const LINES_MAX: usize = 10;
 /// The marks of a text that comes in pieces, with the lines that hold them.
 #[derive(Debug, Clone, Default)]
 pub struct Marks {
-    found: BTreeMap<String, Found>,
+    found: BTreeMap<String, Occurrences>,
     /// Line feeds so far.
     lines: u64,
     /// The beginning of a mark, or of something else.
@@ -44,7 +44,7 @@ pub struct Marks {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct Occurrences {
     times: u64,
     lines: Vec<u64>,
 }

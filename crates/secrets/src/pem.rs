@@ -85,12 +85,12 @@ pub(crate) struct Body {
     is_material: bool,
     /// Whether it has a letter.
     has_letter: bool,
-    place: Place,
+    place: Position,
 }
 
 /// Where in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Where a header line may begin.
     Headers,
     /// In one, behind its name.
@@ -103,7 +103,7 @@ enum Place {
 
 impl Body {
     const START: Self =
-        Self { left: BODY_MAX, run: 0, is_material: false, has_letter: false, place: Place::Headers };
+        Self { left: BODY_MAX, run: 0, is_material: false, has_letter: false, place: Position::Headers };
 
     /// Swallows the last byte of `bytes`, where it belongs to the body.
     fn swallow(self, bytes: &[u8]) -> Option<Self> {
@@ -116,7 +116,7 @@ impl Body {
             return Some(Self { left, place, ..Self::START });
         }
         let is_letter = byte.is_ascii_alphabetic();
-        if self.place == Place::End && is_letter && !ends_with_start_of_end(bytes) {
+        if self.place == Position::End && is_letter && !ends_with_start_of_end(bytes) {
             return None;
         }
         let run = match byte {
@@ -130,13 +130,15 @@ impl Body {
     }
 
     /// Where a body is when a word, which stands before, is over.
-    fn after_word(self, before: &[u8], is_line_end: bool) -> Place {
+    fn after_word(self, before: &[u8], is_line_end: bool) -> Position {
         match self.place {
-            Place::Header if is_line_end => Place::Headers,
-            Place::Header => Place::Header,
-            Place::Headers if self.has_letter && !is_line_end && before.ends_with(b":") => Place::Header,
-            Place::Headers | Place::Material if self.is_material => Place::Material,
-            Place::Headers | Place::Material if self.has_letter => Place::End,
+            Position::Header if is_line_end => Position::Headers,
+            Position::Header => Position::Header,
+            Position::Headers if self.has_letter && !is_line_end && before.ends_with(b":") => {
+                Position::Header
+            }
+            Position::Headers | Position::Material if self.is_material => Position::Material,
+            Position::Headers | Position::Material if self.has_letter => Position::End,
             place => place,
         }
     }

@@ -89,7 +89,7 @@ pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Resu
     if let Some(daemon) = daemon {
         return remote::run(home, chat, seat, daemon, printer).await;
     }
-    let Place { home, root, workspace, standpoint, opening, confined } =
+    let NextSession { home, root, workspace, standpoint, opening, confined } =
         place(home, &chat, seat.is_first, printer).await?;
     let home = &home;
     let mut options = chat.options;
@@ -167,7 +167,7 @@ fn models(config: &Config) -> Vec<String> {
 }
 
 /// Where a conversation's next session is, and whose it is.
-struct Place {
+struct NextSession {
     /// The home as the session's agent has it.
     home: Home,
     root: PathBuf,
@@ -180,7 +180,7 @@ struct Place {
 }
 
 /// Finds the project, and the session: a new one or the one that goes on.
-async fn place(home: &Home, chat: &Args, is_first: bool, printer: &Printer) -> Result<Place> {
+async fn place(home: &Home, chat: &Args, is_first: bool, printer: &Printer) -> Result<NextSession> {
     if let Some(name) = &chat.resume {
         let journal = super::journal(home, printer).await?;
         let mut info = journal.session(name).await?;
@@ -191,7 +191,14 @@ async fn place(home: &Home, chat: &Args, is_first: bool, printer: &Printer) -> R
         let opening = if is_first { Opening::Resume(info.id) } else { Opening::New(compose::new_session()?) };
         // The next session has the standpoint of the named session.
         let standpoint = if is_first { None } else { Some(standpoint(&home, info.id)?) };
-        return Ok(Place { home, root, workspace: info.workspace, standpoint, opening, confined: None });
+        return Ok(NextSession {
+            home,
+            root,
+            workspace: info.workspace,
+            standpoint,
+            opening,
+            confined: None,
+        });
     }
     let (root, workspace) = project::find(chat.directory.as_deref(), home)?;
     if is_first {
@@ -211,5 +218,5 @@ async fn place(home: &Home, chat: &Args, is_first: bool, printer: &Printer) -> R
         None => None,
     };
     let standpoint = Some(project::standpoint(chat.directory.as_deref(), &workspace)?);
-    Ok(Place { home: home.clone(), root, workspace, standpoint, opening, confined })
+    Ok(NextSession { home: home.clone(), root, workspace, standpoint, opening, confined })
 }

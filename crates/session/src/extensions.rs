@@ -34,7 +34,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// looks at.
 #[derive(Debug, Clone, Default)]
 pub struct Extensions {
-    all: Vec<(Declared, Found)>,
+    all: Vec<(Declared, ProgramFiles)>,
     approvals: Approvals,
 }
 
@@ -50,7 +50,7 @@ struct Words {
 
 /// A program as its files are.
 #[derive(Debug, Clone)]
-struct Found {
+struct ProgramFiles {
     /// Its command, with canonical paths.
     argv: Vec<String>,
     profile: ProgramCalls,
@@ -62,7 +62,7 @@ struct Found {
 impl Extensions {
     /// Reads the files of what was declared.
     pub fn read(config: &Config) -> Self {
-        let found = |declared: &Declared| (declared.clone(), Found::of(&of_extension(declared)));
+        let found = |declared: &Declared| (declared.clone(), ProgramFiles::of(&of_extension(declared)));
         let all = config.extensions.iter().map(found).collect();
         Self { all, approvals: config.approvals.clone() }
     }
@@ -74,7 +74,7 @@ impl Extensions {
 
     /// The policy in which they have a say.
     pub fn join(&self, policy: Policy) -> Policy {
-        let of = |(declared, found): &(Declared, Found)| Extension {
+        let of = |(declared, found): &(Declared, ProgramFiles)| Extension {
             name: declared.name.clone(),
             kinds: declared.kinds.clone(),
             late: declared.late,
@@ -117,13 +117,13 @@ impl Programs {
                 lease,
                 guest: place,
                 within: Duration::from_millis(declared.within_ms),
-                look: Arc::new(move || Found::of(&words).digest),
+                look: Arc::new(move || ProgramFiles::of(&words).digest),
                 work: Work::Judge,
             });
         }
         for (name, peer) in peers {
             let words = of_peer(peer);
-            let (found, hosts) = (Found::of(&words), peer.host_globs());
+            let (found, hosts) = (ProgramFiles::of(&words), peer.host_globs());
             let guest = |place: &Path| found.guest(place, hosts.clone());
             let is_within = peer.workspace != Sight::None;
             let (lease, mut guest) = match is_within {
@@ -144,7 +144,7 @@ impl Programs {
                 lease,
                 guest,
                 within: Duration::from_secs(peer.seconds),
-                look: Arc::new(move || Found::of(&words).digest),
+                look: Arc::new(move || ProgramFiles::of(&words).digest),
                 work: Work::Peer {
                     declared: found.digest,
                     hosts,
@@ -206,7 +206,7 @@ fn of_peer(peer: &Peer) -> Words {
     Words { command: peer.command.clone(), files: peer.files.clone(), profile: peer.profile, more }
 }
 
-impl Found {
+impl ProgramFiles {
     fn of(words: &Words) -> Self {
         let mut parts = words.more.clone();
         parts.push(format!("{:?}", words.profile).into());

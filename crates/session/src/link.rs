@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::oneshot;
 
 /// An answer, and the descriptor that was handed over with it.
-type Came<A> = (A, Option<OwnedFd>);
+type Received<A> = (A, Option<OwnedFd>);
 
 /// This process's end, for answers of one type.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Link<A> {
 #[derive(Debug)]
 struct Waiting<A> {
     asked: u64,
-    answers: HashMap<u64, oneshot::Sender<Came<A>>>,
+    answers: HashMap<u64, oneshot::Sender<Received<A>>>,
 }
 
 impl<A: DeserializeOwned + Send + 'static> Link<A> {
@@ -53,7 +53,7 @@ impl<A: DeserializeOwned + Send + 'static> Link<A> {
     ///
     /// # Errors
     /// When the daemon is gone.
-    pub async fn ask(&self, it: &impl Serialize) -> Result<Came<A>> {
+    pub async fn ask(&self, it: &impl Serialize) -> Result<Received<A>> {
         let (answer, answered) = oneshot::channel();
         let number = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -39,12 +39,12 @@ pub(crate) struct Turn(Arc<File>);
 struct Waiter {
     asks: Sender<()>,
     turns: Receiver<io::Result<Turn>>,
-    place: Arc<Mutex<Place>>,
+    place: Arc<Mutex<QueueState>>,
 }
 
 /// Whether the thread stands in the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum QueueState {
     Outside,
     Waiting,
     /// For nobody any more: a turn that comes is passed on.
@@ -116,17 +116,17 @@ impl Waiter {
     fn start(file: Arc<File>) -> io::Result<Self> {
         let (asks, asked) = channel();
         let (bring, turns) = channel();
-        let place = Arc::new(Mutex::new(Place::Outside));
+        let place = Arc::new(Mutex::new(QueueState::Outside));
         let of_thread = Arc::clone(&place);
         let wait = move || {
             while let Ok(()) = asked.recv() {
                 let turn = file.lock().map(|()| Turn(Arc::clone(&file)));
                 let mut place = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
-                if *place == Place::Waiting {
+                if *place == QueueState::Waiting {
                     // Where the store is gone, it ends with the channel.
                     let _ = bring.send(turn);
                 }
-                *place = Place::Outside;
+                *place = QueueState::Outside;
             }
         };
         thread::Builder::new().name("store-turn".into()).spawn(wait)?;
@@ -136,20 +136,20 @@ impl Waiter {
     /// Asks for a turn; a place that was abandoned serves as well.
     fn ask(&self) {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if *place == Place::Outside {
+        if *place == QueueState::Outside {
             // Where the thread is gone, its other channel says so.
             let _ = self.asks.send(());
         }
-        *place = Place::Waiting;
+        *place = QueueState::Waiting;
     }
 
     /// Abandons the place, unless the turn has just come.
     fn give_up(&self) -> Option<io::Result<Turn>> {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        if *place == Place::Outside {
+        if *place == QueueState::Outside {
             return self.turns.try_recv().ok();
         }
-        *place = Place::Abandoned;
+        *place = QueueState::Abandoned;
         None
     }
 }

@@ -50,7 +50,7 @@ pub struct Trace {
 
 /// The place of a span: beneath this one.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SpanPlace {
     trace: TraceId,
     span: Option<SpanId>,
     /// The entry from which on the whole trace can be read again.
@@ -60,7 +60,7 @@ struct Place {
 /// An open span: its own id, and its place.
 #[derive(Debug, Clone, Copy)]
 struct Open {
-    above: Place,
+    above: SpanPlace,
     id: SpanId,
     session: SessionId,
     begun: Timestamp,
@@ -131,8 +131,8 @@ struct At {
 
 impl Open {
     /// The place for spans beneath this one.
-    fn beneath(&self) -> Place {
-        Place { span: Some(self.id), ..self.above }
+    fn beneath(&self) -> SpanPlace {
+        SpanPlace { span: Some(self.id), ..self.above }
     }
 
     fn close(
@@ -329,8 +329,8 @@ impl Trace {
     }
 
     /// Begins a span: beneath a call, an effect or a turn, or as a trace of its own.
-    fn open(&self, at: At, conversation: SessionId, beneath: Option<Place>, part: usize) -> Open {
-        let root = || Place { trace: TraceId::of(at.session, at.seq), span: None, base: at.seq };
+    fn open(&self, at: At, conversation: SessionId, beneath: Option<SpanPlace>, part: usize) -> Open {
+        let root = || SpanPlace { trace: TraceId::of(at.session, at.seq), span: None, base: at.seq };
         let of_turn = || self.turns.get(&conversation).map(|turn| turn.open.beneath());
         let above = beneath.or_else(of_turn).unwrap_or_else(root);
         let id = SpanId::of(at.session, at.seq, part);

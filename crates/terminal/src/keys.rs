@@ -46,7 +46,7 @@ pub(super) struct Keys {
 }
 
 /// The meaning of the first bytes.
-enum Found {
+enum Decoded {
     /// A key of this many bytes; with `None`, bytes to throw away.
     Key(usize, Option<Key>),
     Paste(usize),
@@ -85,16 +85,16 @@ impl Keys {
                 }
             }
             match found(&self.rest) {
-                Found::Key(length, key) => {
+                Decoded::Key(length, key) => {
                     self.rest.drain(..length);
                     keys.extend(key);
                 }
-                Found::Paste(length) => {
+                Decoded::Paste(length) => {
                     self.rest.drain(..length);
                     self.paste = Some(Vec::new());
                 }
-                Found::Part if self.rest.len() > SEQUENCE_BYTES_MAX => self.rest.clear(),
-                Found::Part => return keys,
+                Decoded::Part if self.rest.len() > SEQUENCE_BYTES_MAX => self.rest.clear(),
+                Decoded::Part => return keys,
             }
         }
     }
@@ -114,12 +114,12 @@ impl Keys {
     }
 }
 
-fn found(bytes: &[u8]) -> Found {
-    let Some(&first) = bytes.first() else { return Found::Part };
+fn found(bytes: &[u8]) -> Decoded {
+    let Some(&first) = bytes.first() else { return Decoded::Part };
     match first {
         0x1b => escape(bytes),
-        0..0x20 | 0x7f => Found::Key(1, control(first)),
-        0x20..0x80 => Found::Key(1, Some(Key::Char(char::from(first)))),
+        0..0x20 | 0x7f => Decoded::Key(1, control(first)),
+        0x20..0x80 => Decoded::Key(1, Some(Key::Char(char::from(first)))),
         _ => letter(bytes, first),
     }
 }
@@ -146,57 +146,57 @@ fn control(byte: u8) -> Option<Key> {
 }
 
 /// A character of several bytes.
-fn letter(bytes: &[u8], first: u8) -> Found {
+fn letter(bytes: &[u8], first: u8) -> Decoded {
     let length = match first {
         0xc2..=0xdf => 2,
         0xe0..=0xef => 3,
         0xf0..=0xf4 => 4,
-        _ => return Found::Key(1, None),
+        _ => return Decoded::Key(1, None),
     };
     match bytes.get(..length) {
-        None => Found::Part,
+        None => Decoded::Part,
         Some(letter) => match std::str::from_utf8(letter) {
             // A control character of two bytes (U+0080 to U+009F) acts on some terminals as an escape does.
             Ok(letter) => {
-                Found::Key(length, letter.chars().next().filter(|c| !c.is_control()).map(Key::Char))
+                Decoded::Key(length, letter.chars().next().filter(|c| !c.is_control()).map(Key::Char))
             }
-            Err(_) => Found::Key(1, None),
+            Err(_) => Decoded::Key(1, None),
         },
     }
 }
 
-fn escape(bytes: &[u8]) -> Found {
+fn escape(bytes: &[u8]) -> Decoded {
     match bytes.get(1) {
-        None => Found::Part,
+        None => Decoded::Part,
         Some(b'[') => sequence(bytes),
         Some(b'O') => match bytes.get(2) {
-            None => Found::Part,
-            Some(&end) => Found::Key(3, arrow(end, false)),
+            None => Decoded::Part,
+            Some(&end) => Decoded::Key(3, arrow(end, false)),
         },
         // A string that a terminal sends. It ends with BEL or ESC \.
         Some(b']' | b'P' | b'_' | b'^' | b'X') => {
             let end = bytes.iter().position(|byte| *byte == 0x07).map(|at| at + 1);
             let end =
                 end.or_else(|| bytes.windows(2).skip(1).position(|pair| pair == b"\x1b\\").map(|at| at + 3));
-            end.map_or(Found::Part, |length| Found::Key(length, None))
+            end.map_or(Decoded::Part, |length| Decoded::Key(length, None))
         }
-        Some(b'\r' | b'\n') => Found::Key(2, Some(Key::NewLine)),
-        Some(b'b') => Found::Key(2, Some(Key::WordLeft)),
-        Some(b'f') => Found::Key(2, Some(Key::WordRight)),
-        Some(0x7f) => Found::Key(2, Some(Key::KillWord)),
-        Some(_) => Found::Key(2, None),
+        Some(b'\r' | b'\n') => Decoded::Key(2, Some(Key::NewLine)),
+        Some(b'b') => Decoded::Key(2, Some(Key::WordLeft)),
+        Some(b'f') => Decoded::Key(2, Some(Key::WordRight)),
+        Some(0x7f) => Decoded::Key(2, Some(Key::KillWord)),
+        Some(_) => Decoded::Key(2, None),
     }
 }
 
 /// `ESC [`, parameters, and a last byte.
-fn sequence(bytes: &[u8]) -> Found {
+fn sequence(bytes: &[u8]) -> Decoded {
     let body = bytes.get(2..).unwrap_or_default();
-    let Some(end) = body.iter().position(|byte| matches!(byte, 0x40..=0x7e)) else { return Found::Part };
+    let Some(end) = body.iter().position(|byte| matches!(byte, 0x40..=0x7e)) else { return Decoded::Part };
     let length = end + 3;
     let (parameters, last) =
         (body.get(..end).unwrap_or_default(), body.get(end).copied().unwrap_or_default());
     let key = match (parameters, last) {
-        (b"200", b'~') => return Found::Paste(length),
+        (b"200", b'~') => return Decoded::Paste(length),
         (b"1" | b"7", b'~') => Some(Key::Home),
         (b"4" | b"8", b'~') => Some(Key::End),
         (b"3", b'~') => Some(Key::Delete),
@@ -208,7 +208,7 @@ fn sequence(bytes: &[u8]) -> Found {
         (b"1;3" | b"1;5", end) => arrow(end, true),
         _ => None,
     };
-    Found::Key(length, key)
+    Decoded::Key(length, key)
 }
 
 fn arrow(end: u8, by_word: bool) -> Option<Key> {

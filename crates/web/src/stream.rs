@@ -177,12 +177,12 @@ async fn next(
 /// Whether the browser has this line: it is of the same run, and not after the browser's last line.
 fn is_known(line: &[u8], after: Option<&After>) -> bool {
     #[derive(Deserialize)]
-    struct Place {
+    struct LinePosition {
         run: String,
         line: u64,
     }
     let Some(after) = after else { return false };
-    serde_json::from_slice::<Place>(line)
+    serde_json::from_slice::<LinePosition>(line)
         .is_ok_and(|place| place.run == after.run && place.line <= after.line)
 }
 

@@ -29,7 +29,7 @@ const ENV: &str =
 ";
 
 /// What is on this machine already.
-struct Found {
+struct Machine {
     /// Providers whose key is there, each with the key's name.
     keys: Vec<(String, String)>,
     git: Option<PathBuf>,
@@ -75,7 +75,7 @@ pub(super) fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn look(home: &Home) -> Result<Found> {
+fn look(home: &Home) -> Result<Machine> {
     let config = Config::load(home)?;
     let stored = Stores::new(home, &config).names()?;
     let is_there = |name: &String| {
@@ -87,14 +87,14 @@ fn look(home: &Home) -> Result<Found> {
         Some((provider.clone(), key))
     });
     let repository = project::find(None, home).ok().map(|(root, _)| root);
-    Ok(Found {
+    Ok(Machine {
         keys: keys.collect(),
         git: on_path("git"),
         repository: repository.filter(|root| root.join(".git").exists()),
     })
 }
 
-fn tell(found: &Found, printer: &Printer) {
+fn tell(found: &Machine, printer: &Printer) {
     let line = |style, word: &str, text: &str| {
         printer.line(format!("{}  {}", printer.paint(style, word), printer.paint(Style::Plain, text)));
     };
@@ -118,7 +118,7 @@ fn tell(found: &Found, printer: &Printer) {
 }
 
 /// The commands that come next, the first first, each with what is to be known of it.
-fn next(found: &Found) -> Vec<(&'static str, &'static str)> {
+fn next(found: &Machine) -> Vec<(&'static str, &'static str)> {
     let mut next = Vec::new();
     if found.keys.is_empty() {
         next.push(("bailey secrets set ANTHROPIC_API_KEY", "or OPENAI_API_KEY, GEMINI_API_KEY"));

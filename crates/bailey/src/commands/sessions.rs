@@ -35,7 +35,8 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         Sessions::Context { session } => super::context::run(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
             let keys = Keys::unlocked(home, &Config::load(home)?, printer)?;
-            let Found { home, mut config, info, revealed, .. } = find(home, &session, true, printer).await?;
+            let NamedSession { home, mut config, info, revealed, .. } =
+                find(home, &session, true, printer).await?;
             config.spend(options.tokens);
             project::still_there(&info.workspace)?;
             let opening = Opening::Resume(info.id);
@@ -204,7 +205,7 @@ enum What {
 }
 
 async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
-    let Found { config, keys, info, revealed, .. } = find(home, name, false, printer).await?;
+    let NamedSession { config, keys, info, revealed, .. } = find(home, name, false, printer).await?;
     project::still_there(&info.workspace)?;
     if !matches!(what, What::Diff { .. }) {
         home.spend(info.id)?;
@@ -364,7 +365,7 @@ fn below(host: &Host, paths: &[PathBuf]) -> Result<Vec<String>> {
 }
 
 /// A session of the journal, and what it is opened with.
-struct Found {
+struct NamedSession {
     /// As its agent has it, where that one goes on with it.
     home: Home,
     config: Config,
@@ -395,7 +396,7 @@ fn is_own(info: &bailey_kernel::SessionInfo) -> Result<()> {
     Ok(())
 }
 
-async fn find(home: &Home, name: &str, is_going_on: bool, printer: &Printer) -> Result<Found> {
+async fn find(home: &Home, name: &str, is_going_on: bool, printer: &Printer) -> Result<NamedSession> {
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let (journal, _) = compose::journal(home, &keys).await?;
@@ -412,5 +413,5 @@ async fn find(home: &Home, name: &str, is_going_on: bool, printer: &Printer) -> 
     info.workspace = origin(&home, info.id).unwrap_or(info.workspace);
     let revealed = journal.revealed(info.id).await?;
     printer.notes(config.narrow(&home, std::path::Path::new(&info.workspace.0))?);
-    Ok(Found { home, config, keys, info, revealed })
+    Ok(NamedSession { home, config, keys, info, revealed })
 }

@@ -68,7 +68,7 @@ const HEAD_BYTES_MAX: usize = 128 << 10;
 const LAST: Duration = Duration::from_secs(2);
 
 /// A connection's place among those that there may be, held as long as anything of it goes on.
-pub(super) type Place = Arc<OwnedSemaphorePermit>;
+pub(super) type ConnectionPermit = Arc<OwnedSemaphorePermit>;
 
 /// One command, as the door knows it.
 struct Guest {
@@ -157,7 +157,7 @@ impl ForwardProxy {
 
 impl Guest {
     /// A connection of the command, and what it becomes after a `CONNECT`.
-    async fn connection<S>(self: Arc<Self>, stream: TokioIo<S>, place: Place)
+    async fn connection<S>(self: Arc<Self>, stream: TokioIo<S>, place: ConnectionPermit)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -180,7 +180,7 @@ impl Guest {
         &self,
         mut request: Request<Incoming>,
         becoming: &Mutex<Option<(OnUpgrade, Tunnel)>>,
-        place: Place,
+        place: ConnectionPermit,
     ) -> Response<Answered> {
         let shown = request.headers_mut().remove(PROXY_AUTHORIZATION);
         let method = request.method().to_string();
@@ -249,7 +249,7 @@ impl Guest {
     }
 
     /// What a command says to one host, looked into.
-    async fn tunnel<S>(self: Arc<Self>, stream: TokioIo<S>, tunnel: Tunnel, place: Place)
+    async fn tunnel<S>(self: Arc<Self>, stream: TokioIo<S>, tunnel: Tunnel, place: ConnectionPermit)
     where
         S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
         TokioIo<S>: AsyncRead + AsyncWrite,
@@ -284,7 +284,7 @@ impl Guest {
         self.inside(TokioIo::new(stream), tunnel, is_http2, place).await;
     }
 
-    async fn inside<S>(self: Arc<Self>, stream: S, tunnel: Tunnel, is_http2: bool, place: Place)
+    async fn inside<S>(self: Arc<Self>, stream: S, tunnel: Tunnel, is_http2: bool, place: ConnectionPermit)
     where
         S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     {
@@ -300,7 +300,12 @@ impl Guest {
     }
 
     /// A request inside a tunnel: it goes where the tunnel leads.
-    async fn within(&self, request: Request<Incoming>, tunnel: &Tunnel, place: Place) -> Response<Answered> {
+    async fn within(
+        &self,
+        request: Request<Incoming>,
+        tunnel: &Tunnel,
+        place: ConnectionPermit,
+    ) -> Response<Answered> {
         let url = tunnel.url(request.uri().path_and_query().map_or("/", |path| path.as_str()));
         self.pass_on(request, &tunnel.authority(), url, place).await
     }
@@ -335,7 +340,7 @@ impl Guest {
         mut request: Request<Incoming>,
         authority: &str,
         url: String,
-        place: Place,
+        place: ConnectionPermit,
     ) -> Response<Answered> {
         let is_switch = is_websocket(&request) || request.method() == Method::CONNECT;
         let method = if is_websocket(&request) { WEBSOCKET.to_owned() } else { request.method().to_string() };

@@ -66,12 +66,12 @@ impl fmt::Display for Mistake {
 
 /// A place in a text; lines and columns count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl Place {
+impl TextPosition {
     /// The place of a byte.
     pub(super) fn of(text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
@@ -86,10 +86,10 @@ impl Mistake {
     /// about a field that does not exist it adds what was probably meant.
     #[must_use]
     pub fn at(file: &str, text: &str, byte: usize, message: impl Into<String>) -> Self {
-        Self::new(file, text, Place::of(text, byte), message.into())
+        Self::new(file, text, TextPosition::of(text, byte), message.into())
     }
 
-    pub(super) fn new(file: &str, text: &str, at: Place, message: String) -> Self {
+    pub(super) fn new(file: &str, text: &str, at: TextPosition, message: String) -> Self {
         let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
         let shown = line.trim_end().chars().take(120);
         let excerpt =

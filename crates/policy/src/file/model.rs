@@ -4,7 +4,7 @@
 use super::{
     example::Written,
     groups::{Hosts, Repository},
-    mistake::{Place, suggest},
+    mistake::{TextPosition, suggest},
 };
 use crate::{
     Trust,
@@ -32,9 +32,9 @@ use std::{
 
 /// A rule with its examples, and where they stand.
 pub(super) struct Placed {
-    pub(super) at: Place,
+    pub(super) at: TextPosition,
     pub(super) rule: Rule,
-    pub(super) examples: Vec<(Place, Answer, Written)>,
+    pub(super) examples: Vec<(TextPosition, Answer, Written)>,
 }
 
 /// What a file says.
@@ -45,32 +45,33 @@ pub(super) struct Read {
 }
 
 /// Reads TOML.
-pub(super) fn toml(text: &str) -> Result<Read, (Place, String)> {
+pub(super) fn toml(text: &str) -> Result<Read, (TextPosition, String)> {
     type Spanned<T> = toml::Spanned<T>;
     let file: RawFile<Spanned<RawRule<Spanned<RawExample>>>> = toml::from_str(text).map_err(|error| {
-        let at = Place::of(text, error.span().map_or(0, |span| span.start));
+        let at = TextPosition::of(text, error.span().map_or(0, |span| span.start));
         (at, error.message().replace('\n', ", "))
     })?;
     let placed = |rule: Spanned<RawRule<Spanned<RawExample>>>| {
-        let at = Place::of(text, rule.span().start);
+        let at = TextPosition::of(text, rule.span().start);
         rule.into_inner().placed(at, |example: Spanned<RawExample>| {
-            (Place::of(text, example.span().start), example.into_inner())
+            (TextPosition::of(text, example.span().start), example.into_inner())
         })
     };
     Ok(Read { compliance: file.compliance, rules: file.rule.into_iter().map(placed).collect() })
 }
 
 /// Reads YAML, within the parser's own budgets for aliases, depth and events.
-pub(super) fn yaml(text: &str) -> Result<Read, (Place, String)> {
+pub(super) fn yaml(text: &str) -> Result<Read, (TextPosition, String)> {
     type Spanned<T> = serde_saphyr::Spanned<T>;
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Read::default());
     }
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let place = |at: serde_saphyr::Location| Place { line: number(at.line()), column: number(at.column()) };
+    let place =
+        |at: serde_saphyr::Location| TextPosition { line: number(at.line()), column: number(at.column()) };
     let file: RawFile<Spanned<RawRule<Spanned<RawExample>>>> =
         serde_saphyr::from_str(text).map_err(|error| {
-            let at = error.location().map_or(Place { line: 1, column: 1 }, place);
+            let at = error.location().map_or(TextPosition { line: 1, column: 1 }, place);
             (at, yaml_message(&error))
         })?;
     let example = |example: Spanned<RawExample>| (place(example.referenced), example.value);
@@ -140,7 +141,7 @@ impl<E> Examples<E> {
 }
 
 impl<E> RawRule<E> {
-    fn placed(mut self, at: Place, place: impl Fn(E) -> (Place, RawExample)) -> Placed {
+    fn placed(mut self, at: TextPosition, place: impl Fn(E) -> (TextPosition, RawExample)) -> Placed {
         let Examples { allow, ask, deny } = std::mem::replace(&mut self.examples, Examples::none());
         let lists = [(allow, Answer::Allow), (ask, Answer::Review), (deny, Answer::Deny)];
         let examples = lists.into_iter().flat_map(|(list, expected)| {

@@ -1,6 +1,6 @@
 //! What in a rule is understood but does not do what it seems to.
 
-use super::mistake::Place;
+use super::mistake::TextPosition;
 use crate::{
     command::CommandPrefix,
     condition::Condition,
@@ -44,7 +44,7 @@ impl Warning {
     }
 }
 
-pub(super) fn of(file: &str, at: Place, rule: &Rule) -> Vec<Warning> {
+pub(super) fn of(file: &str, at: TextPosition, rule: &Rule) -> Vec<Warning> {
     let mut texts = Vec::new();
     for field in empty_fields(&rule.matches) {
         texts.push(format!(

@@ -39,7 +39,7 @@ const KINDS: [(UnshareFlags, &str); 7] = [
 
 /// What a try told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Attempt {
     Able,
     /// By the kernel, or by somebody's rule.
     Forbidden,
@@ -74,10 +74,10 @@ const NONE_LEFT: &str = "the namespaces that there may be here are used up just 
 pub(super) fn main() -> ExitCode {
     let told = told(try_all, zero(read).is_some(), sees_every_limit(), || sleep(BETWEEN));
     match told {
-        Told::Able => ExitCode::SUCCESS,
-        Told::Forbidden => FORBIDDEN.into(),
-        Told::UsedUp => USED_UP.into(),
-        Told::Nothing => ExitCode::FAILURE,
+        Attempt::Able => ExitCode::SUCCESS,
+        Attempt::Forbidden => FORBIDDEN.into(),
+        Attempt::UsedUp => USED_UP.into(),
+        Attempt::Nothing => ExitCode::FAILURE,
     }
 }
 
@@ -88,19 +88,19 @@ fn told(
     is_one_zero: bool,
     sees_every_limit: bool,
     mut wait: impl FnMut(),
-) -> Told {
+) -> Attempt {
     for _ in 0..TRIES {
         match attempt() {
-            Ok(()) => return Told::Able,
-            Err(error) if is_rule(&error) => return Told::Forbidden,
-            Err(error) if !is_none_left(&error) => return Told::Nothing,
-            Err(_) if is_one_zero => return Told::Forbidden,
+            Ok(()) => return Attempt::Able,
+            Err(error) if is_rule(&error) => return Attempt::Forbidden,
+            Err(error) if !is_none_left(&error) => return Attempt::Nothing,
+            Err(_) if is_one_zero => return Attempt::Forbidden,
             Err(_) => wait(),
         }
     }
     // Around a user namespace of a container's own there may be one that has none, which nobody in it can
     // see.
-    if sees_every_limit { Told::UsedUp } else { Told::Forbidden }
+    if sees_every_limit { Attempt::UsedUp } else { Attempt::Forbidden }
 }
 
 #[expect(deprecated, reason = "this process has one thread and shares no table of descriptors with another")]

@@ -8,7 +8,7 @@ pub mod fuzz;
 mod kept;
 mod rights;
 
-use super::{Args, Place, place};
+use super::{Args, NextSession, place};
 use crate::{
     HostError, Opening,
     compose::{self, Keys, Named, Open, Session},
@@ -44,7 +44,7 @@ const IDLE: Duration = Duration::from_secs(60);
 /// Serves a session until it rests and is not needed, or until the daemon ends it.
 pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode> {
     let life = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let Place { home, root, workspace, standpoint, opening, confined } =
+    let NextSession { home, root, workspace, standpoint, opening, confined } =
         place(home, &chat, true, printer).await?;
     let home = &home;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;

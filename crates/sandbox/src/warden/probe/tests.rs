@@ -1,4 +1,4 @@
-use super::{KINDS, TRIES, Told, disabled_by, told, why_of};
+use super::{Attempt, KINDS, TRIES, disabled_by, told, why_of};
 use rustix::io::Errno;
 use std::io;
 
@@ -9,20 +9,20 @@ fn none_left() -> io::Result<()> {
 #[test]
 fn what_others_use_up_is_no_rule_and_what_is_zero_is_one() {
     let mut waits = 0;
-    assert_eq!(told(none_left, false, true, || waits += 1), Told::UsedUp);
+    assert_eq!(told(none_left, false, true, || waits += 1), Attempt::UsedUp);
     assert_eq!(waits, TRIES, "it waits for others to give some back");
     let unasked = || panic!("there is nothing to wait for");
-    assert_eq!(told(none_left, true, true, unasked), Told::Forbidden, "the control");
-    assert_eq!(told(|| Err(Errno::PERM.into()), false, true, unasked), Told::Forbidden);
-    assert_eq!(told(|| Err(Errno::NOMEM.into()), false, true, unasked), Told::Nothing);
+    assert_eq!(told(none_left, true, true, unasked), Attempt::Forbidden, "the control");
+    assert_eq!(told(|| Err(Errno::PERM.into()), false, true, unasked), Attempt::Forbidden);
+    assert_eq!(told(|| Err(Errno::NOMEM.into()), false, true, unasked), Attempt::Nothing);
     // What lies around a container's own user namespace nobody in it sees.
-    assert_eq!(told(none_left, false, false, || {}), Told::Forbidden);
+    assert_eq!(told(none_left, false, false, || {}), Attempt::Forbidden);
     let mut tries = 0;
     let attempt = || {
         tries += 1;
         if tries < 3 { none_left() } else { Ok(()) }
     };
-    assert_eq!(told(attempt, false, false, || {}), Told::Able, "they gave some back");
+    assert_eq!(told(attempt, false, false, || {}), Attempt::Able, "they gave some back");
 }
 
 #[test]
