@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 
 /// What may be said, each by its name.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct Options {
     home: Option<String>,
     bailey: Option<String>,
     container: Option<String>,
@@ -38,7 +38,7 @@ struct Said {
     check: bool,
 }
 
-impl Said {
+impl Options {
     fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
         let value = value.to_owned();
         match name {
@@ -95,7 +95,7 @@ impl Settings {
     /// # Errors
     /// What is wrong, for people.
     pub(crate) fn read(words: &[String]) -> Result<Self, String> {
-        let mut flags = Said::default();
+        let mut flags = Options::default();
         flags.words(words)?;
         let is_data = |it: &PathBuf| it.is_absolute() && it.is_dir();
         let data = || Some(PathBuf::from(variable("XDG_DATA_HOME")?).join("bailey")).filter(is_data);
@@ -104,7 +104,7 @@ impl Settings {
         let home = home.or_else(data).or_else(usual).ok_or("HOME is not set: use --home DIR")?;
         let home = std::path::absolute(&home).map_err(|error| format!("`{}`: {error}", home.display()))?;
         let path = home.join("boot.conf");
-        let mut said = Said::default();
+        let mut said = Options::default();
         match read(&path) {
             Ok(text) => said.file(&text).map_err(|why| format!("{}: {why}", path.display()))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -154,11 +154,11 @@ fn in_path(name: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::Said;
+    use super::Options;
 
     #[test]
     fn flags_and_lines_say_the_same() {
-        let (mut one, mut other) = (Said::default(), Said::default());
+        let (mut one, mut other) = (Options::default(), Options::default());
         let words = [
             "--container",
             "bailey:1",
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
-        let file = |text: &str| Said::default().file(text).unwrap_err();
+        let file = |text: &str| Options::default().file(text).unwrap_err();
         assert_eq!(
             file("\n\ncolour = red"),
             "line 3: there is no option `colour`: bailey-boot --help names all"
@@ -187,7 +187,7 @@ mod tests {
         assert!(file("home = /x").contains("the home is where this file lies"));
         let words = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            Said::default().words(&words).unwrap_err()
+            Options::default().words(&words).unwrap_err()
         };
         assert_eq!(words(&["--home"]), "`--home` lacks its value");
         assert!(words(&["start"]).contains("is no option"));

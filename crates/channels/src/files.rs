@@ -25,7 +25,7 @@ pub(super) struct Fetched {
 }
 
 /// A file that was fetched.
-enum Came {
+enum FetchedFile {
     Picture(Image),
     File(SentFile),
 }
@@ -73,8 +73,8 @@ pub(super) async fn fetch(bridge: &Bridge, files: &[Attachment]) -> Fetched {
     for file in files {
         let what = file.kind.words();
         match one(bridge, file).await {
-            Ok(Came::Picture(image)) => fetched.images.push(image),
-            Ok(Came::File(sent)) => {
+            Ok(FetchedFile::Picture(image)) => fetched.images.push(image),
+            Ok(FetchedFile::File(sent)) => {
                 fetched.is_spoken |= file.kind == AttachmentKind::Voice;
                 fetched.files.push(sent);
             }
@@ -85,18 +85,18 @@ pub(super) async fn fetch(bridge: &Bridge, files: &[Attachment]) -> Fetched {
 }
 
 /// One file, or why it will not come.
-async fn one(bridge: &Bridge, file: &Attachment) -> Result<Came, String> {
+async fn one(bridge: &Bridge, file: &Attachment) -> Result<FetchedFile, String> {
     if file.kind == AttachmentKind::Picture {
         let image = Image::of(bytes(bridge, file, IMAGES_BYTES_MAX).await?);
         let image = image.ok_or("which is none that is read here (png, jpeg, webp, gif)")?;
-        return Ok(Came::Picture(image));
+        return Ok(FetchedFile::Picture(image));
     }
     let name = match (file.name.as_str(), file.kind) {
         ("", AttachmentKind::Voice) => "voice.oga",
         (name, _) => name,
     };
     let bytes = Blob(bytes(bridge, file, SENT_BYTES_MAX).await?);
-    Ok(Came::File(SentFile { name: name.into(), bytes }))
+    Ok(FetchedFile::File(SentFile { name: name.into(), bytes }))
 }
 
 async fn bytes(bridge: &Bridge, file: &Attachment, bytes_max: usize) -> Result<Vec<u8>, String> {

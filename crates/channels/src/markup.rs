@@ -35,7 +35,7 @@ pub(crate) struct Run {
 /// The runs of a text. Pictures are named and never shown, because to show a picture is to ask its server for
 /// it. HTML is text.
 pub(crate) fn runs(markdown: &str) -> Vec<Run> {
-    let mut page = Page::default();
+    let mut page = MessagePart::default();
     let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     Parser::new_ext(markdown, options).for_each(|event| page.take(event));
     page.runs
@@ -107,7 +107,7 @@ fn escaped_line(line: &str) -> String {
 }
 
 #[derive(Default)]
-struct Page {
+struct MessagePart {
     runs: Vec<Run>,
     styles: Vec<Style>,
     /// Whether each open style is in `styles`: a style that is there already, or one too many, is not.
@@ -118,7 +118,7 @@ struct Page {
     breaks: usize,
 }
 
-impl Page {
+impl MessagePart {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),

@@ -58,7 +58,7 @@ pub(crate) struct Taken {
 
 /// A message to be shown.
 #[derive(Debug, Serialize)]
-struct Shown<'a> {
+struct Outgoing<'a> {
     conversation: &'a str,
     /// The message that this one replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ fn call(body: &impl Serialize) -> Call {
 
 fn shown(to: &Conversation, message: Option<&str>, post: &Post) -> Call {
     let choices = post.buttons.iter().map(|it| Choice { label: &it.label, chosen: &it.data }).collect();
-    call(&Shown { conversation: &to.0, message, text: &post.text, choices })
+    call(&Outgoing { conversation: &to.0, message, text: &post.text, choices })
 }
 
 impl Channel for Webhook {

@@ -45,7 +45,7 @@ struct Value {
 }
 
 /// A text of the session, and what brought it.
-struct Source<'a> {
+struct SessionText<'a> {
     entry: Seq,
     kind: OriginKind,
     words: String,
@@ -84,7 +84,7 @@ impl Value {
 
 /// What values are looked for in, and what came of it.
 struct Search<'a> {
-    sources: Vec<Source<'a>>,
+    sources: Vec<SessionText<'a>>,
     redactor: &'a Redactor,
     /// Bytes of all texts, and how many may still be looked through.
     bytes: usize,
@@ -100,7 +100,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(sources: Vec<Source<'a>>, redactor: &'a Redactor, work: usize) -> Self {
+    fn new(sources: Vec<SessionText<'a>>, redactor: &'a Redactor, work: usize) -> Self {
         let bytes = sources.iter().map(|source| source.text.len()).sum();
         let (found, missing) = (Vec::new(), Vec::new());
         Self { sources, redactor, bytes, left: work, all: 0, looked_for: 0, found, missing, is_all: true }
@@ -172,7 +172,7 @@ fn rank(kind: OriginKind) -> u8 {
     }
 }
 
-impl Source<'_> {
+impl SessionText<'_> {
     fn origin(&self, value: &str) -> Origin {
         Origin { value: named(value), kind: self.kind, words: self.words.clone(), entry: Some(self.entry) }
     }
@@ -183,11 +183,11 @@ fn is_telling(value: &str) -> bool {
 }
 
 /// The first text that has it; a person's before all others.
-fn find<'a>(value: &str, sources: &'a [Source<'a>]) -> Option<&'a Source<'a>> {
+fn find<'a>(value: &str, sources: &'a [SessionText<'a>]) -> Option<&'a SessionText<'a>> {
     if !is_telling(value) {
         return None;
     }
-    let has = |source: &&Source<'_>| source.text.contains(value);
+    let has = |source: &&SessionText<'_>| source.text.contains(value);
     let persons = sources.iter().filter(|source| source.kind == OriginKind::Person);
     persons.clone().find(has).or_else(|| sources.iter().find(has))
 }
@@ -241,7 +241,7 @@ fn of_path(path: &str) -> Vec<Value> {
 }
 
 /// The texts of a session, the oldest first, each with what brought it.
-fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
+fn sources(entries: &[Recorded]) -> Vec<SessionText<'_>> {
     let mut done = Done::default();
     let mut found = Vec::new();
     for recorded in entries {
@@ -251,14 +251,14 @@ fn sources(entries: &[Recorded]) -> Vec<Source<'_>> {
         if let Some((kind, words)) = source {
             let text = String::from_utf8_lossy(recorded.payload.as_deref().unwrap_or_default());
             let (text, quoted) = if kind == OriginKind::Person { apart(text) } else { (text, None) };
-            let quote = quoted.map(|text| Source {
+            let quote = quoted.map(|text| SessionText {
                 entry: recorded.entry.seq,
                 kind: OriginKind::Message,
                 words: "quoted in a message, and not the words of whoever sent it".into(),
                 text: text.into(),
             });
             found.extend(quote);
-            found.push(Source { entry: recorded.entry.seq, kind, words, text });
+            found.push(SessionText { entry: recorded.entry.seq, kind, words, text });
         }
     }
     found
@@ -381,7 +381,8 @@ fn named(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        ATTENDING, Action, DELEGATING, NOT_FOUND, OriginKind, Search, Seq, Source, Value, is_one_of, values,
+        ATTENDING, Action, DELEGATING, NOT_FOUND, OriginKind, Search, Seq, SessionText, Value, is_one_of,
+        values,
     };
     use bailey_protocol::{HeaderValue, HttpRequest};
     use bailey_secrets::Redactor;
@@ -415,7 +416,7 @@ mod tests {
             Value { whole: "deploy it".into(), parts: (0..9).map(|n| format!("argument-{n}")).collect() };
         let words = |work: usize| {
             let (kind, words, text) = (OriginKind::Web, "the answer".into(), "argument-8".into());
-            let sources = vec![Source { entry: Seq(1), kind, words, text }];
+            let sources = vec![SessionText { entry: Seq(1), kind, words, text }];
             let mut search = Search::new(sources, &redactor, work);
             search.value(&value);
             search.origins().into_iter().map(|it| it.words).collect::<Vec<_>>()

@@ -15,7 +15,7 @@ const CATALOGUE_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     /// The user's own first.
-    entries: Vec<Entry>,
+    entries: Vec<ModelEntry>,
 }
 
 /// A catalogue cannot be read.
@@ -62,7 +62,7 @@ struct FileEntry {
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct ModelEntry {
     host: String,
     name: String,
     window_tokens: Option<u64>,
@@ -97,12 +97,13 @@ impl Catalogue {
     /// What its tokens cost; empty where nobody knows. Where the user names a price, no shipped one counts.
     #[must_use]
     pub fn prices(&self, base_url: &str, model: &str) -> Vec<Price> {
-        let priced: Vec<&Entry> = self.of(base_url, model).filter(|entry| entry.price.is_some()).collect();
+        let priced: Vec<&ModelEntry> =
+            self.of(base_url, model).filter(|entry| entry.price.is_some()).collect();
         let own = priced.iter().any(|entry| entry.own);
         priced.into_iter().filter(|entry| entry.own == own).filter_map(|entry| entry.price.clone()).collect()
     }
 
-    fn of(&self, base_url: &str, model: &str) -> impl Iterator<Item = &Entry> {
+    fn of(&self, base_url: &str, model: &str) -> impl Iterator<Item = &ModelEntry> {
         let host = authority(base_url).to_ascii_lowercase();
         self.entries.iter().filter(move |entry| entry.host == host && is_version_of(model, &entry.name))
     }
@@ -116,7 +117,7 @@ fn is_version_of(model: &str, name: &str) -> bool {
     rest.is_empty() || rest.strip_prefix('-').is_some_and(|rest| rest == "latest" || is_date(rest))
 }
 
-fn read(text: &str, own: bool) -> Result<Vec<Entry>, CatalogueError> {
+fn read(text: &str, own: bool) -> Result<Vec<ModelEntry>, CatalogueError> {
     if text.len() > CATALOGUE_BYTES_MAX {
         return Err(CatalogueError::TooLarge(text.len()));
     }
@@ -124,7 +125,7 @@ fn read(text: &str, own: bool) -> Result<Vec<Entry>, CatalogueError> {
     file.model.into_iter().map(|entry| entry_of(entry, own)).collect()
 }
 
-fn entry_of(entry: FileEntry, own: bool) -> Result<Entry, CatalogueError> {
+fn entry_of(entry: FileEntry, own: bool) -> Result<ModelEntry, CatalogueError> {
     let amount = |text: &Option<String>| text.as_deref().map(nanos).transpose();
     let price = match (amount(&entry.input)?, amount(&entry.output)?) {
         (Some(input), Some(output)) => Some(Price {
@@ -142,7 +143,7 @@ fn entry_of(entry: FileEntry, own: bool) -> Result<Entry, CatalogueError> {
     };
     let host = entry.host.to_ascii_lowercase();
     let (name, window_tokens, takes_images) = (entry.name, entry.window, entry.images);
-    Ok(Entry { host, name, window_tokens, takes_images, price, own })
+    Ok(ModelEntry { host, name, window_tokens, takes_images, price, own })
 }
 
 /// Billionths of an amount such as `0.25`, exactly.

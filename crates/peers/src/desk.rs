@@ -7,7 +7,7 @@
 
 use crate::{
     frame::{FrameError, Frames, Object, answer, frame, ready},
-    speech::{Said, Speech},
+    speech::{Speech, Spoken},
 };
 use bailey_kernel::{Door, Output};
 use bailey_protocol::{CallReport, SessionId};
@@ -29,15 +29,15 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a program may take from its start to being ready.
 const READY: Duration = Duration::from_secs(10);
-/// Said of a program that is gone, where nothing better is known.
+/// Spoken of a program that is gone, where nothing better is known.
 const ENDED: &str = "it ended";
-/// Said when the asker wants no answer any more.
+/// Spoken when the asker wants no answer any more.
 pub(crate) const CANCELLED: &str = "the call was cancelled";
 
 /// An order to a desk.
 pub(crate) enum Order {
     Start(Box<(Guest, Option<Door>)>, Ended, oneshot::Sender<Result<(), Failed>>),
-    Ask(Object, CancellationToken, oneshot::Sender<Result<Result<Said, Failed>, Object>>),
+    Ask(Object, CancellationToken, oneshot::Sender<Result<Result<Spoken, Failed>, Object>>),
     /// To end the program; it may be started again. The answer says whether it ran.
     Stop(oneshot::Sender<bool>),
 }
@@ -162,7 +162,7 @@ impl Desk {
         &mut self,
         question: Object,
         cancel: &CancellationToken,
-    ) -> Result<Result<Said, Failed>, Object> {
+    ) -> Result<Result<Spoken, Failed>, Object> {
         let Some(live) = &mut self.live else { return Err(question) };
         self.number += 1;
         let answered = tokio::select! {
@@ -172,8 +172,8 @@ impl Desk {
             () = cancel.cancelled() => Err(Failed::crashed(CANCELLED)),
         };
         Ok(match answered {
-            Ok(Said::Result(report)) => {
-                Ok(Said::Result(CallReport { touched: live.visit.look().await, ..report }))
+            Ok(Spoken::Result(report)) => {
+                Ok(Spoken::Result(CallReport { touched: live.visit.look().await, ..report }))
             }
             Ok(said) => Ok(said),
             Err(failed) => Err(self.failed(failed).await),
@@ -225,7 +225,7 @@ impl Live {
         mut question: Object,
         within: Duration,
         speech: &Speech,
-    ) -> Result<Said, Failed> {
+    ) -> Result<Spoken, Failed> {
         question.insert("number".into(), Value::from(number));
         let too_long = || Failed { fault: Fault::TooLong, told: "the question is too long".into() };
         let frame = frame(&question).ok_or_else(too_long)?;
@@ -273,7 +273,7 @@ impl Live {
         }
     }
 
-    async fn answer(&mut self, asked: u64, speech: &Speech) -> Result<Said, Failed> {
+    async fn answer(&mut self, asked: u64, speech: &Speech) -> Result<Spoken, Failed> {
         loop {
             while let Some(json) = self.frames.next()? {
                 let (number, object) = answer(&json, speech.form())?;

@@ -4,7 +4,7 @@ use crate::{
     desk::{Desk, Ended, Failed, Fault, Order, not_started},
     frame::Object,
     shelf::Shelf,
-    speech::{Said, Speech},
+    speech::{Speech, Spoken},
 };
 use bailey_kernel::{
     BoxFuture, Door, HostGlob, Output, Permit, Redeemed, Seal,
@@ -26,7 +26,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Said of an unknown name.
+/// Spoken of an unknown name.
 const NOBODY: &str = "nobody here runs it";
 /// Questions that may wait for one program.
 const WAITING_MAX: usize = 64;
@@ -156,7 +156,7 @@ impl Runner {
         name: &str,
         question: Object,
         cancel: CancellationToken,
-    ) -> Result<Result<Said, Failed>, Object> {
+    ) -> Result<Result<Spoken, Failed>, Object> {
         let Some(counter) = self.counters.get(name) else { return Err(question) };
         let (reply, heard) = oneshot::channel();
         counter.orders.send(Order::Ask(question, cancel, reply)).await.ok();
@@ -171,8 +171,8 @@ impl Runner {
         cancel: CancellationToken,
     ) -> Result<Result<CallReport, Failed>, Object> {
         Ok(match self.said(name, call, cancel).await? {
-            Ok(Said::Result(report)) => Ok(report),
-            Ok(Said::Verdict(..)) => Err(Failed::crashed("it judges, and has no tools")),
+            Ok(Spoken::Result(report)) => Ok(report),
+            Ok(Spoken::Verdict(..)) => Err(Failed::crashed("it judges, and has no tools")),
             Err(failed) => Err(failed),
         })
     }
@@ -220,10 +220,10 @@ impl Programs for Runner {
             let Value::Object(question) = question else { return Err(question) };
             match self.said(name, question, CancellationToken::new()).await {
                 Err(back) => Err(Value::Object(back)),
-                Ok(Ok(Said::Verdict(answer, reason))) => {
+                Ok(Ok(Spoken::Verdict(answer, reason))) => {
                     Ok(Heard { reply: Reply::Said { answer, reason }, told: String::new() })
                 }
-                Ok(Ok(Said::Result(_))) => Ok(heard(Failed::crashed("it has tools, and judges nothing"))),
+                Ok(Ok(Spoken::Result(_))) => Ok(heard(Failed::crashed("it has tools, and judges nothing"))),
                 Ok(Err(failed)) => Ok(heard(failed)),
             }
         })

@@ -24,7 +24,7 @@ pub(crate) enum Speech {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Spoken {
     Verdict(Answer, String),
     Result(CallReport),
 }
@@ -58,7 +58,7 @@ impl Speech {
     ///
     /// # Errors
     /// When it is no answer.
-    pub(crate) fn answer(&self, object: &Object) -> Result<Said, FrameError> {
+    pub(crate) fn answer(&self, object: &Object) -> Result<Spoken, FrameError> {
         let text = |name: &str| match object.get(name) {
             None => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
@@ -73,7 +73,7 @@ impl Speech {
                     Some("pass") => Answer::Pass,
                     _ => return Err(FrameError::Other(self.form())),
                 };
-                Ok(Said::Verdict(answer, text("reason")?))
+                Ok(Spoken::Verdict(answer, text("reason")?))
             }
             Self::Tools(shelf) => {
                 let ok = object.get("ok").and_then(Value::as_bool);
@@ -85,7 +85,7 @@ impl Speech {
                 if let more @ Some(_) = object.get("tools") {
                     shelf.replace(tools(shelf, more)?)?;
                 }
-                Ok(Said::Result(report))
+                Ok(Spoken::Result(report))
             }
         }
     }

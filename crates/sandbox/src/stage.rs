@@ -244,11 +244,11 @@ fn attached(outer: BorrowedFd<'_>, placed: Placed<'_>, count: &mut u32) -> Resul
         Ok(name)
     };
     let put = match source {
-        Source::Tree(tree) => Put::Shown(attach(tree)?),
-        Source::Device(tree) => Put::Device(attach(tree)?),
-        Source::Content(Content::Link(target)) => Put::Link(target.into()),
-        Source::Content(Content::Text(text)) => Put::Text(text.into()),
-        Source::Directory => Put::Directory,
+        PieceSource::Tree(tree) => Put::Shown(attach(tree)?),
+        PieceSource::Device(tree) => Put::Device(attach(tree)?),
+        PieceSource::Content(Content::Link(target)) => Put::Link(target.into()),
+        PieceSource::Content(Content::Text(text)) => Put::Text(text.into()),
+        PieceSource::Directory => Put::Directory,
     };
     Ok(Piece { at: at.into(), put })
 }
@@ -374,14 +374,14 @@ fn open_tree(path: &Path, access: Access) -> io::Result<OwnedFd> {
 }
 
 /// Something to put at a path.
-enum Source<'a> {
+enum PieceSource<'a> {
     Tree(OwnedFd),
     Device(OwnedFd),
     Content(Content<'a>),
     Directory,
 }
 
-type Placed<'a> = (&'a Path, Source<'a>);
+type Placed<'a> = (&'a Path, PieceSource<'a>);
 
 /// Opens what the entries bind. What has gone since the plan was made is left out.
 fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
@@ -389,12 +389,12 @@ fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
     for entry in entries {
         let access = if entry.what == What::Device { Access::Device } else { Access::ReadOnly };
         let source = match &entry.what {
-            What::Link(target) => Source::Content(Content::Link(target)),
-            What::Text(text) => Source::Content(Content::Text(text)),
-            What::Directory => Source::Directory,
+            What::Link(target) => PieceSource::Content(Content::Link(target)),
+            What::Text(text) => PieceSource::Content(Content::Text(text)),
+            What::Directory => PieceSource::Directory,
             What::Bind | What::BindOwn | What::Device => match open_tree(&entry.at, access) {
-                Ok(tree) if entry.what == What::Device => Source::Device(tree),
-                Ok(tree) => Source::Tree(tree),
+                Ok(tree) if entry.what == What::Device => PieceSource::Device(tree),
+                Ok(tree) => PieceSource::Tree(tree),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(format!("`{}`", entry.at.display()))(error)),
             },
@@ -411,7 +411,7 @@ fn own_sources(entries: &[Entry], opened: Tools) -> Result<Vec<Placed<'_>>, Stag
     let mut opened: BTreeMap<PathBuf, OwnedFd> = opened.into_iter().collect();
     let mut placed = Vec::new();
     for entry in entries {
-        placed.extend(opened.remove(&entry.at).map(|tree| (entry.at.as_path(), Source::Tree(tree))));
+        placed.extend(opened.remove(&entry.at).map(|tree| (entry.at.as_path(), PieceSource::Tree(tree))));
     }
     Ok(placed)
 }

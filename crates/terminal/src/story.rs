@@ -256,7 +256,7 @@ impl Story {
     /// The story as painted lines.
     pub(crate) fn lines(&self, printer: &Printer, cells: usize, part: Part) -> Vec<String> {
         let cells = cells.min(CELLS_MAX);
-        let mut page = Page { printer, cells, lines: vec![String::new()] };
+        let mut page = Summary { printer, cells, lines: vec![String::new()] };
         page.rule();
         if part != Part::Changes {
             let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
@@ -281,7 +281,7 @@ impl Story {
         page.lines
     }
 
-    fn deeds(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
+    fn deeds(&self, page: &Summary<'_>) -> Vec<Vec<Span>> {
         let kinds: Vec<String> = self.calls.iter().map(|(tool, count)| format!("{count} {tool}")).collect();
         let cut_off = page.dim("what came before it was cut off is not in these lines: bailey sessions show");
         if kinds.is_empty() {
@@ -305,7 +305,7 @@ impl Story {
         lines
     }
 
-    fn files(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
+    fn files(&self, page: &Summary<'_>) -> Vec<Vec<Span>> {
         let files = self.applied.iter().chain(&self.changed);
         let line = |file: &Changed| [page.plain(&file.path), file.spans(page.printer)].concat();
         let mut lines: Vec<Vec<Span>> = files.map(line).collect();
@@ -324,7 +324,7 @@ impl Story {
         lines
     }
 
-    fn next(&self, page: &Page<'_>) -> Vec<Vec<Span>> {
+    fn next(&self, page: &Summary<'_>) -> Vec<Vec<Span>> {
         let Some(name) = self.session() else { return Vec::new() };
         let mut lines = Vec::new();
         if self.is_paused {
@@ -355,13 +355,13 @@ impl Story {
     }
 }
 
-struct Page<'a> {
+struct Summary<'a> {
     printer: &'a Printer,
     cells: usize,
     lines: Vec<String>,
 }
 
-impl Page<'_> {
+impl Summary<'_> {
     fn rule(&mut self) {
         let rule = "─".repeat(self.cells.min(72));
         self.lines.push(self.printer.paint(Style::Dim, &rule));

@@ -22,11 +22,11 @@ pub struct Tools {
     sources: Arc<[Arc<dyn ToolSource>]>,
     /// The names to which an agent is limited.
     only: Option<Arc<[String]>>,
-    now: Arc<RwLock<Step>>,
+    now: Arc<RwLock<Snapshot>>,
 }
 
 /// The tools of a step.
-struct Step {
+struct Snapshot {
     toolbox: Arc<Toolbox>,
     /// The tools of the sources, also those whose names were taken.
     of_peers: Vec<PeerTool>,
@@ -45,7 +45,7 @@ impl Tools {
     #[must_use]
     pub fn new(built_in: Toolbox, sources: Vec<Arc<dyn ToolSource>>, only: Option<&[String]>) -> Self {
         let built_in = Arc::new(built_in);
-        let now = Step { toolbox: built_in.clone(), of_peers: Vec::new() };
+        let now = Snapshot { toolbox: built_in.clone(), of_peers: Vec::new() };
         let now = Arc::new(RwLock::new(now));
         Self { built_in, sources: sources.into(), only: only.map(Arc::from), now }
     }
@@ -80,7 +80,7 @@ impl Tools {
             return None;
         }
         let tools = of_peers.iter().map(|tool| Arc::new(tool.clone()) as Arc<dyn Tool>).collect();
-        *now = Step { toolbox: Arc::new(self.built_in.with(tools)), of_peers: of_peers.clone() };
+        *now = Snapshot { toolbox: Arc::new(self.built_in.with(tools)), of_peers: of_peers.clone() };
         Some(of_peers)
     }
 

@@ -24,7 +24,7 @@ const NARROWEST: usize = 20;
 
 /// A provider, and what became of asking it.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ModelLine {
     provider: String,
     wire: &'static str,
     base_url: String,
@@ -40,7 +40,7 @@ struct Shown {
     models: Vec<String>,
 }
 
-impl Shown {
+impl ModelLine {
     /// Takes the models that it lists; a server may have no list, but what is none is no provider's answer.
     fn take(&mut self, endpoint: &Endpoint, list: Option<&[u8]>) {
         let Some(list) = list else { return };
@@ -78,7 +78,7 @@ pub(super) async fn run(home: &Home, command: cli::Models, printer: &Printer) ->
     if let Some(provider) = &command.provider {
         config.find(&format!("{provider}/-"))?;
     }
-    let mut shown: Vec<Shown> =
+    let mut shown: Vec<ModelLine> =
         config.providers.iter().map(|(name, provider)| configured(&config, &keys, name, provider)).collect();
     if !command.offline {
         ask_all(home, &config, keys.clone(), &catalogue, &mut shown, printer).await?;
@@ -94,13 +94,13 @@ pub(super) async fn run(home: &Home, command: cli::Models, printer: &Printer) ->
     Ok(ExitCode::from(if all_well { exit::DONE } else { exit::MODEL }))
 }
 
-fn configured(config: &Config, keys: &Keys, name: &str, provider: &Provider) -> Shown {
+fn configured(config: &Config, keys: &Keys, name: &str, provider: &Provider) -> ModelLine {
     let key_present = provider.key_env.as_deref().is_none_or(|key| keys.has(key));
     let problem = match &provider.key_env {
         Some(key) if !key_present => format!("no key: set {key} in the environment or in Bailey's own .env"),
         _ => String::new(),
     };
-    Shown {
+    ModelLine {
         provider: name.into(),
         wire: provider.wire.setting(),
         base_url: provider.base_url.clone(),
@@ -120,10 +120,10 @@ async fn ask_all(
     config: &Config,
     keys: Keys,
     catalogue: &Catalogue,
-    shown: &mut [Shown],
+    shown: &mut [ModelLine],
     printer: &Printer,
 ) -> Result<()> {
-    let endpoint = |shown: &Shown| compose::endpoint(config, catalogue, &format!("{}/-", shown.provider));
+    let endpoint = |shown: &ModelLine| compose::endpoint(config, catalogue, &format!("{}/-", shown.provider));
     let endpoints: Vec<Endpoint> = shown.iter().map(endpoint).collect::<Result<_>>()?;
     let (kernel, scope, _events, _guest) = compose::owner(home, config, keys, &endpoints).await?;
     let (mut asked, mut open) = (Vec::new(), Vec::new());
@@ -196,7 +196,7 @@ async fn ask(kernel: &Kernel, scope: &Scope, endpoint: &Endpoint) -> Result<Opti
 }
 
 /// What each model is used for; empty when none is configured and no key is there.
-fn uses(config: &Config, keys: &Keys, catalogue: &Catalogue, shown: &[Shown]) -> Vec<Use> {
+fn uses(config: &Config, keys: &Keys, catalogue: &Catalogue, shown: &[ModelLine]) -> Vec<Use> {
     let used = |used_for: String, model: &str, origin: String| {
         let endpoint = compose::endpoint(config, catalogue, model);
         let provider = model.split_once('/').map_or(model, |(provider, _)| provider);
@@ -237,7 +237,7 @@ fn uses(config: &Config, keys: &Keys, catalogue: &Catalogue, shown: &[Shown]) ->
 }
 
 /// Whether a provider lists this model; Ollama names the newest of a kind `:latest`.
-fn lists(shown: &Shown, model: &str) -> bool {
+fn lists(shown: &ModelLine, model: &str) -> bool {
     shown.models.iter().any(|listed| listed == model || listed.strip_suffix(":latest") == Some(model))
 }
 
@@ -268,7 +268,7 @@ fn show_uses(printer: &Printer, uses: &[Use]) {
     }
 }
 
-fn show_providers(printer: &Printer, shown: &[Shown], listed: Option<&str>) {
+fn show_providers(printer: &Printer, shown: &[ModelLine], listed: Option<&str>) {
     printer.line("");
     let width = shown.iter().map(|shown| shown.provider.len()).max().unwrap_or_default();
     for shown in shown {

@@ -44,21 +44,23 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
             one_task::turn(session, &options, message, printer).await
         }
         Sessions::Diff { session, paths, red, hunks } => {
-            visit(home, &session, Approve::Never, printer, What::Diff { paths, red, hunks }).await
+            visit(home, &session, Approve::Never, printer, SessionOrder::Diff { paths, red, hunks }).await
         }
         Sessions::Apply { session, paths, hunks, only, approve } => {
             let what = match (hunks, only.is_empty()) {
-                (false, true) => What::Apply { paths },
-                (true, _) => What::Pick { paths, only: None },
-                (false, false) => What::Pick { paths, only: Some(only) },
+                (false, true) => SessionOrder::Apply { paths },
+                (true, _) => SessionOrder::Pick { paths, only: None },
+                (false, false) => SessionOrder::Pick { paths, only: Some(only) },
             };
             visit(home, &session, approve, printer, what).await
         }
         Sessions::Fork { session, at } => keep::fork(home, &session, at, printer).await,
         Sessions::Export { session, output } => keep::export(home, &session, output, printer).await,
         Sessions::Rm { session, yes } => keep::remove(home, &session, yes, printer).await,
-        Sessions::Discard { session } => visit(home, &session, Approve::Never, printer, What::Discard).await,
-        Sessions::Undo { session } => visit(home, &session, Approve::Ask, printer, What::Undo).await,
+        Sessions::Discard { session } => {
+            visit(home, &session, Approve::Never, printer, SessionOrder::Discard).await
+        }
+        Sessions::Undo { session } => visit(home, &session, Approve::Ask, printer, SessionOrder::Undo).await,
     }
 }
 
@@ -186,7 +188,7 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
 
 /// What to do with a session's changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum SessionOrder {
     Diff {
         paths: Vec<PathBuf>,
         red: bool,
@@ -204,10 +206,16 @@ enum What {
     Undo,
 }
 
-async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, what: What) -> Result<ExitCode> {
+async fn visit(
+    home: &Home,
+    name: &str,
+    approve: Approve,
+    printer: &Printer,
+    what: SessionOrder,
+) -> Result<ExitCode> {
     let NamedSession { config, keys, info, revealed, .. } = find(home, name, false, printer).await?;
     project::still_there(&info.workspace)?;
-    if !matches!(what, What::Diff { .. }) {
+    if !matches!(what, SessionOrder::Diff { .. }) {
         home.spend(info.id)?;
     }
     let answering = if approve == Approve::Never { Answering::Never } else { Answering::Ask };
@@ -239,7 +247,7 @@ async fn visit(home: &Home, name: &str, approve: Approve, printer: &Printer, wha
 async fn act(
     front: &mut Front<'_>,
     host: &Host,
-    what: What,
+    what: SessionOrder,
     is_direct: bool,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
 ) -> Result<ExitCode> {
@@ -247,7 +255,7 @@ async fn act(
     let mut held = Changes::default();
     let name = short(&host.session());
     let (merged, word, again) = match what {
-        What::Diff { paths, red, hunks } => {
+        SessionOrder::Diff { paths, red, hunks } => {
             let mut changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
             if red {
                 let red: std::collections::HashSet<&String> = changes.red.iter().collect();
@@ -276,7 +284,7 @@ async fn act(
             }
             return Ok(ExitCode::SUCCESS);
         }
-        What::Apply { paths } => {
+        SessionOrder::Apply { paths } => {
             let changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
             if changes.is_empty() && !host.is_half_applied().await? {
                 one_task::show(printer, &changes);
@@ -291,15 +299,15 @@ async fn act(
                 if is_silent { printer.waiting_anywhere(what, applying).await } else { applying.await };
             (merged?, "applied", "apply")
         }
-        What::Pick { paths, only } => {
+        SessionOrder::Pick { paths, only } => {
             let Some(picked) = pick(front, host, &paths, only, inbox).await? else {
                 printer.note("nothing was picked, and nothing was applied");
                 return Ok(ExitCode::from(front.ending().unwrap_or(exit::DONE)));
             };
             (front.during(host.apply(&picked, inbox)).await?, "applied", "apply")
         }
-        What::Undo => (front.during(host.undo(inbox)).await?, "undone", "undo"),
-        What::Discard => {
+        SessionOrder::Undo => (front.during(host.undo(inbox)).await?, "undone", "undo"),
+        SessionOrder::Discard => {
             front.during(host.discard(inbox)).await?;
             let has_applied = host.has_applied().await?;
             printer.note(&match has_applied {

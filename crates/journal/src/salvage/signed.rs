@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The checkpoints of a line by their epochs; of one epoch there may be several, and one of them follows from
 /// the one before.
-type Line<'a> = BTreeMap<u64, Vec<(&'a Checkpoint, Statement)>>;
+type Statements<'a> = BTreeMap<u64, Vec<(&'a Checkpoint, Statement)>>;
 
 /// The checkpoints of a new journal, and of those that are not its own what has to be told.
 pub(super) struct Signed {
@@ -32,7 +32,7 @@ impl Signed {
     pub(super) fn of(sources: &[Source], way: &Way, key: Option<&State>) -> Self {
         let of_key = key.and_then(|state| Some((state.first.to_string(), state.newest.clone()?)));
         let found = sources.iter().flat_map(|source| &source.checkpoints).chain(&of_key);
-        let mut lines: BTreeMap<&str, Line<'_>> = BTreeMap::new();
+        let mut lines: BTreeMap<&str, Statements<'_>> = BTreeMap::new();
         for (line, checkpoint) in found {
             let Some(says) = checkpoint.statement().ok().filter(|says| says.journal == way.journal) else {
                 continue;
@@ -77,7 +77,7 @@ fn beyond(sources: &[Source], way: &Way, of_key: Option<&(String, Checkpoint)>) 
 }
 
 /// A line from its first key on, as far as it holds and is about no more than there is.
-fn follow(line: &Line<'_>, first: &PublicKey, entries: u64) -> Vec<Checkpoint> {
+fn follow(line: &Statements<'_>, first: &PublicKey, entries: u64) -> Vec<Checkpoint> {
     let (mut kept, mut key, mut about) = (Vec::new(), *first, 0);
     for epoch in 0.. {
         let fits = |(checkpoint, says): &&(&Checkpoint, Statement)| {

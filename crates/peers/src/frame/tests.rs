@@ -1,5 +1,5 @@
 use super::{FRAME_BYTES_MAX, FrameError, Frames, Object, answer, frame, ready};
-use crate::speech::{Said, Speech};
+use crate::speech::{Speech, Spoken};
 use bailey_kernel::extension::Answer;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn object(value: Value) -> Object {
     object
 }
 
-fn said(json: &[u8]) -> Result<(u64, Said), FrameError> {
+fn said(json: &[u8]) -> Result<(u64, Spoken), FrameError> {
     let (number, object) = answer(json, "")?;
     Ok((number, Speech::Verdicts.answer(&object)?))
 }
@@ -45,8 +45,11 @@ fn a_length_beyond_the_limit_is_refused_before_anything_is_kept() {
 #[test]
 fn only_the_words_of_the_protocol_are_an_answer() {
     let answer = said(br#"{"number":7,"answer":"deny","reason":"no","more":[1]}"#).unwrap();
-    assert_eq!(answer, (7, Said::Verdict(Answer::Deny, "no".into())));
-    assert_eq!(said(br#"{"number":7,"answer":"pass"}"#), Ok((7, Said::Verdict(Answer::Pass, String::new()))));
+    assert_eq!(answer, (7, Spoken::Verdict(Answer::Deny, "no".into())));
+    assert_eq!(
+        said(br#"{"number":7,"answer":"pass"}"#),
+        Ok((7, Spoken::Verdict(Answer::Pass, String::new())))
+    );
     for none in [
         "",
         "7",

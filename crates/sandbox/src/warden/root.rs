@@ -18,14 +18,14 @@ use std::{
 };
 
 /// What was done, and how it failed.
-type Step = (String, io::Error);
+type FailedStep = (String, io::Error);
 
 /// The rest of the root, and then no way back: the old root goes. Returns whether a directory of the host had
 /// to be bound.
 ///
 /// # Errors
 /// Names the step.
-pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Result<bool, Step> {
+pub(super) fn finish(ground: &Ground, header: &Header, extra: &[OwnedFd]) -> Result<bool, FailedStep> {
     let step = |what: &str| {
         let what = what.to_owned();
         move |error: io::Error| (what, error)

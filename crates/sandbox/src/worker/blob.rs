@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 
 /// A commit's entry, by mode and name of its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct BlobEntry<'a> {
     mode: &'a str,
     id: &'a str,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> BlobEntry<'a> {
     /// What a line of `git diff-tree --raw` says of the newer side.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(line).ok()?.strip_prefix(':')?.split(' ');
@@ -116,7 +116,7 @@ mod tests {
             ("000000", NONE, "file", false),
         ] {
             let line = format!(":100644 {mode} {NONE} {id} M");
-            let entry = Entry::read(line.as_bytes()).unwrap();
+            let entry = BlobEntry::read(line.as_bytes()).unwrap();
             assert_eq!(entry.is_at(&project, at, true).unwrap(), is_it, "{mode} {id} {at}");
         }
         // Where git takes no notice of modes, they are no difference; a link is one all the same.
@@ -124,11 +124,11 @@ mod tests {
             [("100755", "file", true), ("100644", "program", true), ("100755", "link", false)]
         {
             let line = format!(":100644 {mode} {NONE} {HELLO} M");
-            let entry = Entry::read(line.as_bytes()).unwrap();
+            let entry = BlobEntry::read(line.as_bytes()).unwrap();
             assert_eq!(entry.is_at(&project, at, false).unwrap(), is_it, "{mode} {at}");
         }
         for line in ["", "M", ":100644 100644 x", "100644 100644 a b M"] {
-            assert_eq!(Entry::read(line.as_bytes()), None, "{line}");
+            assert_eq!(BlobEntry::read(line.as_bytes()), None, "{line}");
         }
     }
 }

@@ -22,7 +22,7 @@ const MEETING_MAX: Duration = Duration::from_secs(10);
 
 /// The parts of a request besides its URL.
 #[derive(Default)]
-struct Shown {
+struct Offer {
     /// Whether the stand-in stands where the key belongs.
     key: bool,
     body: String,
@@ -50,7 +50,7 @@ pub(crate) fn borrow(folder: &str, url: &str) -> io::Result<String> {
     let folder = Path::new(folder);
     let (pass, _) = own_door()?;
     let door = met(|| fs::read_to_string(folder.join("door")).ok())?;
-    let came = request(&pass, &door, url, &Shown::default());
+    let came = request(&pass, &door, url, &Offer::default());
     fs::write(folder.join("back"), "")?;
     came
 }
@@ -66,12 +66,12 @@ fn met<T>(look: impl Fn() -> Option<T>) -> io::Result<T> {
     }
 }
 
-fn shown(how: &[&str]) -> io::Result<Shown> {
+fn shown(how: &[&str]) -> io::Result<Offer> {
     match *how {
-        [] => Ok(Shown::default()),
-        ["key"] => Ok(Shown { key: true, body: "nothing".into() }),
-        ["body"] => Ok(Shown { key: true, body: stand_in()? }),
-        ["bytes", number] => Ok(Shown { key: false, body: "x".repeat(super::number(number)?) }),
+        [] => Ok(Offer::default()),
+        ["key"] => Ok(Offer { key: true, body: "nothing".into() }),
+        ["body"] => Ok(Offer { key: true, body: stand_in()? }),
+        ["bytes", number] => Ok(Offer { key: false, body: "x".repeat(super::number(number)?) }),
         _ => Err(io::Error::other("there is no such request")),
     }
 }
@@ -88,7 +88,7 @@ fn own_door() -> io::Result<(String, String)> {
     Ok((pass.to_owned(), address.to_owned()))
 }
 
-fn request(pass: &str, door: &str, url: &str, shown: &Shown) -> io::Result<String> {
+fn request(pass: &str, door: &str, url: &str, shown: &Offer) -> io::Result<String> {
     let url = if url.contains(STAND_IN) { url.replace(STAND_IN, &stand_in()?) } else { url.to_owned() };
     let host = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
     let login = if shown.key { format!("Authorization: Bearer {}\r\n", stand_in()?) } else { String::new() };

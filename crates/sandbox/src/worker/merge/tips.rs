@@ -9,7 +9,7 @@
 use super::disk::Disk;
 use super::lock::{self, Lock};
 use crate::worker::beneath::{Root, ancestors, look, names, split, type_of};
-use crate::worker::blob::Entry;
+use crate::worker::blob::BlobEntry;
 use crate::worker::error::{errno, plain};
 use crate::worker::index::{HASHES, entries};
 use crate::worker::layer::Layer;
@@ -250,13 +250,13 @@ impl Tips<'_> {
         let unsaid = || Stop::Failed("nobody said what the commits change".into());
         let differing = self.ready("paths")?.ok_or_else(unsaid)?;
         let (project, has_modes) = (&self.layer.project, has_modes(&self.layer.project));
-        let is_there = |entry: Entry<'_>, at| {
+        let is_there = |entry: BlobEntry<'_>, at| {
             entry.is_at(project, at, has_modes).ok() == Some(true)
                 || (entry.is_nothing() && self.layer.shows_the_project(at).ok() == Some(true))
         };
         let mut parts = differing.split(|byte| *byte == 0);
         while let Some(line) = parts.next().filter(|line| !line.is_empty()) {
-            let (entry, path) = Entry::read(line).zip(parts.next()).ok_or_else(unsaid)?;
+            let (entry, path) = BlobEntry::read(line).zip(parts.next()).ok_or_else(unsaid)?;
             if !std::str::from_utf8(path).is_ok_and(|at| is_there(entry, at)) {
                 let shown = String::from_utf8_lossy(path);
                 return Err(Stop::Aside(format!(

@@ -16,11 +16,11 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 /// The lines of a turn, in order.
 #[derive(Default)]
 pub(super) struct Kept {
-    lines: VecDeque<Line>,
+    lines: VecDeque<KeptEvent>,
     bytes: usize,
 }
 
-struct Line {
+struct KeptEvent {
     text: Arc<str>,
     what: What,
 }
@@ -77,7 +77,7 @@ impl Kept {
             self.bytes -= gone;
         }
         self.bytes += text.len();
-        self.lines.push_back(Line { text, what: What::of(happening) });
+        self.lines.push_back(KeptEvent { text, what: What::of(happening) });
         if self.is_full() {
             self.join();
         }
@@ -96,7 +96,7 @@ impl Kept {
 
     /// Joins pieces that follow each other into fewer lines.
     fn join(&mut self) {
-        let mut runs: Vec<Vec<Line>> = Vec::new();
+        let mut runs: Vec<Vec<KeptEvent>> = Vec::new();
         let mut bytes = 0;
         for line in self.lines.drain(..) {
             let is_piece = matches!(line.what, What::Words | What::Output(_));
@@ -122,8 +122,8 @@ impl Kept {
 
 /// Joins pieces into one, in the place of the last piece. The result names the line of its first piece: a
 /// front end that has only some of the pieces cannot continue with it.
-fn one(mut run: Vec<Line>) -> Vec<Line> {
-    let read = |line: &Line| serde_json::from_str::<Value>(&line.text).ok();
+fn one(mut run: Vec<KeptEvent>) -> Vec<KeptEvent> {
+    let read = |line: &KeptEvent| serde_json::from_str::<Value>(&line.text).ok();
     let all: Option<Vec<Value>> = (run.len() > 1).then(|| run.iter().map(read).collect()).flatten();
     let Some(all) = all else { return run };
     let words: String =
@@ -136,7 +136,7 @@ fn one(mut run: Vec<Line>) -> Vec<Line> {
     if let (Some(event), Some(from)) = (event.as_object_mut(), from) {
         event.insert("from".into(), from);
     }
-    vec![Line { text: format!("{event}\n").into(), what: last.what }]
+    vec![KeptEvent { text: format!("{event}\n").into(), what: last.what }]
 }
 
 #[cfg(test)]
