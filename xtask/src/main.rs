@@ -30,7 +30,7 @@ cargo xtask TASK
   demo --svg      draw the run anew as docs/demo.svg, the picture of the README
   demo --record   make the recording anew from the model's words in demo/words.json
   check           format, lints, layers, documentation and dependencies, and that each workspace compiles: before a commit
-  test            format, lints, layers, documentation and every test that changes nothing on the host
+  test            format, lints, layers, documentation and the tests, which change nothing on the host
   test --all      engines, browsers and foreign servers too; --install installs what they need
   long            the tests that take minutes: loss of power, kills at random, a container engine, weeks by the clock
   doubles         the tests against programs of others: model servers, browsers, collectors, engines

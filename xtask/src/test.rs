@@ -145,6 +145,7 @@ fn tests(all: bool) -> Result<()> {
         println!("SKIPPED nextest (not installed): using `cargo test`, which is slower");
         cargo(&["test", "--workspace", "--locked", "--no-fail-fast"])
     };
+    println!("SKIPPED tests that take minutes: run `cargo xtask long`");
     if all {
         command.env("BAILEY_TEST_ALL", "1");
     } else {

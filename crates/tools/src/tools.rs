@@ -178,6 +178,16 @@ mod tests {
         assert_eq!(tools.specs().len(), built_in + 1);
         assert_ne!(tools.find("fs.read").unwrap().spec().summary, "of a peer");
         assert_eq!(tools.renew(&redactor).await, None, "nothing has changed");
+        let key = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+        let mut telling = tool("p.a");
+        telling.spec.description = format!("the key is {key}");
+        telling.spec.schema = json!({ "type": "object", "properties": { "x": { "description": key } } });
+        let plain = std::mem::replace(&mut *source.0.lock().unwrap(), vec![telling.clone()]);
+        let told = tools.renew(&redactor).await.unwrap().remove(0).spec;
+        assert!(!told.description.contains(&key) && !told.schema.to_string().contains(&key), "{told:?}");
+        assert_ne!(told.digest(), telling.spec.digest(), "a call of it is refused");
+        *source.0.lock().unwrap() = plain;
+        tools.renew(&redactor).await.unwrap();
         let mut long = tool("p.long");
         long.spec.description = "x".repeat(BYTES_MAX);
         let of_long_name = tool(&format!("p.{}", "n".repeat(NAME_BYTES_MAX)));

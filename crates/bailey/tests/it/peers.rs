@@ -115,6 +115,8 @@ fn the_example_is_gated_written_down_screened_and_replayed() {
     assert_eq!(intents.iter().filter(|entry| about(entry, "p.add")).count(), 1, "{intents:?}");
     let asked = stage.entries("asked");
     assert!(asked.len() == 1 && asked[0]["target"] == "p.forget", "{asked:?}");
+    // A yes would be about this program, and not about another that has its name later.
+    assert!(asked[0]["named"].is_string(), "{asked:?}");
     assert!(!intents.iter().any(|entry| about(entry, "p.forget")), "nobody said yes: {intents:?}");
     let starts = intents.iter().filter(|entry| entry["target"].to_string().contains("peer.py"));
     assert_eq!(starts.count(), 1, "its start is an effect: {intents:?}");
@@ -136,6 +138,35 @@ fn a_result_is_screened_and_counts_as_foreign() {
     assert_eq!(observed["labels"]["integrity"], "external", "{observed}");
     let again = stage.ran(&["replay", &newest(&stage)]);
     assert_eq!(again.code, Some(0), "{again:?}");
+}
+
+/// A peer whose tools an agent does not have does not run for it.
+#[test]
+fn an_agent_starts_the_peers_of_its_own_tools() {
+    for (tools, starts) in [("[\"fs.read\"]", 0), ("[\"fs.read\", \"p.*\"]", 1)] {
+        let Some(stage) = stage(EXAMPLE, MAY) else { return };
+        let created = stage.ran(&["agent", "new", "narrow"]);
+        assert_eq!(created.code, Some(0), "{created:?}");
+        let settings = stage.home().join("agents/narrow/settings.toml");
+        fs::write(&settings, format!("tools = {tools}\n")).unwrap();
+        let server = stage.model_beside(vec![Reply::text("done")]);
+        let ran = stage.ran(&[
+            "--json",
+            "run",
+            "--agent",
+            "narrow",
+            "--model",
+            "test/model",
+            "--approve",
+            "never",
+            "do it",
+        ]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let begun =
+            stage.entries("intent").into_iter().filter(|it| it["target"].to_string().contains("peer.py"));
+        assert_eq!(begun.count(), starts, "{tools}");
+        assert_eq!(told(&server, 0).iter().filter(|name| name.starts_with("p_")).count(), 3 * starts);
+    }
 }
 
 #[test]
