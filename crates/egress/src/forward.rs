@@ -66,7 +66,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::{Semaphore, oneshot},
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -140,7 +140,7 @@ struct Exchange {
     /// What its command's result says.
     notes: Arc<Notes>,
     /// Its connection's, also after that became something else, and its own.
-    _places: (serve::ConnectionPermit, OwnedSemaphorePermit),
+    _places: (serve::ConnectionPermit, serve::Held),
 }
 
 impl Inner {

@@ -119,7 +119,7 @@ impl Guarded {
             if is_metadata(address) {
                 return Err(Barred::Metadata(host.clone(), address));
             }
-            #[cfg(bailey_break)]
+            #[cfg(feature = "controls")]
             if bailey_protocol::broken::broken("private_addresses") {
                 continue;
             }

@@ -301,7 +301,7 @@ impl Keys {
 
     /// What finds a stand-in in a body as it passes.
     pub(super) fn watch(&self) -> Option<StreamRedactor> {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("bodies") {
             return None;
         }
@@ -342,7 +342,7 @@ impl Keys {
         let rest = || headers.iter().filter(|(name, _)| found.is_none_or(|found| found.header != **name));
         let texts = || rest().map(|(_, value)| value.as_bytes()).chain([url.as_bytes()]);
         for (secret, own) in &self.stand_ins {
-            #[cfg(bailey_break)]
+            #[cfg(feature = "controls")]
             if bailey_protocol::broken::broken("stand_ins") {
                 break;
             }
@@ -370,7 +370,7 @@ impl Keys {
     /// What finds the keys that are bound to a server, in what comes from there: also where this very request
     /// has none, for a server may show to one what another sent. None where no key is bound.
     pub(super) fn mask_of(&self, origin: &Origin) -> Option<Redactor> {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("answers") {
             return None;
         }
@@ -463,7 +463,7 @@ impl Binding {
     /// Whether it is for such a request.
     fn covers(&self, method: &str, url: &str) -> bool {
         let origin = url.parse().ok().as_ref().and_then(Origin::of);
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("key_places") {
             return origin.as_ref() == Some(&self.origin);
         }

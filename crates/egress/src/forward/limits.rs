@@ -83,7 +83,7 @@ impl Limits {
 
     /// What limits a request to this URL. An error says that no more hosts can be counted.
     pub(super) fn of(&self, url: &str, now: Instant) -> Result<Option<Arc<Used>>, String> {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("host_limits") {
             return Ok(None);
         }

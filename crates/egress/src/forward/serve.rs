@@ -2,7 +2,7 @@
 //! asking for an effect.
 
 use super::{
-    Exchange, ForwardProxy, Inner,
+    CONNECTIONS_MAX, Exchange, ForwardProxy, Inner,
     answers::{denied, failed, refused, told, why_denied},
     authority::HTTP_2,
     body::{Answered, Passing, text},
@@ -39,7 +39,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
-    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     task::JoinSet,
     time::{Instant, timeout},
 };
@@ -67,8 +67,38 @@ const HEAD_BYTES_MAX: usize = 128 << 10;
 /// How long what was cut off may take to be written down.
 const LAST: Duration = Duration::from_secs(2);
 
+/// The most connections of one command, and the most of its requests on their way: one command, or a program
+/// that runs as long as its session, leaves the others their half.
+const SHARE_MAX: usize = CONNECTIONS_MAX / 2;
+
 /// A connection's place among those that there may be, held as long as anything of it goes on.
-pub(super) type ConnectionPermit = Arc<OwnedSemaphorePermit>;
+pub(super) type ConnectionPermit = Arc<Held>;
+
+/// What one command may take of the connections, or of the requests on their way, of all commands.
+#[derive(Debug, Clone)]
+struct Share {
+    own: Arc<Semaphore>,
+    all: Arc<Semaphore>,
+}
+
+/// A place that is given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Share {
+    fn of(all: &Arc<Semaphore>) -> Self {
+        Self { own: Arc::new(Semaphore::new(SHARE_MAX)), all: all.clone() }
+    }
+
+    /// Waits for a place. A command that waits for its own share keeps no place from the others.
+    async fn take(&self) -> Result<Held, AcquireError> {
+        let own = self.own.clone().acquire_owned().await?;
+        Ok(Held { _own: own, _all: self.all.clone().acquire_owned().await? })
+    }
+}
 
 /// One command, as the door knows it.
 struct Guest {
@@ -77,6 +107,8 @@ struct Guest {
     door: Door,
     clients: Arc<Clients<Guarded, Passing>>,
     ended: CancellationToken,
+    /// Its requests on their way.
+    turns: Share,
     /// Held by each effect on its way, which comes to its outcome whether or not somebody still listens.
     working: mpsc::Sender<Infallible>,
     /// Requests so far.
@@ -115,24 +147,26 @@ impl ForwardProxy {
         let (working, mut idle) = mpsc::channel(1);
         let notes = Arc::new(Notes::default());
         let clients = Arc::new(Clients::new(inner.dial.clone(), inner.trust.clone()));
+        let places = Share::of(&inner.places);
+        let turns = Share::of(&inner.turns);
         let guest = Arc::new(Guest {
             inner,
             pass,
             door,
             clients,
             ended: ended.clone(),
+            turns,
             working,
             requests: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
             notes: notes.clone(),
         });
-        let places = guest.inner.places.clone();
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 () = ended.cancelled() => break,
                 // Who waits for a place waits outside, without a descriptor here.
-                accepted = async { (places.clone().acquire_owned().await, listener.accept().await) } => accepted,
+                accepted = async { (places.take().await, listener.accept().await) } => accepted,
                 Some(_) = connections.join_next() => continue,
             };
             let (Ok(place), Ok((stream, _))) = accepted else {
@@ -236,7 +270,7 @@ impl Guest {
 
     /// Whether a request shows the command's pass.
     fn is_known(&self, shown: Option<&HeaderValue>) -> bool {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("passes") {
             return true;
         }
@@ -389,7 +423,7 @@ impl Guest {
         let length = request.body().size_hint().exact().filter(|_| !is_switch);
         // Many requests may come on one connection, and each may take one of its own to a server. Nobody
         // closes this.
-        let Ok(turn) = self.inner.turns.clone().acquire_owned().await else {
+        let Ok(turn) = self.turns.take().await else {
             return failed(&method, &url, "the door is shut");
         };
         let began = Instant::now();
@@ -466,4 +500,28 @@ fn is_websocket(request: &Request<Incoming>) -> bool {
     let wanted = request.headers().get(UPGRADE).and_then(|wanted| wanted.to_str().ok());
     request.method() == Method::GET
         && wanted.is_some_and(|wanted| wanted.trim().eq_ignore_ascii_case("websocket"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CONNECTIONS_MAX, SHARE_MAX, Share};
+    use std::{sync::Arc, time::Duration};
+    use tokio::{sync::Semaphore, time::timeout};
+
+    #[tokio::test]
+    async fn a_command_that_takes_all_leaves_half_to_the_others() {
+        // Long enough for a place that is free.
+        let soon = Duration::from_millis(20);
+        let all = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let (greedy, other) = (Share::of(&all), Share::of(&all));
+        let mut held = Vec::new();
+        while let Ok(place) = timeout(soon, greedy.take()).await {
+            held.push(place.unwrap());
+        }
+        assert_eq!(held.len(), SHARE_MAX);
+        held.push(timeout(soon, other.take()).await.unwrap().unwrap());
+        // The control: without a share of its own a command takes the rest, and the next one waits.
+        assert_eq!(all.forget_permits(CONNECTIONS_MAX), CONNECTIONS_MAX - SHARE_MAX - 1);
+        assert!(timeout(soon, other.take()).await.is_err());
+    }
 }
