@@ -2,6 +2,7 @@
 //! no terminal.
 
 use super::keys::Key;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The longest message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
@@ -10,7 +11,7 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Line {
     text: String,
-    /// In bytes, between characters.
+    /// In bytes, between grapheme clusters (UAX #29): what a person sees as one character.
     cursor: usize,
     earlier: Vec<String>,
     /// Which earlier message is shown; `None` for the draft.
@@ -112,11 +113,11 @@ impl Line {
     }
 
     fn left(&self) -> usize {
-        self.before().char_indices().next_back().map_or(0, |(at, _)| at)
+        self.before().grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
     }
 
     fn right(&self) -> usize {
-        self.after().chars().next().map_or(self.cursor, |c| self.cursor + c.len_utf8())
+        self.after().graphemes(true).next().map_or(self.cursor, |cluster| self.cursor + cluster.len())
     }
 
     fn after(&self) -> &str {
@@ -147,7 +148,7 @@ impl Line {
     fn up(&mut self) {
         let start = self.line_start();
         if start > 0 {
-            let column = self.before().get(start..).unwrap_or_default().chars().count();
+            let column = self.before().get(start..).unwrap_or_default().graphemes(true).count();
             self.cursor = start - 1;
             self.cursor = self.column(column);
             return;
@@ -165,7 +166,7 @@ impl Line {
     fn down(&mut self) {
         let end = self.line_end();
         if end < self.text.len() {
-            let column = self.before().get(self.line_start()..).unwrap_or_default().chars().count();
+            let column = self.before().get(self.line_start()..).unwrap_or_default().graphemes(true).count();
             self.cursor = end + 1;
             self.cursor = self.column(column);
             return;
@@ -188,7 +189,7 @@ impl Line {
     fn column(&self, column: usize) -> usize {
         let start = self.line_start();
         let line = self.text.get(start..self.line_end()).unwrap_or_default();
-        line.char_indices().nth(column).map_or(start + line.len(), |(at, _)| start + at)
+        line.grapheme_indices(true).nth(column).map_or(start + line.len(), |(at, _)| start + at)
     }
 }
 
@@ -217,6 +218,19 @@ mod tests {
         assert_eq!(line.text(), "one\n");
         line.key(Key::Up);
         assert_eq!(line.before(), "");
+    }
+
+    #[test]
+    fn a_letter_of_several_characters_is_one_step() {
+        let mut line = Line::default();
+        typed(&mut line, "e\u{301}👨\u{200d}👩\u{200d}👧x\ney");
+        line.key(Key::Left);
+        line.key(Key::Up);
+        assert_eq!(line.before(), "e\u{301}");
+        line.key(Key::Delete);
+        assert_eq!(line.text(), "e\u{301}x\ney");
+        line.key(Key::Backspace);
+        assert_eq!(line.text(), "x\ney");
     }
 
     #[test]
