@@ -15,13 +15,13 @@ mod reader;
 mod session;
 mod walls;
 
-use crate::{cargo, check, target_dir};
 use anyhow::{Context as _, Result, bail};
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
+use xtask::{cargo, check, target_dir};
 
 /// Set for the release build of this program that measures.
 const MEASURES: &str = "--measures";
@@ -51,8 +51,8 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         );
     }
     // What is measured in this process must be a release build, too.
-    check(&mut cargo(&["build", "--quiet", "--release", "--locked", "-p", "bailey", "-p", "xtask"]))?;
-    check(Command::new(target_dir().join("release/xtask")).args(["bench", MEASURES]).args(options))
+    check(&mut cargo(&["build", "--quiet", "--release", "--locked", "-p", "bailey", "-p", "lab"]))?;
+    check(Command::new(target_dir().join("release/lab")).args(["bench", MEASURES]).args(options))
 }
 
 /// What [`door`] runs inside the walls.

@@ -12,7 +12,6 @@ mod service;
 mod trial;
 mod walk;
 
-use crate::target_dir;
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -20,6 +19,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use xtask::target_dir;
 
 /// The machine that artefacts are for, in each packager's words.
 const ARCH: &str = "x86_64";
@@ -121,7 +121,7 @@ fn epoch() -> Result<String> {
 fn output(program: &str, arguments: &[&str]) -> Result<String> {
     let output = std::process::Command::new(program)
         .args(arguments)
-        .current_dir(crate::root())
+        .current_dir(xtask::root())
         .output()
         .with_context(|| format!("cannot run `{program}`"))?;
     if !output.status.success() {

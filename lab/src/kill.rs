@@ -18,7 +18,6 @@ mod random;
 mod stage;
 mod trace;
 
-use crate::{cargo, check as must, target_dir};
 use anyhow::{Context as _, Result, bail, ensure};
 use calls::Call;
 use merges::{Way, Yard};
@@ -30,6 +29,7 @@ use std::{
 };
 use tempfile::TempDir;
 use trace::{Role, When};
+use xtask::{cargo, check as must, target_dir};
 
 /// How often a point is tried when a run ended before it: threads race, so a run may make a call less.
 const TRIES: usize = 3;
@@ -158,10 +158,20 @@ impl Program {
         arguments.extend(build.controls.then_some("--features=controls"));
         arguments.extend(build.release.then_some("--release"));
         must(&mut cargo(&arguments))?;
-        let built = target_dir().join(if build.release { "release" } else { "debug" }).join(name);
+        Self::copy(&target_dir().join(if build.release { "release" } else { "debug" }).join(name), name)
+    }
+
+    /// The program that the other tests use, as the same build makes it.
+    #[cfg(test)]
+    fn tested() -> Result<Self> {
+        must(&mut cargo(&["build", "--quiet", "--locked", "--workspace", "--all-targets"]))?;
+        Self::copy(&target_dir().join("debug/bailey"), "bailey")
+    }
+
+    fn copy(built: &Path, name: &str) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("bailey-kill-").tempdir()?;
         let path = folder.path().join(name);
-        fs::copy(&built, &path).with_context(|| format!("cannot copy `{}`", built.display()))?;
+        fs::copy(built, &path).with_context(|| format!("cannot copy `{}`", built.display()))?;
         Ok(Self { path, _folder: folder })
     }
 

@@ -1,12 +1,15 @@
 //! Makes the demo's recording: the model's words come from `demo/words.json` over a real socket, everything
 //! that the requests hold happens.
 
-use super::{Project, TASK, cassette, command};
-use crate::{check, root};
 use anyhow::{Context as _, Result};
 use bailey_testkit::{Call, Message, ModelServer, Reply};
 use serde::Deserialize;
 use std::{fs, path::Path};
+use xtask::{
+    check,
+    demo::{Project, TASK, cassette, command},
+    root,
+};
 
 #[derive(Deserialize)]
 struct Words {
@@ -29,7 +32,9 @@ impl Words {
     }
 }
 
-pub(super) fn run(bailey: &Path, project: &Project) -> Result<()> {
+/// Records with this program.
+pub(crate) fn run(bailey: &Path) -> Result<()> {
+    let project = &Project::make(false)?;
     let file = root().join("demo").join("words.json");
     let words = fs::read(&file).with_context(|| format!("cannot read `{}`", file.display()))?;
     let words: Vec<Words> = serde_json::from_slice(&words)?;

@@ -9,7 +9,7 @@
 mod faults;
 mod session;
 
-use crate::{cargo, check as must, line::held_kib, target_dir};
+use crate::line::held_kib;
 use anyhow::{Context as _, Result, bail, ensure};
 use bailey_testkit::{Message, ModelServer, Reply, Request};
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
+use xtask::{cargo, check as must, target_dir};
 
 /// How often is looked at the memory.
 const LOOK: Duration = Duration::from_secs(30);

@@ -16,8 +16,10 @@ fn the_journal_outlives_a_loss_of_power() {
         println!("SKIPPED: qemu-system-x86_64 is not installed");
         return;
     }
-    let xtask = env!("CARGO_BIN_EXE_xtask");
-    let output = Command::new(xtask).args(["kill", "--power", TIMES, "--seed", "4"]).output().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_lab"))
+        .args(["kill", "--power", TIMES, "--seed", "4"])
+        .output()
+        .unwrap();
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");

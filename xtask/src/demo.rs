@@ -3,18 +3,18 @@
 mod check;
 mod picture;
 mod project;
-mod record;
 
 use crate::{cargo, check as must, root, target_dir};
 use anyhow::{Context as _, Result, bail};
-use project::Project;
+pub use project::Project;
 use std::{
     io::IsTerminal as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
-const TASK: &str = "make the tests pass";
+/// What the demo asks for.
+pub const TASK: &str = "make the tests pass";
 
 /// What a test may change, to see that the demo notices.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     let bailey = chosen.bailey.map_or_else(build, Ok)?;
     let project = Project::make(chosen.other_bug)?;
     if chosen.record {
-        return record::run(&bailey, &project);
+        return crate::lab(&["record", &bailey.display().to_string()]);
     }
     let cassette = cassette();
     let mut run = command(&bailey, &project);
@@ -80,12 +80,15 @@ fn build() -> Result<PathBuf> {
     if bailey.is_file() { Ok(bailey) } else { bail!("cargo built no `{}`", bailey.display()) }
 }
 
-fn cassette() -> PathBuf {
+/// The recording of the model.
+#[must_use]
+pub fn cassette() -> PathBuf {
     root().join("demo").join("cassette.json")
 }
 
 /// Bailey over the demo's own home.
-fn command(bailey: &Path, project: &Project) -> Command {
+#[must_use]
+pub fn command(bailey: &Path, project: &Project) -> Command {
     let mut command = Command::new(bailey);
     command.arg("--home").arg(project.home()).env_remove("BAILEY_HOME");
     command

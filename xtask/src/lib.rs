@@ -1,21 +1,19 @@
 //! The project's own tasks: `cargo xtask TASK`.
+//!
+//! What runs Bailey itself for long (`kill`, `soak`, `bench`, `dist`) is in `lab`, which links Bailey's crates. This
+//! package links none of them, so that it is built in seconds.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
 
-mod bench;
 mod cedar;
 mod claims;
-mod demo;
-mod dist;
+pub mod demo;
 mod fuzz;
-mod kill;
 mod layers;
-mod line;
-mod metadata;
+pub mod metadata;
 mod mutants;
 mod new_kind;
-mod prove;
-mod soak;
+pub mod prove;
 mod test;
 mod tidy;
 
@@ -61,7 +59,9 @@ cargo xtask TASK
   claims          check that each test that docs/security/claims.toml names is there
 ";
 
-fn main() -> ExitCode {
+/// The whole program.
+#[must_use]
+pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match run(&arguments) {
@@ -80,15 +80,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["test", options @ ..] => test::run(options),
         ["long"] => test::long(),
         ["doubles"] => test::doubles(),
-        ["kill", options @ ..] => kill::run(options),
-        ["bench", options @ ..] => bench::run(options),
-        // The client of `bench door`.
-        ["asks", words @ ..] => bench::asks(words),
-        ["dist", options @ ..] => dist::run(options),
-        ["soak", options @ ..] => soak::run(options),
+        ["kill" | "bench" | "dist" | "soak", ..] => lab(arguments),
         ["fuzz", options @ ..] => fuzz::run(options),
-        // The first process of a guest of `kill --power`.
-        ["guest", mode] => kill::power::guest::run(mode),
         ["mutants", options @ ..] => mutants::run(options),
         ["new-kind"] => new_kind::run(),
         ["layers"] => layers::run(),
@@ -105,24 +98,38 @@ fn run(arguments: &[&str]) -> Result<()> {
 }
 
 /// The repository's root.
-fn root() -> PathBuf {
+#[must_use]
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).ancestors().nth(1).map(Into::into).unwrap_or_default()
 }
 
-/// Keeps the output of a long run, for whoever ran it.
-fn keep(name: &str, text: &str) -> Result<()> {
+/// Runs a task of `lab`.
+///
+/// # Errors
+/// When it fails, or cannot be built.
+pub(crate) fn lab(arguments: &[&str]) -> Result<()> {
+    check(cargo(&["run", "--quiet", "--locked", "--package", "lab", "--"]).args(arguments))
+}
+
+/// Keeps the output of a long run as a file in `target/evidence`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn keep(name: &str, text: &str) -> Result<()> {
     let folder = target_dir().join("evidence");
     std::fs::create_dir_all(&folder)?;
     Ok(std::fs::write(folder.join(name), text)?)
 }
 
 /// Where cargo builds to.
-fn target_dir() -> PathBuf {
+#[must_use]
+pub fn target_dir() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from))
 }
 
 /// A cargo command at the root, with the toolchain that built this program.
-fn cargo(arguments: &[&str]) -> std::process::Command {
+#[must_use]
+pub fn cargo(arguments: &[&str]) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
     // Cargo says to what it runs which package that is of; crates that look at it would be compiled anew for
@@ -138,8 +145,11 @@ fn cargo(arguments: &[&str]) -> std::process::Command {
     command
 }
 
-/// Runs a command and fails when it does.
-fn check(command: &mut std::process::Command) -> Result<()> {
+/// Runs a command.
+///
+/// # Errors
+/// When it cannot be run, or fails.
+pub fn check(command: &mut std::process::Command) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().map_err(|error| anyhow::anyhow!("cannot run {shown}: {error}"))?;
     if status.success() { Ok(()) } else { bail!("{shown} ended with {status}") }

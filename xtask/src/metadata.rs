@@ -5,56 +5,65 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Deserialize)]
-pub(crate) struct Metadata {
-    pub(crate) packages: Vec<Package>,
+/// What `cargo metadata` prints, as far as it is read.
+#[derive(Debug, Deserialize)]
+pub struct Metadata {
+    /// Every package of the workspace and of its dependencies.
+    pub packages: Vec<Package>,
     resolve: Resolve,
 }
 
-#[derive(Deserialize)]
-pub(crate) struct Package {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) license: Option<String>,
+/// A package.
+#[derive(Debug, Deserialize)]
+pub struct Package {
+    /// Its name in this output.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The expression of its licences (SPDX).
+    pub license: Option<String>,
     /// Where it was fetched from; none for what lies in this repository.
-    pub(crate) source: Option<String>,
-    pub(crate) dependencies: Vec<Dependency>,
+    pub source: Option<String>,
+    /// What its manifest declares.
+    pub dependencies: Vec<Dependency>,
 }
 
 /// A dependency as a manifest declares it.
-#[derive(Deserialize)]
-pub(crate) struct Dependency {
-    pub(crate) name: String,
+#[derive(Debug, Deserialize)]
+pub struct Dependency {
+    /// The package's name.
+    pub name: String,
     /// None for a normal one, else `dev` or `build`.
-    pub(crate) kind: Option<String>,
+    pub kind: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Resolve {
     nodes: Vec<Node>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Node {
     id: String,
     deps: Vec<Dep>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Dep {
     pkg: String,
     dep_kinds: Vec<DepKind>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct DepKind {
     kind: Option<String>,
 }
 
 impl Metadata {
     /// Asks cargo, for the machine that releases are for.
-    pub(crate) fn read() -> Result<Self> {
+    pub fn read() -> Result<Self> {
         let output = cargo(&["metadata", "--format-version", "1", "--locked"])
             .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
             .output()?;
@@ -65,13 +74,13 @@ impl Metadata {
     }
 
     /// The packages that lie in this repository.
-    pub(crate) fn house(&self) -> impl Iterator<Item = &Package> {
+    pub fn house(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.source.is_none())
     }
 
     /// What a package is built from and with, itself too, and what each of those uses; tests' dependencies
     /// are not in it.
-    pub(crate) fn used<'a>(&'a self, package: &'a Package) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    pub fn used<'a>(&'a self, package: &'a Package) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
         let nodes: BTreeMap<&str, &Node> =
             self.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
         let mut used = BTreeMap::new();

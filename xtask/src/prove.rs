@@ -21,7 +21,7 @@ const WORDS: [&str; 6] =
     ["BAILEY_BREAK", "single_use", "named_files", "rules_in_force", "token_chain", "token_ledger"];
 
 /// Which of these words this program knows.
-pub(crate) fn words_in(program: &Path) -> Result<Vec<&'static str>> {
+pub fn words_in(program: &Path) -> Result<Vec<&'static str>> {
     let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     let has = |word: &&str| bytes.windows(word.len()).any(|part| part == word.as_bytes());
     Ok(WORDS.into_iter().filter(has).collect())
@@ -211,19 +211,22 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The program with the switch, in a target directory of its own, as small as may be.
+/// The program with the switch: the tests take it for their controls, too.
 fn build() -> Result<PathBuf> {
-    let target = target_dir().join("break");
-    let mut build = cargo(&["build", "--quiet", "--locked", "--package", "bailey", "--bin", "bailey"]);
-    build.env("RUSTFLAGS", "--cfg bailey_break").env("CARGO_PROFILE_DEV_DEBUG", "0");
-    build.env("CARGO_TARGET_DIR", &target);
-    check(&mut build)?;
-    let program = target.join("debug/bailey");
+    build_controls()?;
+    let program = target_dir().join("debug/bailey-controls");
     // The control of those who look for these words in the program that people get.
     match words_in(&program)? {
         all if all == WORDS => Ok(program),
         some => bail!("the program that can be broken knows {some:?} only of {WORDS:?}"),
     }
+}
+
+/// Builds `bailey-controls`, from which walls and checks can be taken away. What it shares with other builds is
+/// compiled once.
+pub(crate) fn build_controls() -> Result<()> {
+    let program = ["--package", "bailey", "--bin", "bailey-controls", "--features", "controls"];
+    check(cargo(&["build", "--quiet", "--locked"]).args(program))
 }
 
 /// Where it runs: with a home, a user's home and temporary files of its own.

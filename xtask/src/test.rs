@@ -56,13 +56,20 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     }
     let mut steps = Steps::default();
     look(&mut steps, all)?;
-    steps.step("build", || check(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"])))?;
+    steps.step("build", || {
+        check(&mut cargo(&["build", "--workspace", "--all-targets", "--locked"]))?;
+        // Else the first test with a control builds it, and the others wait.
+        prove::build_controls()
+    })?;
     if all {
         steps.step("prove", || prove::run(&["--few"]))?;
         steps.step("fuzz targets", fuzz::compile)?;
     }
     steps.step("tests", || tests(all))?;
-    steps.step("demo", || check(cargo(&["xtask", "demo"]).stdin(std::process::Stdio::null())))?;
+    steps.step("demo", || {
+        let mut demo = cargo(&["xtask", "demo", "--bailey"]);
+        check(demo.arg(target_dir().join("debug/bailey")).stdin(std::process::Stdio::null()))
+    })?;
     steps.tell();
     Ok(())
 }

@@ -258,7 +258,7 @@ impl Mint {
             .journal()
             .write(Grade::Full, move |tx| {
                 let Some((until, terms)) = open(tx, session, id)? else { return Ok(Given::Settled) };
-                #[cfg(bailey_break)]
+                #[cfg(feature = "controls")]
                 let until = until.filter(|_| !bailey_protocol::broken::broken("expiry"));
                 if until.is_some_and(|until| until <= now) {
                     let settled = Settling {

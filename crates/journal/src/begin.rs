@@ -135,13 +135,13 @@ pub(crate) fn begin(
     budgets: &Budgets,
 ) -> Result<Result<Seq, BeginError>, StoreError> {
     let stopped = stop::stopped(tx)?;
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     let stopped = if bailey_protocol::broken::broken("stop") { None } else { stopped };
     if let Some(since) = stopped {
         return Ok(Err(BeginError::Stopped { since }));
     }
     let in_force = state(tx, "policy")?.is_some_and(|digest| digest == policy.to_string());
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     let in_force = match bailey_protocol::broken::broken("rules_in_force") {
         true => true,
         false => in_force,
@@ -189,7 +189,7 @@ pub(crate) fn begin(
 
 /// Whether a grant was given for this, and is not used up.
 fn is_good(tx: &Tx<'_>, redactor: &Redactor, grant: &Grant, intent: &Intent) -> Result<bool, StoreError> {
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     if bailey_protocol::broken::broken("single_use") {
         return Ok(true);
     }

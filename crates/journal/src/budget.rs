@@ -215,7 +215,7 @@ pub(crate) fn reserve(
             let Some(wanted) = amount(cost, &unit) else {
                 return Ok(Err(BeginError::NoPrice { span, currency: unit }));
             };
-            #[cfg(bailey_break)]
+            #[cfg(feature = "controls")]
             let limit = if bailey_protocol::broken::broken("budget") { u64::MAX } else { limit };
             let taken = if span == Span::Call { 0 } else { taken(tx, &account.name, &unit)? };
             if taken.saturating_add(wanted) > limit {

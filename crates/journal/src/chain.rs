@@ -430,7 +430,7 @@ impl Walk {
             });
         }
         let hash = link(&self.previous, &at.body);
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         let hash = match bailey_protocol::broken::broken("chain") {
             true => Digest(at.hash.as_slice().try_into().unwrap_or_default()),
             false => hash,
@@ -441,7 +441,7 @@ impl Walk {
         let stored: Stored =
             serde_json::from_slice(&at.body).map_err(|error| unreadable(at.seq, &at.body, &error))?;
         let number = stored.seq.0;
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         let number = match bailey_protocol::broken::broken("numbers") {
             true => at.seq,
             false => number,

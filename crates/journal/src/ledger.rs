@@ -81,7 +81,7 @@ impl Uses {
         if standing(tx, self.token)? != Some(true) {
             return Ok(false);
         }
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("token_ledger") {
             return Ok(true);
         }
@@ -205,7 +205,7 @@ impl Mint {
     /// When the journal or its key cannot be read.
     pub async fn present(&self, token: &Macaroon) -> Result<Result<Presented, BadToken>, JournalError> {
         let is_own = token.is_of(self.journal().token_secret().await?);
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         let is_own = match bailey_protocol::broken::broken("token_chain") {
             true => true,
             false => is_own,

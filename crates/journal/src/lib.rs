@@ -193,7 +193,7 @@ impl Journal {
         redactor: Redactor,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Mint), JournalError> {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         let redactor = match bailey_protocol::broken::broken("redactor") {
             true => Redactor::new(&bailey_secrets::Vault::default()),
             false => redactor,

@@ -130,7 +130,7 @@ impl Journal {
 
     /// Whether the journal still holds what the newest checkpoint, which lies beside the key, is about.
     pub(crate) async fn holds_what_was_signed(&self) -> Result<(), JournalError> {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("checkpoints") {
             return Ok(());
         }

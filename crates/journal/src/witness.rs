@@ -100,7 +100,7 @@ impl Journal {
     /// [`JournalError::Broken`] when it knows entries that are not here, others than those here, or a
     /// checkpoint of this journal that no key of it signed.
     pub async fn compare(&self, told: Told) -> Result<Testimony, JournalError> {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         let told = if bailey_protocol::broken::broken("witness") { Told::default() } else { told };
         let found: Result<Testimony, Broken> = self.store().read(move |tx| compare(tx, &told)).await?;
         Ok(found?)

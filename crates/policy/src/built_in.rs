@@ -19,7 +19,7 @@ const WRITES: [Kind; 2] = [Kind::Change, Kind::Merge];
 /// The built-in rules. The shape of an action and its kind are checked before them.
 #[must_use]
 pub fn rules() -> Vec<Rule> {
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     if bailey_protocol::broken::broken("built_in_rules") {
         return Vec::new();
     }

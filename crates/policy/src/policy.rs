@@ -142,7 +142,7 @@ impl Policy {
                 let red = tally.red(facts.effect.effect().action.kind(), resources);
                 Decided { red, ..self.review(facts, token, tally.reasons) }
             }
-            #[cfg(bailey_break)]
+            #[cfg(feature = "controls")]
             Answer::Pass | Answer::Deny if bailey_protocol::broken::broken("default_deny") => {
                 self.allowed(facts, token, tally.reasons)
             }
@@ -195,7 +195,7 @@ impl Policy {
     /// other rules allow.
     #[must_use]
     pub fn without_walls(mut self) -> Self {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("unwalled") {
             return self;
         }

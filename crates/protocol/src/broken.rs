@@ -1,6 +1,6 @@
-//! Walls and checks that can be taken away one by one, to show that `bailey prove` notices. Only a build
-//! with `--cfg bailey_break` has this module. A test makes that build, and checks that no other program has
-//! the module.
+//! Walls and checks that can be taken away one by one, to show that `bailey prove` notices. Only the
+//! feature `controls` has this module. `cargo xtask prove` builds with it, and `cargo xtask dist` checks that no
+//! release has it.
 
 extern crate std;
 

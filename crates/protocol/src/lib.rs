@@ -17,7 +17,7 @@ extern crate alloc;
 
 pub mod action;
 pub mod blob;
-#[cfg(bailey_break)]
+#[cfg(feature = "controls")]
 pub mod broken;
 pub mod digest;
 pub mod effect;

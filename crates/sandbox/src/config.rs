@@ -65,7 +65,7 @@ pub struct Config {
     pub without: BTreeSet<Wall>,
     /// Whether a command runs although [`Config::without`] leaves less than was demanded of its walls: the
     /// control of an attack.
-    #[cfg(any(feature = "controls", bailey_break))]
+    #[cfg(feature = "controls")]
     #[serde(default)]
     pub accept: bool,
     /// Whether the warden believes the runtime: the control of a forged request.

@@ -66,13 +66,13 @@ pub(crate) fn of_warden(
     };
     #[cfg(feature = "controls")]
     let config = crate::controls::take_away(config)?;
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     let config = break_walls(config)?;
     Ok(config)
 }
 
 /// Leaves away the walls that a test names.
-#[cfg(bailey_break)]
+#[cfg(feature = "controls")]
 fn break_walls(mut config: Config) -> Result<Config> {
     use bailey_protocol::broken::{VARIABLE, broken};
     let names = env::var(VARIABLE).unwrap_or_default();

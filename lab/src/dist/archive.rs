@@ -2,7 +2,6 @@
 //! as deb(5) describes it. Both are the same bytes each time: sorted names, no owners, one time.
 
 use super::{ARCH, DEBIAN_ARCH, epoch, output, version};
-use crate::{check, root};
 use anyhow::{Context as _, Result};
 use std::{
     fs,
@@ -10,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+use xtask::{check, root};
 
 /// The files below a prefix such as `/usr` or `/usr/local`.
 pub(super) struct Tree {

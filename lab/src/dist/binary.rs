@@ -1,13 +1,13 @@
 //! The release program, built so that it runs on older systems than the one that builds it, and so that the
 //! same commit gives the same bytes wherever the checkout lies.
 
-use crate::{cargo, check, root, target_dir};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
+use xtask::{cargo, check, root, target_dir};
 
 /// The oldest C library that a release runs with: Debian 11's and Ubuntu 20.04's.
 const GLIBC: &str = "2.31";
@@ -81,7 +81,7 @@ impl Build {
         }
         check(&mut build)?;
         let program = target.join(TARGET).join("release/bailey");
-        let known = crate::prove::words_in(&program)?;
+        let known = xtask::prove::words_in(&program)?;
         ensure!(known.is_empty(), "the program can be broken: it knows {known:?}");
         fs::canonicalize(&program).with_context(|| format!("no program at {}", program.display()))
     }

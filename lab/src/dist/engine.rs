@@ -2,7 +2,6 @@
 //! network, stopped by its process id.
 
 use super::version;
-use crate::check;
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::{
     sys::signal::{Signal, kill},
@@ -16,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
+use xtask::check;
 
 /// How long the engine may take to answer, and to end.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,13 +1,13 @@
 //! A made system as a machine of its own: a disk image of it that QEMU boots, emulated where this machine has
 //! nothing better.
 
-use crate::check;
 use anyhow::{Context as _, Result};
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
+use xtask::check;
 
 const QEMU: &str = "qemu-system-x86_64";
 /// How long a guest may take, in seconds: it is emulated.

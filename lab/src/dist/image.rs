@@ -3,7 +3,6 @@
 //! with git, for whoever has no image of their own toolchain to put the program into.
 
 use super::{OCI_ARCH, archive::Tree, archive::tar, digest, epoch, hex, output, root, version};
-use crate::check;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -12,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+use xtask::check;
 
 /// Writes `bailey-VERSION-oci.tar`.
 pub(super) fn write(tree: &Tree, out: &Path) -> Result<PathBuf> {

@@ -1,13 +1,13 @@
 //! A fresh system in a folder, and a way to run a script in it as if it were the machine: debootstrap makes
 //! it, pivot_root enters it (who is in a chroot cannot make user namespaces).
 
-use crate::{check, target_dir};
 use anyhow::{Result, bail};
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+use xtask::{check, target_dir};
 
 /// Debian 11 has glibc 2.31, the oldest that a release runs with.
 pub(super) const OLD: &str = "bullseye";

@@ -2,10 +2,6 @@
 //! (spdx.github.io/spdx-spec/v2.3).
 
 use super::{epoch, output, version};
-use crate::{
-    metadata::{Metadata, Package},
-    root,
-};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,6 +9,10 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+};
+use xtask::{
+    metadata::{Metadata, Package},
+    root,
 };
 
 #[derive(Deserialize)]

@@ -2,9 +2,9 @@
 //! uninstall.
 
 use super::{archive::Tree, root};
-use crate::root as source;
 use anyhow::{Context as _, Result, ensure};
 use std::{fs, path::Path};
+use xtask::root as source;
 
 /// A repository of its own, a recorded session in it, and what must be true of them afterwards.
 const USE: &str = r#"

@@ -217,7 +217,7 @@ impl Walk {
         let told = std::mem::take(&mut self.told);
         if self.wrong.is_empty() {
             let text = format!("$ cargo xtask dist --walk: {name}\n{told}");
-            crate::keep(&format!("{name}.txt"), &text)?;
+            xtask::keep(&format!("{name}.txt"), &text)?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ const POINTS: usize = 4;
 
 #[test]
 fn a_killed_session_goes_on() {
-    let program = Program::build(Build::default()).unwrap();
+    let program = Program::tested().unwrap();
     if let Err(error) = dry(&program.path, Role::Main)
         && format!("{error:#}").contains(NOT_ALLOWED)
     {
@@ -38,7 +38,7 @@ fn a_killed_session_goes_on() {
 
 #[test]
 fn sessions_killed_at_random_moments_go_on() {
-    let program = Program::build(Build::default()).unwrap();
+    let program = Program::tested().unwrap();
     let whole = round(&program.path, None).unwrap();
     assert_eq!(whole.victim, None, "nothing was aimed at");
     let mut dice = Dice::new(None);
@@ -54,7 +54,7 @@ fn sessions_killed_at_random_moments_go_on() {
 
 #[test]
 fn a_killed_merge_is_ended_by_the_next() {
-    let program = Program::build(Build::default()).unwrap();
+    let program = Program::tested().unwrap();
     for (way, role, when) in [
         (Way::Apply, Role::Walls, When::After),
         (Way::Apply, Role::Main, When::Before),

@@ -68,12 +68,14 @@ mod tests {
 "#;
 
 /// The demo's files.
-pub(super) struct Project {
+pub struct Project {
     folder: TempDir,
 }
 
 impl Project {
-    pub(super) fn make(other_bug: bool) -> Result<Self> {
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn make(other_bug: bool) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("bailey-demo-").tempdir()?;
         let project = Self { folder };
         let dir = project.crate_dir();
@@ -93,16 +95,20 @@ impl Project {
         Ok(project)
     }
 
-    pub(super) fn crate_dir(&self) -> PathBuf {
+    /// The directory of the crate.
+    #[must_use]
+    pub fn crate_dir(&self) -> PathBuf {
         self.folder.path().join("tally")
     }
 
-    pub(super) fn home(&self) -> PathBuf {
+    /// The demo's own home of Bailey.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
     /// Keeps the files when the demo is over.
-    pub(super) fn keep(self) -> PathBuf {
+    pub fn keep(self) -> PathBuf {
         self.folder.keep()
     }
 }

@@ -439,7 +439,7 @@ impl<'a> Holder<'a> {
     /// Tells each sandbox whose folder has grown too big; one that does not go by the next look is killed.
     fn look_at_disk(&mut self) {
         let Some((folder, parts)) = self.growing() else { return };
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("disk") {
             return;
         }

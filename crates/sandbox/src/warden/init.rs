@@ -475,7 +475,7 @@ impl Watch {
         if self.memory_bytes.is_some_and(is_above) || self.has_killed() {
             return Some("memory limit");
         }
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("disk") {
             return None;
         }

@@ -218,7 +218,7 @@ impl Coming {
         let (ours, theirs) = wire::pair()?;
         let mut command = std::process::Command::new(exe);
         command.arg(ARGUMENT).env_clear();
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         command.envs(std::env::vars());
         let child = command
             .current_dir("/")
@@ -370,7 +370,7 @@ impl Ground {
 
     /// Whether directories of the host are bound into a root, so that sockets in them can be connected to.
     fn binds(&self) -> bool {
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("overlay") {
             return true;
         }

@@ -357,13 +357,13 @@ fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
     if shape == Shape::Direct {
         least = Level::None;
     }
-    #[cfg(any(feature = "controls", bailey_break))]
+    #[cfg(feature = "controls")]
     if ground.config.accept {
         job.isolation.minimum.retain(|wall| !lacks(*wall));
         // What is made nowhere here is refused all the same.
         least = if least > Level::Native { least } else { Level::None };
     }
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     if bailey_protocol::broken::broken("tiers") {
         least = Level::None;
     }
@@ -394,7 +394,7 @@ fn become_payload(start: Start<'_>) -> Result<Infallible, String> {
 /// What the command names must still be what a human said yes to. Whoever begins it has looked as well; this
 /// look is inside, at what it will run itself, and before a filter may forbid the calls that it takes.
 fn look_at_files(command: &Command, named: &Named) -> Result<(), String> {
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     if bailey_protocol::broken::broken("named_files") {
         return Ok(());
     }
@@ -693,7 +693,7 @@ fn environment(
         count += 1;
     }
     set("GIT_CONFIG_COUNT", count.to_string());
-    #[cfg(bailey_break)]
+    #[cfg(feature = "controls")]
     if bailey_protocol::broken::broken("environment") {
         env.extend(std::env::vars());
     }

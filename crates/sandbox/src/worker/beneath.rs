@@ -110,7 +110,7 @@ impl Root {
 
     fn open_at(&self, at: &str, flags: OFlags) -> Result<OwnedFd> {
         let at = if at.is_empty() { "." } else { at };
-        #[cfg(bailey_break)]
+        #[cfg(feature = "controls")]
         if bailey_protocol::broken::broken("beneath") {
             let flags = flags.difference(OFlags::NOFOLLOW) | OFlags::CLOEXEC;
             return rustix::fs::openat(&self.fd, at, flags, Mode::empty());

@@ -1,9 +1,9 @@
 //! The bill of materials against the fields that SPDX 2.3 demands, and against the lock file.
 
 use super::{Lock, document};
-use crate::{metadata::Metadata, root};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use xtask::{metadata::Metadata, root};
 
 fn written() -> Value {
     let lock: Lock = toml::from_str(&std::fs::read_to_string(root().join("Cargo.lock")).unwrap()).unwrap();

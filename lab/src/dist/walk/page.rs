@@ -19,7 +19,7 @@ pub(super) struct Page {
 impl Page {
     pub(super) fn open(name: Name) -> Result<Self> {
         let (file, heading) = name;
-        let guide = fs::read_to_string(crate::root().join("docs").join(file)).context(file)?;
+        let guide = fs::read_to_string(xtask::root().join("docs").join(file)).context(file)?;
         let text = section(&guide, heading).with_context(|| format!("{file} has no `## {heading}`"))?;
         let (text, left) = (text.to_owned(), commands(text).into_iter().collect());
         Ok(Self { name, text, left })

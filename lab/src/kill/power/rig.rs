@@ -5,7 +5,7 @@ use super::{
     cpio::Archive,
     guest::{BEGIN, END},
 };
-use crate::{check as must, kill::Program, target_dir};
+use crate::kill::Program;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::{
     collections::BTreeSet,
@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::{NamedTempFile, TempDir};
+use xtask::{check as must, target_dir};
 
 /// How each question of the program ends.
 pub(super) const QUESTION: &str = "or [n]o and why: ";

@@ -1,0 +1,44 @@
+//! What runs Bailey for long, at its limits or beside others: `cargo xtask kill`, `soak`, `bench` and `dist`.
+//!
+//! `cargo xtask` builds this program and passes its arguments on. It links Bailey's own crates, to measure from
+//! inside and to play the servers that Bailey talks with.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
+
+mod bench;
+mod dist;
+mod kill;
+mod line;
+mod record;
+mod soak;
+
+use anyhow::{Result, bail};
+use std::{path::Path, process::ExitCode};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        ["kill", options @ ..] => kill::run(options),
+        ["bench", options @ ..] => bench::run(options),
+        ["dist", options @ ..] => dist::run(options),
+        ["soak", options @ ..] => soak::run(options),
+        // `cargo xtask demo --record`.
+        ["record", bailey] => record::run(Path::new(bailey)),
+        // The client of `bench door`.
+        ["asks", words @ ..] => bench::asks(words),
+        // The first process of a guest of `kill --power`.
+        ["guest", mode] => kill::power::guest::run(mode),
+        _ => bail!("see `cargo xtask help`"),
+    }
+}

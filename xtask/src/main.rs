@@ -1,0 +1,5 @@
+//! See the library: `lab` takes parts of it.
+
+fn main() -> std::process::ExitCode {
+    xtask::main()
+}
