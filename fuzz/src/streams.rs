@@ -1,6 +1,6 @@
 //! What model providers send, and recordings of it.
 
-use bailey_kernel::{Answer, ModelError, Provider as _};
+use bailey_kernel::{Completion, ModelError, Provider as _};
 use bailey_llm::{Cassette, Endpoint, Normaliser, Wire, decode_all, provider};
 
 /// An answer read at once and in pieces is the same answer, and an error's body is never an answer.
@@ -18,7 +18,7 @@ pub(crate) fn read(wire: Wire, data: &[u8]) {
     }
 }
 
-fn in_pieces(wire: Wire, data: &[u8]) -> Result<Answer, ModelError> {
+fn in_pieces(wire: Wire, data: &[u8]) -> Result<Completion, ModelError> {
     let codec = provider(Endpoint {
         provider: "provider".into(),
         wire,

@@ -4,7 +4,9 @@ use crate::{
     Hands,
     repeats::{Repeats, Repetition},
 };
-use bailey_kernel::{Answer, BeginError, BoxFuture, Context, READS_NO_CALLS, Refused, Segment, Stop};
+use bailey_kernel::{
+    BeginError, BoxFuture, Completion, Context, READS_NO_CALLS, Refused, Segment, StopReason,
+};
 use bailey_tools::Toolbox;
 
 /// How a turn ended.
@@ -119,7 +121,7 @@ impl Loop {
             if let Some(lack) = &lack {
                 hands.notice(lack.notice()).await?;
             }
-            if stop == Stop::Refused {
+            if stop == StopReason::Refused {
                 hands.notice("the provider refused to answer".into()).await?;
                 for call in &calls {
                     hands
@@ -127,7 +129,7 @@ impl Loop {
                         .await?;
                 }
             }
-            if calls.is_empty() || stop == Stop::Refused {
+            if calls.is_empty() || stop == StopReason::Refused {
                 // What was said while the model gave its answer wants one, too.
                 if !hands.news.is_empty() || hands.wait_at_end(context).await? {
                     continue;
@@ -135,7 +137,7 @@ impl Loop {
                 let end = match &lack {
                     _ if hands.scope.cancel().is_cancelled() => TurnEnd::Cancelled,
                     _ if !hands.waiting.calls().is_empty() => TurnEnd::Waiting,
-                    _ if stop == Stop::Refused => TurnEnd::Refused,
+                    _ if stop == StopReason::Refused => TurnEnd::Refused,
                     None => TurnEnd::Answered,
                     Some(lack) => match lack.question().filter(|_| std::mem::take(&mut again)) {
                         Some(question) => {
@@ -150,7 +152,7 @@ impl Loop {
             again = true;
             // Those before the one at which a reply was cut are whole.
             let (last, whole) = match calls.split_last() {
-                Some((last, whole)) if stop == Stop::Length => (Some(last), whole),
+                Some((last, whole)) if stop == StopReason::Length => (Some(last), whole),
                 _ => (None, calls.as_slice()),
             };
             let most = hands.calls_left.take(calls.len().min(own_left));
@@ -203,13 +205,13 @@ enum Lack {
 }
 
 /// The fault by which a reply is no answer. A refused reply is handled elsewhere.
-fn lack(answer: &Answer, tools: &Toolbox) -> Option<Lack> {
+fn lack(answer: &Completion, tools: &Toolbox) -> Option<Lack> {
     match answer.stop {
-        Stop::Length => Some(Lack::Cut),
-        Stop::NoCalls => Some(Lack::NoCalls),
-        Stop::Answered if answer.text.trim().is_empty() => Some(Lack::Empty),
-        Stop::Answered => crate::written::called(&answer.text, tools).map(Lack::Written),
-        Stop::Refused | Stop::Calls => None,
+        StopReason::Length => Some(Lack::Cut),
+        StopReason::NoCalls => Some(Lack::NoCalls),
+        StopReason::Answered if answer.text.trim().is_empty() => Some(Lack::Empty),
+        StopReason::Answered => crate::written::called(&answer.text, tools).map(Lack::Written),
+        StopReason::Refused | StopReason::Calls => None,
     }
 }
 
@@ -238,7 +240,7 @@ impl Lack {
 
 /// What a model is told of the call at which its reply was cut: it cannot see that itself, and would write
 /// the same again.
-fn cut_call(answer: &Answer) -> String {
+fn cut_call(answer: &Completion) -> String {
     let limit = match answer.usage.output_tokens {
         0 => String::new(),
         tokens => format!(" of {tokens} tokens"),

@@ -5,7 +5,7 @@
 use crate::{
     Connection, Context, Instruction, Kernel, Provider, Refused, Scope,
     converse::{Voice, malformed},
-    provider::{Answer, ModelError, Stop},
+    provider::{Completion, ModelError, StopReason},
     screen,
     segment::{Note, Segment, UserMessage, framed},
     tokens,
@@ -105,14 +105,14 @@ impl Kernel {
         let because = context.labels().clone().join(&labels);
         request.push(Note { entry: Seq(0), text: record, labels: because });
         let (redactor, count) = (self.journal().redactor().clone(), replaced.len());
-        let note = move |answer: &Answer| {
+        let note = move |answer: &Completion| {
             let text = screen::screen(&redactor, summary(answer, most)?).text;
             Ok::<_, ModelError>(in_place_of(count, &screen::bound(&text, room.note_bytes)))
         };
         let author = format!("{}/{}", provider.name(), provider.model());
         let (session, noted) = (scope.conversation(), note.clone());
         let (replaces, joined) = (replaced.clone(), labels.clone());
-        let keep = move |answer: &Answer| {
+        let keep = move |answer: &Completion| {
             let text = noted(answer)?;
             let fact = Fact::Summary { replaces, author, labels: joined, usage: Some(answer.usage) };
             Ok(Entry::of(session, fact).with(Payload::Text(text)))
@@ -189,9 +189,9 @@ fn joined(segments: &[&Segment]) -> Labels {
 }
 
 /// The text of a usable summary.
-fn summary(answer: &Answer, most: u64) -> Result<&str, ModelError> {
+fn summary(answer: &Completion, most: u64) -> Result<&str, ModelError> {
     match answer.text.trim() {
-        _ if answer.stop == Stop::Refused => Err(malformed("the model refused to write a summary")),
+        _ if answer.stop == StopReason::Refused => Err(malformed("the model refused to write a summary")),
         "" => Err(malformed("the summary is empty")),
         text if tokens(text) >= most => Err(malformed("the summary is longer than what it would replace")),
         text => Ok(text),

@@ -5,7 +5,7 @@ use crate::{
     admit::{Admission, Asked, Started},
     live::Told,
     price::{self, price},
-    provider::{Answer, Decoder, Delta, ModelError, ModelErrorKind, Provider},
+    provider::{Completion, Decoder, Delta, ModelError, ModelErrorKind, Provider},
     tokens,
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
@@ -37,7 +37,7 @@ impl Kernel {
             model: provider.model().to_owned(),
             labels: labels.clone(),
         };
-        let keep = move |answer: &Answer| {
+        let keep = move |answer: &Completion| {
             let stored = serde_json::to_value(answer).map_err(|error| malformed(error.to_string()))?;
             Ok(Entry::of(session, fact).with(Payload::Json(stored)))
         };
@@ -54,8 +54,8 @@ impl Kernel {
         provider: &dyn Provider,
         tools: &[ToolSpec],
         voice: Voice,
-        keep: impl FnOnce(&Answer) -> Result<Entry, ModelError> + Send + 'static,
-    ) -> Result<(Answer, Seq), Refused> {
+        keep: impl FnOnce(&Completion) -> Result<Entry, ModelError> + Send + 'static,
+    ) -> Result<(Completion, Seq), Refused> {
         let encoded = provider.encode(context, tools);
         let (read, prices) = (encoded.reads(context), provider.prices().to_vec());
         let money = price::most(&prices, read, encoded.writes);
@@ -91,8 +91,8 @@ impl Kernel {
         mut decoder: Box<dyn Decoder>,
         count: Count,
         voice: Voice,
-        keep: impl FnOnce(&Answer) -> Result<Entry, ModelError> + Send + 'static,
-    ) -> Result<(Answer, Seq), Refused> {
+        keep: impl FnOnce(&Completion) -> Result<Entry, ModelError> + Send + 'static,
+    ) -> Result<(Completion, Seq), Refused> {
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;
@@ -178,7 +178,7 @@ struct Count {
 impl Count {
     /// What a call used up, by whichever count is larger, the provider's or our own: a server that counts too
     /// little does not make a budget endless. Where it counted nothing, what was reserved.
-    fn used(&self, answer: &Answer) -> Cost {
+    fn used(&self, answer: &Completion) -> Cost {
         let calls = answer.calls.iter().map(|call| tokens(&call.name) + tokens(&call.arguments));
         let written = tokens(&answer.text) + calls.sum::<u64>();
         let Usage { input_tokens, output_tokens, .. } = answer.usage;
@@ -200,8 +200,8 @@ impl Count {
         Cost { tokens: self.read, money: price(&self.prices, &usage) }
     }
 
-    fn priced(&self, answer: Answer) -> Answer {
-        Answer { cost: price(&self.prices, &answer.usage), ..answer }
+    fn priced(&self, answer: Completion) -> Completion {
+        Completion { cost: price(&self.prices, &answer.usage), ..answer }
     }
 }
 
@@ -222,7 +222,7 @@ fn is_unsent(report: &Report) -> bool {
 /// What came of a call whose connection did not end cleanly, by how far it got: nothing was sent, nobody
 /// answered, or the answer broke off. An answer that is whole by its wire is one all the same: it is paid
 /// for, and nothing of it was to follow.
-fn broken_off(reason: &str, report: &Report, decoder: Box<dyn Decoder>) -> Result<Answer, ModelError> {
+fn broken_off(reason: &str, report: &Report, decoder: Box<dyn Decoder>) -> Result<Completion, ModelError> {
     match report {
         Report::Http(answer) if answer.status > 0 => decoder.end(),
         Report::Http(_) => Err(ModelError::new(ModelErrorKind::Unreachable, reason)),

@@ -80,7 +80,7 @@ pub use live::Printed;
 pub use output::Output;
 pub use price::{Price, price};
 pub use provider::{
-    Answer, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, READS_NO_CALLS, Stop,
+    Completion, Decoder, Delta, Encoded, ModelError, ModelErrorKind, Provider, READS_NO_CALLS, StopReason,
 };
 pub use question::{Question, RED_FILES_MAX, Waits};
 pub use restore::{FindTool, Restored, recall};

@@ -33,7 +33,7 @@ pub enum Delta {
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum StopReason {
     /// It said what it had to say.
     Answered,
     /// It waits for the results of its tool calls.
@@ -51,15 +51,15 @@ pub enum Stop {
 pub const READS_NO_CALLS: &str = "the server does not read the model's calls: start llama.cpp with `--jinja`, vLLM with \
      `--enable-auto-tool-choice --tool-call-parser PARSER`, and others with the template of their model";
 
-/// A whole reply, as a codec read it.
+/// A model's whole reply, as a codec read it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Answer {
+pub struct Completion {
     /// The text, all parts joined.
     pub text: String,
     /// The tool calls, in order.
     pub calls: Vec<ToolCall>,
     /// Why it stopped.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// What the provider counted.
     pub usage: Usage,
     /// What that costs at the prices that were known when it came; none where they were not. The kernel puts
@@ -163,5 +163,5 @@ pub trait Decoder: Send {
     ///
     /// # Errors
     /// When it was no whole reply.
-    fn end(self: Box<Self>) -> Result<Answer, ModelError>;
+    fn end(self: Box<Self>) -> Result<Completion, ModelError>;
 }

@@ -1,6 +1,6 @@
 //! Messages that are said twice: who does not know whether one was heard says it again, under the same name.
 
-use crate::{Answer, Connection, Kernel, Refused};
+use crate::{Completion, Connection, Kernel, Refused};
 use bailey_journal::{Fact, Query, Recorded};
 use bailey_protocol::{Happening, Inbound};
 
@@ -32,6 +32,6 @@ fn said(recorded: &Recorded) -> Option<String> {
     if !matches!(recorded.entry.fact, Fact::Reply { .. }) {
         return None;
     }
-    let answer: Answer = serde_json::from_str(&recorded.text()).ok()?;
+    let answer: Completion = serde_json::from_str(&recorded.text()).ok()?;
     Some(answer.text).filter(|text| !text.is_empty())
 }

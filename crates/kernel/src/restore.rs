@@ -6,7 +6,7 @@ use crate::{
     call::brought,
     cut,
     ended::Began,
-    provider::Answer,
+    provider::Completion,
     question::{self, Waits},
     tool::{self, Conclusion, Plan},
 };
@@ -275,7 +275,7 @@ impl Tape {
             Fact::Reply { provider, labels, .. } => {
                 // A fork holds the replies, and not the calls of models that brought them.
                 self.see(|said| labels.sources.contains(&said.entry));
-                let answer: Answer = parse(recorded)?;
+                let answer: Completion = parse(recorded)?;
                 self.calls.clone_from(&answer.calls);
                 self.open.clone_from(&answer.calls);
                 // Some servers number the calls of each reply anew.

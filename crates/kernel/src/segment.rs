@@ -1,7 +1,7 @@
 //! What a context is made of. Every kind has a private constructor, one for each way in, so that bytes from
 //! the world cannot get here but through the screen.
 
-use crate::{IMAGE_TOKENS, provider::Answer, tokens};
+use crate::{IMAGE_TOKENS, provider::Completion, tokens};
 use bailey_protocol::{CallId, Digest, Image, Integrity, Labels, Secrecy, Seq, WsPath};
 use std::borrow::Cow;
 
@@ -99,7 +99,7 @@ impl Observation {
 pub struct Reply {
     pub(crate) entry: Seq,
     pub(crate) provider: String,
-    pub(crate) answer: Answer,
+    pub(crate) answer: Completion,
     pub(crate) labels: Labels,
 }
 
@@ -112,7 +112,7 @@ impl Reply {
 
     /// What was said.
     #[must_use]
-    pub fn answer(&self) -> &Answer {
+    pub fn answer(&self) -> &Completion {
         &self.answer
     }
 }

@@ -4,4 +4,4 @@ mod encode;
 mod message;
 
 pub(crate) use encode::body;
-pub(crate) use message::Message;
+pub(crate) use message::PartialMessage;

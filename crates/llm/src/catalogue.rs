@@ -39,9 +39,10 @@ pub enum CatalogueError {
     TooLarge(usize),
 }
 
+/// The shape of a catalogue.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CatalogueFile {
     #[serde(default)]
     model: Vec<FileEntry>,
 }
@@ -121,7 +122,8 @@ fn read(text: &str, own: bool) -> Result<Vec<ModelEntry>, CatalogueError> {
     if text.len() > CATALOGUE_BYTES_MAX {
         return Err(CatalogueError::TooLarge(text.len()));
     }
-    let file: File = toml::from_str(text).map_err(|error| CatalogueError::Malformed(Box::new(error)))?;
+    let file: CatalogueFile =
+        toml::from_str(text).map_err(|error| CatalogueError::Malformed(Box::new(error)))?;
     file.model.into_iter().map(|entry| entry_of(entry, own)).collect()
 }
 

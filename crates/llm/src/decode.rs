@@ -5,12 +5,12 @@ use crate::{
     failure::{self, Fault},
     form::Form,
     lines::Lines,
-    message::Message,
+    message::PartialReply,
     sse::{Events, TooLong},
     tail::Tail,
     wire::set,
 };
-use bailey_kernel::{Answer, Decoder, Delta, ModelError, ModelErrorKind};
+use bailey_kernel::{Completion, Decoder, Delta, ModelError, ModelErrorKind};
 use bailey_protocol::Usage;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ pub fn decode_all(
     status: u16,
     headers: &[(String, String)],
     body: &[u8],
-) -> Result<Answer, ModelError> {
+) -> Result<Completion, ModelError> {
     let endpoint = Endpoint {
         provider: "provider".into(),
         wire,
@@ -61,7 +61,7 @@ pub(crate) struct Reading {
     headers: Vec<(String, String)>,
     received: usize,
     body: Body,
-    message: Message,
+    message: PartialReply,
     tail: Tail,
     /// The first event that is no JSON: where no answer comes, it says why.
     stray: Option<String>,
@@ -91,7 +91,7 @@ pub(crate) fn not_json(error: &serde_json::Error) -> Fault {
 impl Reading {
     pub(crate) fn new(endpoint: Arc<Endpoint>, form: Arc<Mutex<Form>>) -> Self {
         let ends = form.lock().unwrap_or_else(PoisonError::into_inner).ends();
-        let message = Message::new(endpoint.wire, ends);
+        let message = PartialReply::new(endpoint.wire, ends);
         Self {
             endpoint,
             form,
@@ -170,7 +170,7 @@ impl Reading {
         Ok(deltas)
     }
 
-    fn answer(mut self) -> Result<Answer, Fault> {
+    fn answer(mut self) -> Result<Completion, Fault> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
@@ -239,7 +239,7 @@ impl Decoder for Reading {
         self.fault.is_some() || self.message.is_whole()
     }
 
-    fn end(self: Box<Self>) -> Result<Answer, ModelError> {
+    fn end(self: Box<Self>) -> Result<Completion, ModelError> {
         let (endpoint, form) = (self.endpoint.clone(), self.form.clone());
         let mut form = form.lock().unwrap_or_else(PoisonError::into_inner);
         match (self.status, &self.body) {
@@ -264,7 +264,7 @@ impl Decoder for Reading {
 
 /// Tokens of a cache are some of those that were read: what a server says beyond that would make what was
 /// read cost less.
-fn plausible(mut answer: Answer) -> Answer {
+fn plausible(mut answer: Completion) -> Completion {
     let Usage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = &mut answer.usage;
     *cache_read_tokens = (*cache_read_tokens).min(*input_tokens);
     *cache_write_tokens = (*cache_write_tokens).min(*input_tokens - *cache_read_tokens);
@@ -273,7 +273,7 @@ fn plausible(mut answer: Answer) -> Answer {
 
 /// Gives calls of one reply that share an identifier one each: results find their calls by it. The message is
 /// sent back with them (`Wire::with_calls`).
-fn one_id_each(mut answer: Answer) -> Answer {
+fn one_id_each(mut answer: Completion) -> Completion {
     let mut used: BTreeSet<String> = BTreeSet::new();
     for call in &mut answer.calls {
         if used.contains(&call.id.0) {

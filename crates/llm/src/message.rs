@@ -1,41 +1,41 @@
 //! A reply as far as it is there, on whichever wire it comes.
 
 use crate::{Wire, anthropic, decode::not_json, failure::Fault, gemini, ollama, openai, responses};
-use bailey_kernel::{Answer, Delta};
+use bailey_kernel::{Completion, Delta};
 use std::collections::BTreeSet;
 
-/// A reply as far as it is there.
+/// The part of a reply that has come so far, in the form of its API.
 #[derive(Debug)]
-pub(crate) enum Message {
-    Anthropic(anthropic::Message),
-    Chat(openai::Message),
-    Responses(responses::Message),
-    Gemini(gemini::Message),
-    Ollama(ollama::Message),
+pub(crate) enum PartialReply {
+    Anthropic(anthropic::PartialMessage),
+    Chat(openai::PartialCompletion),
+    Responses(responses::PartialResponse),
+    Gemini(gemini::PartialContent),
+    Ollama(ollama::PartialChat),
 }
 
 /// The same for the message of every wire.
 macro_rules! each {
     ($message:expr, $of_wire:ident => $do:expr) => {
         match $message {
-            Message::Anthropic($of_wire) => $do,
-            Message::Chat($of_wire) => $do,
-            Message::Responses($of_wire) => $do,
-            Message::Gemini($of_wire) => $do,
-            Message::Ollama($of_wire) => $do,
+            PartialReply::Anthropic($of_wire) => $do,
+            PartialReply::Chat($of_wire) => $do,
+            PartialReply::Responses($of_wire) => $do,
+            PartialReply::Gemini($of_wire) => $do,
+            PartialReply::Ollama($of_wire) => $do,
         }
     };
 }
 
-impl Message {
+impl PartialReply {
     /// An empty one. Servers of Chat Completions have words of their own for an end.
     pub(crate) fn new(wire: Wire, ends: BTreeSet<String>) -> Self {
         match wire {
-            Wire::Anthropic => Self::Anthropic(anthropic::Message::default()),
-            Wire::OpenAiChat => Self::Chat(openai::Message::of(ends)),
-            Wire::OpenAiResponses => Self::Responses(responses::Message::default()),
-            Wire::Gemini => Self::Gemini(gemini::Message::default()),
-            Wire::Ollama => Self::Ollama(ollama::Message::default()),
+            Wire::Anthropic => Self::Anthropic(anthropic::PartialMessage::default()),
+            Wire::OpenAiChat => Self::Chat(openai::PartialCompletion::of(ends)),
+            Wire::OpenAiResponses => Self::Responses(responses::PartialResponse::default()),
+            Wire::Gemini => Self::Gemini(gemini::PartialContent::default()),
+            Wire::Ollama => Self::Ollama(ollama::PartialChat::default()),
         }
     }
 
@@ -61,7 +61,7 @@ impl Message {
     }
 
     /// The reply.
-    pub(crate) fn end(self) -> Result<Answer, Fault> {
+    pub(crate) fn end(self) -> Result<Completion, Fault> {
         each!(self, message => message.end())
     }
 }

@@ -5,4 +5,4 @@ mod encode;
 mod message;
 
 pub(crate) use encode::{THOUGHTS, body, fill, limit_name};
-pub(crate) use message::{FAILED, Message};
+pub(crate) use message::{FAILED, PartialCompletion};

@@ -5,4 +5,4 @@ mod encode;
 mod message;
 
 pub(crate) use encode::body;
-pub(crate) use message::Message;
+pub(crate) use message::PartialResponse;

@@ -5,12 +5,12 @@ use super::tape::{Asked, Done, Step, Tape, Turn};
 use bailey_agent::Own;
 use bailey_journal::{Clock, Fact};
 use bailey_kernel::{
-    Answer, BoxFuture, Chunk, Context, Decoder, Delta, Encoded, Executor, Io, ModelError, ModelErrorKind,
+    BoxFuture, Chunk, Completion, Context, Decoder, Delta, Encoded, Executor, Io, ModelError, ModelErrorKind,
     Output, Permit, Price, Provider, ResolveError, Route, Seal,
 };
 use bailey_protocol::{
-    Action, Answer as Answered, ApprovalId, CallId, Digest, Effect, Inbound, Isolation, Op, Report,
-    SessionId, Status, Timestamp, ToolSpec, WsPath,
+    Action, Answer, ApprovalId, CallId, Digest, Effect, Inbound, Isolation, Op, Report, SessionId, Status,
+    Timestamp, ToolSpec, WsPath,
 };
 use bailey_session::agent_file;
 use bailey_tools::{PeerTool, ToolSource};
@@ -47,7 +47,7 @@ struct State {
     /// The ids of questions: first the id in this run, then the id in the recording.
     names: Vec<(ApprovalId, ApprovalId)>,
     /// The reply of the model that was asked last.
-    said: Option<Result<Answer, ModelError>>,
+    said: Option<Result<Completion, ModelError>>,
     now: Timestamp,
     /// A person's actions between two calls of a model, each with the number of its entry.
     meanwhile: Vec<(u64, Meanwhile)>,
@@ -139,7 +139,7 @@ impl Recording {
     }
 
     /// This run's id of a recorded question, and its answer.
-    pub(super) fn answer(&self, recorded: ApprovalId) -> Option<(ApprovalId, Answered, String)> {
+    pub(super) fn answer(&self, recorded: ApprovalId) -> Option<(ApprovalId, Answer, String)> {
         let state = self.lock();
         let (id, _) = state.names.iter().find(|(_, there)| *there == recorded)?;
         let asked = state.questions.iter().find(|asked| asked.id == recorded)?;
@@ -262,7 +262,7 @@ impl State {
     }
 
     /// The model's reply. For a call that failed: a failure that leads to the recorded next step.
-    fn said(&self, done: &Done, next: u64) -> Result<Answer, ModelError> {
+    fn said(&self, done: &Done, next: u64) -> Result<Completion, ModelError> {
         if let Some(reply) = &done.reply {
             return Ok(reply.clone());
         }
@@ -484,7 +484,7 @@ impl Decoder for Reader {
         false
     }
 
-    fn end(self: Box<Self>) -> Result<Answer, ModelError> {
+    fn end(self: Box<Self>) -> Result<Completion, ModelError> {
         let said = self.0.lock().said.take();
         said.unwrap_or_else(|| Err(ModelError::new(ModelErrorKind::Malformed, "this was never recorded")))
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{BAILEY, Fact, Journal, Query, Recorded, SessionInfo};
-use bailey_kernel::{Answer as Said, Paper, Stop};
+use bailey_kernel::{Completion, Paper, StopReason};
 use bailey_protocol::{
     Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Image, Inbound, Kind, Outcome,
     Role, Timestamp, Usage, WsPath,
@@ -32,7 +32,7 @@ pub(super) struct Done {
     pub(super) action: Action,
     pub(super) outcome: Option<Outcome>,
     /// The reply of a model.
-    pub(super) reply: Option<Said>,
+    pub(super) reply: Option<Completion>,
 }
 
 /// A step that a person or a process took outside of a turn.
@@ -419,13 +419,13 @@ fn parse<T: serde::de::DeserializeOwned>(recorded: &Recorded) -> Result<T> {
 }
 
 /// The text of a model that was asked for a summary, taken out of its frame again.
-fn summary(framed: &str) -> Said {
+fn summary(framed: &str) -> Completion {
     let text = framed.split_once('\n').map_or(framed, |(_, text)| text);
     let text = text.rsplit_once('\n').map_or(text, |(text, _)| text);
-    Said {
+    Completion {
         text: text.into(),
         calls: Vec::new(),
-        stop: Stop::Answered,
+        stop: StopReason::Answered,
         usage: Usage::default(),
         cost: None,
         verbatim: serde_json::Value::Null,

@@ -11,7 +11,7 @@
 
 use super::{Attributes, ERROR, Span, SpanId, TraceId, Value, Word};
 use bailey_journal::{Fact, Recorded, fact::Admitted};
-use bailey_kernel::Stop;
+use bailey_kernel::StopReason;
 use bailey_protocol::{
     Answer, ApprovalId, CallId, EffectId, Kind, Labels, Seq, SessionId, Status, Timestamp, Usage, Verdict,
 };
@@ -112,7 +112,7 @@ struct Counted {
     usage: Usage,
     #[serde(default)]
     calls: Vec<Called>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
 }
 
 #[derive(Deserialize)]
@@ -699,13 +699,13 @@ fn provider_of(name: &str) -> Word {
 }
 
 /// The reason why a model stopped, in the conventions' words.
-fn finish(stop: Option<Stop>) -> &'static str {
+fn finish(stop: Option<StopReason>) -> &'static str {
     match stop {
-        Some(Stop::Answered) => "stop",
-        Some(Stop::Calls) => "tool_call",
-        Some(Stop::Length) => "length",
-        Some(Stop::Refused) => "content_filter",
-        Some(Stop::NoCalls) | None => super::OTHER,
+        Some(StopReason::Answered) => "stop",
+        Some(StopReason::Calls) => "tool_call",
+        Some(StopReason::Length) => "length",
+        Some(StopReason::Refused) => "content_filter",
+        Some(StopReason::NoCalls) | None => super::OTHER,
     }
 }
 

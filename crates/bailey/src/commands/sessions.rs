@@ -136,7 +136,7 @@ async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
 }
 
 /// What a model said, where the entry holds that.
-fn reply(recorded: &Recorded) -> Option<bailey_kernel::Answer> {
+fn reply(recorded: &Recorded) -> Option<bailey_kernel::Completion> {
     let is_reply = matches!(recorded.entry.fact, Fact::Reply { .. });
     is_reply.then(|| serde_json::from_str(&recorded.text()).ok())?
 }

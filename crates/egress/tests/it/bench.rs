@@ -3,7 +3,7 @@
 use bailey_egress::{Config, Egress, Endpoint};
 use bailey_journal::{Journal, NewSession, SystemClock};
 use bailey_kernel::{
-    Answer, Bound, BoxFuture, Budgets, Chunk, Connection, Context, Decoder, Delta, Encoded, Executor,
+    Bound, BoxFuture, Budgets, Chunk, Completion, Connection, Context, Decoder, Delta, Encoded, Executor,
     Instruction, Io, Kernel, ModelError, ModelErrorKind, Output, Permit, Provider, Registrar, ResolveError,
     Route, Scope,
 };
@@ -261,7 +261,7 @@ impl Decoder for NoAnswer {
         false
     }
 
-    fn end(self: Box<Self>) -> Result<Answer, ModelError> {
+    fn end(self: Box<Self>) -> Result<Completion, ModelError> {
         Err(ModelError { kind: ModelErrorKind::Cut, message: "not read".into() })
     }
 }

@@ -1,7 +1,7 @@
 //! Model calls, against a server on a real socket, on both wires.
 
 use bailey_journal::{BeginError, Fact};
-use bailey_kernel::{ModelErrorKind, Refused, Reply as Said, Stop};
+use bailey_kernel::{ModelErrorKind, Refused, Reply as Said, StopReason};
 use bailey_llm::{Codec, Endpoint, Wire};
 use bailey_protocol::{Happening, Status};
 use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup};
@@ -41,7 +41,7 @@ async fn both_wires_carry_text_calls_and_counts() {
         let (mut bench, server) = with(Reply::Message(message)).await;
         let reply = ask(&bench, &server, wire).await.unwrap();
         let answer = reply.answer();
-        assert_eq!((answer.text.as_str(), answer.stop), ("I look.", Stop::Calls));
+        assert_eq!((answer.text.as_str(), answer.stop), ("I look.", StopReason::Calls));
         let names: Vec<_> =
             answer.calls.iter().map(|call| (call.id.0.as_str(), call.name.as_str())).collect();
         assert_eq!(names, [("call_1", "fs_read"), ("call_2", "fs_write")]);

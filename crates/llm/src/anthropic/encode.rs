@@ -8,7 +8,7 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, Heard, Said, Turn},
+    transcript::{ForeignCall, ModelInput, PromptText, Turn},
     wire::{description, input, set},
 };
 use bailey_protocol::{Image, ToolSpec};
@@ -72,7 +72,7 @@ fn message(turn: &Turn<'_>) -> Option<Value> {
 }
 
 /// Results first: they must open the message that follows their calls.
-fn user(heard: &Heard<'_>) -> Value {
+fn user(heard: &ModelInput<'_>) -> Value {
     let results = heard.results.iter().map(|result| {
         let mut block = json!({ "type": "tool_result", "tool_use_id": result.id, "content": result.text });
         if !result.ok {
@@ -84,7 +84,7 @@ fn user(heard: &Heard<'_>) -> Value {
 }
 
 /// Pictures first, which is what the documentation advises.
-fn said(said: &Said<'_>) -> Vec<Value> {
+fn said(said: &PromptText<'_>) -> Vec<Value> {
     let image = |image: &&Image| {
         let source =
             json!({ "type": "base64", "media_type": image.kind().media_type(), "data": image.base64() });
@@ -94,7 +94,7 @@ fn said(said: &Said<'_>) -> Vec<Value> {
     said.images.iter().map(image).chain(text).collect()
 }
 
-fn assistant(text: &str, calls: &[Call<'_>]) -> Value {
+fn assistant(text: &str, calls: &[ForeignCall<'_>]) -> Value {
     let text = Some(text).filter(|text| !text.trim().is_empty()).map(block_of);
     let calls = calls.iter().map(|call| {
         json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input(call.arguments) })

@@ -6,7 +6,7 @@ use crate::{
     failure::{Complaint, Fault},
     wire::{count, input, set},
 };
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use bailey_protocol::{CallId, ToolCall, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ const BLOCKS_MAX: usize = 4096;
 /// Why a model stops that has said all.
 const ENDS: [&str; 5] = ["end_turn", "tool_use", "stop_sequence", "pause_turn", "stop"];
 
-/// A reply as far as it is there.
+/// The part of a message that has come so far.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct PartialMessage {
     blocks: Vec<Block>,
     /// The block that each number means now: some gateways begin to count anew, or give every block the same.
     by_number: BTreeMap<u64, usize>,
@@ -40,7 +40,7 @@ struct Block {
     input: String,
 }
 
-impl Message {
+impl PartialMessage {
     /// Reads the data of one event.
     pub(crate) fn event(&mut self, data: &str) -> Result<Vec<Delta>, Fault> {
         let event: Value = serde_json::from_str(data).map_err(|error| not_json(&error))?;
@@ -93,22 +93,22 @@ impl Message {
     }
 
     /// The reply.
-    pub(crate) fn end(self) -> Result<Answer, Fault> {
+    pub(crate) fn end(self) -> Result<Completion, Fault> {
         if !self.whole {
             return Err(Fault::Cut("no `message_stop` came"));
         }
         let content: Vec<Value> = self.blocks.into_iter().filter_map(Block::end).collect();
         let calls: Vec<ToolCall> = content.iter().filter_map(call).collect();
         let stop = match self.stop_reason.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
-            Some("refusal") => Stop::Refused,
-            Some("tool_use") if calls.is_empty() => Stop::NoCalls,
+            Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
+            Some("refusal") => StopReason::Refused,
+            Some("tool_use") if calls.is_empty() => StopReason::NoCalls,
             Some(reason) if !ENDS.contains(&reason) => return Err(Fault::Ended(reason.into())),
-            _ if calls.is_empty() => Stop::Answered,
-            _ => Stop::Calls,
+            _ if calls.is_empty() => StopReason::Answered,
+            _ => StopReason::Calls,
         };
         let verbatim = json!({ "wire": Wire::Anthropic.name(), "content": content });
-        Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
+        Ok(Completion { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn start(&mut self, index: u64, value: &Value) -> Result<Option<Delta>, Fault> {

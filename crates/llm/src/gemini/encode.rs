@@ -2,7 +2,7 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, CallResult, Said, Turn},
+    transcript::{CallResult, ForeignCall, PromptText, Turn},
     wire::{description, input, list, set},
 };
 use bailey_protocol::{Image, ToolSpec};
@@ -91,13 +91,13 @@ fn answered(result: &CallResult<'_>, with_id: bool) -> Value {
     json!({ "functionResponse": response })
 }
 
-fn said(said: &Said<'_>) -> Vec<Value> {
+fn said(said: &PromptText<'_>) -> Vec<Value> {
     let image = |image: &&Image| json!({ "inlineData": { "mimeType": image.kind().media_type(), "data": image.base64() } });
     let text = Some(&said.text).filter(|text| !text.trim().is_empty()).map(|text| json!({ "text": text }));
     said.images.iter().map(image).chain(text).collect()
 }
 
-fn foreign(text: &str, calls: &[Call<'_>], signs: bool) -> Vec<Value> {
+fn foreign(text: &str, calls: &[ForeignCall<'_>], signs: bool) -> Vec<Value> {
     let text = Some(text).filter(|text| !text.trim().is_empty()).map(|text| json!({ "text": text }));
     let calls = calls.iter().enumerate().map(|(place, call)| {
         let mut part = json!({ "functionCall": { "name": call.name, "args": input(call.arguments) } });

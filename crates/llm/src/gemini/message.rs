@@ -6,7 +6,7 @@ use crate::{
     failure::{Complaint, Fault},
     wire::{count, list, made_id, word},
 };
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use bailey_protocol::{CallId, ToolCall, Usage};
 use serde_json::{Value, json};
 
@@ -24,9 +24,9 @@ const BAD_CALLS: &[&str] = &["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
 /// calls.
 const ENDS: &[&str] = &["STOP", "FUNCTION_CALL", "TOOL_CALL", "TOOL_CALLS"];
 
-/// A reply as far as it is there.
+/// The part of a reply that has come so far.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct PartialContent {
     id: String,
     /// As they came, but for pieces of one plain text, which are joined: signed parts must come back as they
     /// were.
@@ -38,7 +38,7 @@ pub(crate) struct Message {
     usage: Usage,
 }
 
-impl Message {
+impl PartialContent {
     /// Reads the data of one event.
     pub(crate) fn event(&mut self, data: &str) -> Result<Vec<Delta>, Fault> {
         let chunk: Value = serde_json::from_str(data).map_err(|error| not_json(&error))?;
@@ -73,7 +73,7 @@ impl Message {
     }
 
     /// The reply.
-    pub(crate) fn end(self) -> Result<Answer, Fault> {
+    pub(crate) fn end(self) -> Result<Completion, Fault> {
         let reason = self.finish_reason.as_deref();
         if reason.is_none() && !self.blocked {
             return Err(Fault::Cut("no `finishReason` came"));
@@ -85,17 +85,17 @@ impl Message {
         let calls: Vec<ToolCall> =
             functions.enumerate().map(|(place, function)| call(&self.id, place, function)).collect();
         let stop = match reason {
-            Some("MAX_TOKENS") => Stop::Length,
-            Some(reason) if REFUSALS.contains(&reason) => Stop::Refused,
-            _ if self.blocked => Stop::Refused,
+            Some("MAX_TOKENS") => StopReason::Length,
+            Some(reason) if REFUSALS.contains(&reason) => StopReason::Refused,
+            _ if self.blocked => StopReason::Refused,
             Some(reason) if !ENDS.contains(&reason) => return Err(Fault::Ended(reason.into())),
-            Some(reason) if reason != "STOP" && calls.is_empty() => Stop::NoCalls,
-            _ if calls.is_empty() => Stop::Answered,
-            _ => Stop::Calls,
+            Some(reason) if reason != "STOP" && calls.is_empty() => StopReason::NoCalls,
+            _ if calls.is_empty() => StopReason::Answered,
+            _ => StopReason::Calls,
         };
         let content = json!({ "role": "model", "parts": self.parts });
         let verbatim = json!({ "wire": Wire::Gemini.name(), "content": content });
-        Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
+        Ok(Completion { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>, Fault> {

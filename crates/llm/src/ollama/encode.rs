@@ -2,7 +2,7 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, CallResult, Said, Turn},
+    transcript::{CallResult, ForeignCall, PromptText, Turn},
     wire::{description, input, set},
 };
 use bailey_protocol::ToolSpec;
@@ -54,8 +54,8 @@ fn answered(result: &CallResult<'_>) -> Value {
     json!({ "role": "tool", "tool_name": result.name, "tool_call_id": result.id, "content": result.text })
 }
 
-fn said(texts: &[Said<'_>]) -> Value {
-    let mut message = json!({ "role": "user", "content": Said::joined(texts) });
+fn said(texts: &[PromptText<'_>]) -> Value {
+    let mut message = json!({ "role": "user", "content": PromptText::joined(texts) });
     let images: Vec<_> = texts.iter().flat_map(|said| &said.images).map(|image| image.base64()).collect();
     if !images.is_empty() {
         set(&mut message, "images", images);
@@ -63,8 +63,8 @@ fn said(texts: &[Said<'_>]) -> Value {
     message
 }
 
-fn foreign(text: &str, calls: &[Call<'_>]) -> Value {
-    let call = |call: &Call<'_>| {
+fn foreign(text: &str, calls: &[ForeignCall<'_>]) -> Value {
+    let call = |call: &ForeignCall<'_>| {
         let function = json!({ "name": call.name, "arguments": input(call.arguments) });
         json!({ "id": call.id, "function": function })
     };

@@ -6,16 +6,16 @@ use crate::{
     failure::{Complaint, Fault},
     wire::{count, list, made_id, set, word},
 };
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use bailey_protocol::{CallId, ToolCall, Usage};
 use serde_json::{Value, json};
 
 /// The most calls that one reply may have.
 const CALLS_MAX: usize = 1024;
 
-/// A reply as far as it is there.
+/// The part of a reply that has come so far.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct PartialChat {
     /// When its first line was made, which tells it from others.
     created: String,
     /// All text so far: exactly what was streamed.
@@ -28,7 +28,7 @@ pub(crate) struct Message {
     usage: Usage,
 }
 
-impl Message {
+impl PartialChat {
     /// Reads one line.
     pub(crate) fn event(&mut self, line: &str) -> Result<Vec<Delta>, Fault> {
         let value: Value = serde_json::from_str(line).map_err(|error| not_json(&error))?;
@@ -51,18 +51,18 @@ impl Message {
     }
 
     /// The reply.
-    pub(crate) fn end(self) -> Result<Answer, Fault> {
+    pub(crate) fn end(self) -> Result<Completion, Fault> {
         if !self.done {
             return Err(Fault::Cut("no line said `done`"));
         }
         let calls: Vec<ToolCall> =
             self.calls.iter().enumerate().map(|(place, value)| call(&self.created, place, value)).collect();
         let stop = match self.done_reason.as_str() {
-            "length" => Stop::Length,
+            "length" => StopReason::Length,
             // Older releases give no reason.
             reason if !["", "stop"].contains(&reason) => return Err(Fault::Ended(reason.into())),
-            _ if calls.is_empty() => Stop::Answered,
-            _ => Stop::Calls,
+            _ if calls.is_empty() => StopReason::Answered,
+            _ => StopReason::Calls,
         };
         let mut message = json!({ "role": "assistant", "content": self.text });
         if !self.thinking.is_empty() {
@@ -72,7 +72,7 @@ impl Message {
             set(&mut message, "tool_calls", self.calls);
         }
         let verbatim = json!({ "wire": Wire::Ollama.name(), "message": message });
-        Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
+        Ok(Completion { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn line(&mut self, line: &Value) -> Result<Vec<Delta>, Fault> {

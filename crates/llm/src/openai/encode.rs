@@ -2,7 +2,7 @@
 
 use crate::{
     Endpoint,
-    transcript::{Call, CallResult, Heard, Said, Turn},
+    transcript::{CallResult, ForeignCall, ModelInput, PromptText, Turn},
     wire::{data_url, description, input_text, set},
 };
 use bailey_protocol::ToolSpec;
@@ -67,7 +67,7 @@ pub(crate) fn fill(messages: &mut [Value], field: &str) {
 }
 
 /// Results first: they must stand right behind their calls.
-fn heard_messages(heard: &Heard<'_>) -> Vec<Value> {
+fn heard_messages(heard: &ModelInput<'_>) -> Vec<Value> {
     let result = |result: &CallResult<'_>| json!({ "role": "tool", "tool_call_id": result.id, "content": result.text });
     let mut messages: Vec<Value> = heard.results.iter().map(result).collect();
     if !heard.texts.is_empty() {
@@ -80,11 +80,11 @@ fn heard_messages(heard: &Heard<'_>) -> Vec<Value> {
 }
 
 /// A list only where there is more than text: many compatible servers take nothing else.
-fn content(texts: &[Said<'_>]) -> Value {
+fn content(texts: &[PromptText<'_>]) -> Value {
     if texts.iter().all(|said| said.images.is_empty()) {
-        return Said::joined(texts).into();
+        return PromptText::joined(texts).into();
     }
-    let parts = |said: &Said<'_>| {
+    let parts = |said: &PromptText<'_>| {
         let images = said
             .images
             .iter()
@@ -95,7 +95,7 @@ fn content(texts: &[Said<'_>]) -> Value {
     texts.iter().flat_map(parts).collect()
 }
 
-fn assistant(text: &str, calls: &[Call<'_>]) -> Value {
+fn assistant(text: &str, calls: &[ForeignCall<'_>]) -> Value {
     let calls = calls.iter().map(|call| call_value(&call.id, &call.name, call.arguments)).collect();
     assistant_value(text, calls)
 }

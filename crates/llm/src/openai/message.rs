@@ -7,7 +7,7 @@ use crate::{
     failure::{Complaint, Fault},
     wire::{count, list, made_id, set, word},
 };
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use bailey_protocol::{CallId, ToolCall, Usage};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,9 +47,9 @@ pub(crate) const FAILED: [&str; 8] = [
     "insufficient_system_resource",
 ];
 
-/// A reply as far as it is there.
+/// The part of a reply that has come so far.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct PartialCompletion {
     /// The words of this server for an end, besides the known ones.
     ends: BTreeSet<String>,
     id: String,
@@ -79,7 +79,7 @@ struct Partial {
     extra_content: Option<Value>,
 }
 
-impl Message {
+impl PartialCompletion {
     /// A reply of a server that has these words of its own for an end.
     pub(crate) fn of(ends: BTreeSet<String>) -> Self {
         Self { ends, ..Self::default() }
@@ -116,7 +116,7 @@ impl Message {
     }
 
     /// The reply.
-    pub(crate) fn end(mut self) -> Result<Answer, Fault> {
+    pub(crate) fn end(mut self) -> Result<Completion, Fault> {
         let empty = self.text.is_empty() && self.calls.is_empty();
         // Compatible servers leave out the one or the other.
         if self.finish_reason.is_none() && (!self.done || empty) {
@@ -130,15 +130,15 @@ impl Message {
                 | "max_output_tokens"
                 | "model_length"
                 | "model_context_window_exceeded",
-            ) => Stop::Length,
-            Some("content_filter" | "refusal" | "safety" | "sensitive") => Stop::Refused,
+            ) => StopReason::Length,
+            Some("content_filter" | "refusal" | "safety" | "sensitive") => StopReason::Refused,
             Some(reason) if !ENDS.contains(&reason) && !self.ends.contains(reason) => {
                 return Err(Fault::Ended(reason.into()));
             }
-            _ if self.refused => Stop::Refused,
-            Some("tool_calls" | "tool_use" | "function_call") if self.calls.is_empty() => Stop::NoCalls,
-            _ if self.calls.is_empty() => Stop::Answered,
-            _ => Stop::Calls,
+            _ if self.refused => StopReason::Refused,
+            Some("tool_calls" | "tool_use" | "function_call") if self.calls.is_empty() => StopReason::NoCalls,
+            _ if self.calls.is_empty() => StopReason::Answered,
+            _ => StopReason::Calls,
         };
         let (mut calls, mut wired) = (Vec::new(), Vec::new());
         for (place, partial) in self.calls.into_iter().enumerate() {
@@ -154,7 +154,7 @@ impl Message {
         }
         self.thoughts.into_iter().for_each(|(field, text)| set(&mut message, field, text));
         let verbatim = json!({ "wire": Wire::OpenAiChat.name(), "message": message });
-        Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
+        Ok(Completion { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn chunk(&mut self, chunk: &Value, part: &str) -> Result<Vec<Delta>, Fault> {

@@ -2,7 +2,7 @@
 
 use crate::{
     Endpoint,
-    transcript::{Heard, Said, Turn},
+    transcript::{ModelInput, PromptText, Turn},
     wire::{data_url, description, input_text, list, set, word},
 };
 use bailey_protocol::{Image, ToolSpec};
@@ -94,7 +94,7 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 /// Results first: they answer the calls right before.
-fn heard_items(heard: &Heard<'_>) -> Vec<Value> {
+fn heard_items(heard: &ModelInput<'_>) -> Vec<Value> {
     let results = heard
         .results
         .iter()
@@ -103,11 +103,11 @@ fn heard_items(heard: &Heard<'_>) -> Vec<Value> {
     results.chain(texts.map(|texts| json!({ "role": "user", "content": content(texts) }))).collect()
 }
 
-fn content(texts: &[Said<'_>]) -> Value {
+fn content(texts: &[PromptText<'_>]) -> Value {
     if texts.iter().all(|said| said.images.is_empty()) {
-        return Said::joined(texts).into();
+        return PromptText::joined(texts).into();
     }
-    let parts = |said: &Said<'_>| {
+    let parts = |said: &PromptText<'_>| {
         let image =
             |image: &&Image| json!({ "type": "input_image", "detail": "auto", "image_url": data_url(image) });
         let text = Some(&said.text).filter(|text| !text.trim().is_empty());

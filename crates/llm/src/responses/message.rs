@@ -6,7 +6,7 @@ use crate::{
     failure::{Complaint, Fault},
     wire::{count, list, made_id, set, word},
 };
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use bailey_protocol::{CallId, ToolCall, Usage};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 /// The most output items that one response may have.
 const ITEMS_MAX: usize = 4096;
 
-/// A response as far as it is there.
+/// The part of a response that has come so far.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct PartialResponse {
     id: String,
     items: BTreeMap<u64, Item>,
     /// All text so far, a refusal's too: exactly what was streamed.
@@ -38,7 +38,7 @@ struct Item {
     done: bool,
 }
 
-impl Message {
+impl PartialResponse {
     /// Reads the data of one event.
     pub(crate) fn event(&mut self, data: &str) -> Result<Vec<Delta>, Fault> {
         if data.trim() == "[DONE]" {
@@ -96,7 +96,7 @@ impl Message {
     }
 
     /// The reply.
-    pub(crate) fn end(self) -> Result<Answer, Fault> {
+    pub(crate) fn end(self) -> Result<Completion, Fault> {
         if !self.ended {
             return Err(Fault::Cut("no `response.completed` came"));
         }
@@ -105,15 +105,15 @@ impl Message {
         let calls: Vec<ToolCall> =
             functions.enumerate().map(|(place, item)| call(&self.id, place, item)).collect();
         let stop = match self.incomplete.as_deref() {
-            Some("content_filter") => Stop::Refused,
-            Some("max_output_tokens" | "max_tokens" | "") => Stop::Length,
+            Some("content_filter") => StopReason::Refused,
+            Some("max_output_tokens" | "max_tokens" | "") => StopReason::Length,
             Some(reason) => return Err(Fault::Ended(reason.into())),
-            None if self.refused => Stop::Refused,
-            None if calls.is_empty() => Stop::Answered,
-            None => Stop::Calls,
+            None if self.refused => StopReason::Refused,
+            None if calls.is_empty() => StopReason::Answered,
+            None => StopReason::Calls,
         };
         let verbatim = json!({ "wire": Wire::OpenAiResponses.name(), "items": items });
-        Ok(Answer { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
+        Ok(Completion { text: self.text, calls, stop, usage: self.usage, cost: None, verbatim })
     }
 
     fn item(&mut self, index: u64) -> Result<&mut Item, Fault> {

@@ -1,6 +1,6 @@
-use super::{Call, CallResult, GO_ON, Heard, NO_RESULT, Said, Turn, Turns};
+use super::{CallResult, ForeignCall, GO_ON, ModelInput, NO_RESULT, PromptText, Turn, Turns};
 use crate::{Endpoint, Wire};
-use bailey_kernel::{Answer, Stop};
+use bailey_kernel::{Completion, StopReason};
 use bailey_protocol::{CallId, Image, ToolCall, ToolSpec, Usage};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeSet};
@@ -9,10 +9,10 @@ fn call(id: &str, name: &str) -> ToolCall {
     ToolCall { id: CallId(id.into()), name: name.into(), arguments: "{}".into() }
 }
 
-fn answer(text: &str, calls: &[ToolCall], wire: Wire) -> Answer {
+fn answer(text: &str, calls: &[ToolCall], wire: Wire) -> Completion {
     let verbatim = json!({ "wire": wire.name(), "content": [] });
-    let (stop, usage) = (Stop::Answered, Usage::default());
-    Answer { text: text.into(), calls: calls.to_vec(), stop, usage, cost: None, verbatim }
+    let (stop, usage) = (StopReason::Answered, Usage::default());
+    Completion { text: text.into(), calls: calls.to_vec(), stop, usage, cost: None, verbatim }
 }
 
 fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {
@@ -21,7 +21,7 @@ fn result<'a>(id: &str, text: &'a str) -> CallResult<'a> {
 
 /// The turn before a reply with which a conversation would begin.
 fn begun<'a>() -> Turn<'a> {
-    Turn::Heard(Heard { results: vec![], texts: vec![GO_ON.into()] })
+    Turn::Heard(ModelInput { results: vec![], texts: vec![GO_ON.into()] })
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn results_stand_in_the_order_of_their_calls_and_before_words_that_came_in_betwe
     turns.result(&CallId("a".into()), "x", true, "A");
     let turns = turns.end();
     assert_eq!(turns[1], Turn::Own(Cow::Borrowed(&reply.verbatim)));
-    let heard = Heard { results: vec![result("a", "A"), result("b", "B")], texts: vec!["wait".into()] };
+    let heard = ModelInput { results: vec![result("a", "A"), result("b", "B")], texts: vec!["wait".into()] };
     assert_eq!(turns[2], Turn::Heard(heard));
 }
 
@@ -52,9 +52,9 @@ fn another_provider_or_wire_is_told_as_text_and_calls() {
         turns.result(&CallId("call:1".into()), "fs.read", true, "text");
         let turns = turns.end();
         let [(id, _)] = sent(wire, &turns).try_into().unwrap();
-        let calls = vec![Call { id: id.clone(), name: "fs_read".into(), arguments: "{}" }];
+        let calls = vec![ForeignCall { id: id.clone(), name: "fs_read".into(), arguments: "{}" }];
         let answered = CallResult { name: "fs_read".into(), ..result(&id, "text") };
-        let heard = Heard { results: vec![answered], texts: vec![] };
+        let heard = ModelInput { results: vec![answered], texts: vec![] };
         assert_eq!(turns, [begun(), Turn::Foreign { text: "hello", calls }, Turn::Heard(heard)]);
         // The only identifiers that Mistral takes; OpenAI takes none of more than 40 characters.
         assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
@@ -82,7 +82,7 @@ fn sent(wire: Wire, turns: &[Turn<'_>]) -> Vec<(String, String)> {
 }
 
 /// A reply of two calls as each wire keeps it.
-fn kept(wire: Wire, ids: [&str; 2], names: [&str; 2]) -> Answer {
+fn kept(wire: Wire, ids: [&str; 2], names: [&str; 2]) -> Completion {
     let calls = [0, 1].map(|place| match wire {
         Wire::Anthropic => json!({ "type": "tool_use", "id": ids[place], "name": names[place], "input": {} }),
         Wire::OpenAiChat | Wire::Ollama => {
@@ -113,7 +113,7 @@ fn kept(wire: Wire, ids: [&str; 2], names: [&str; 2]) -> Answer {
         distinct[1].push_str("_2");
     }
     let calls = [call(&distinct[0], names[0]), call(&distinct[1], names[1])];
-    Answer { verbatim, ..answer("", &calls, wire) }
+    Completion { verbatim, ..answer("", &calls, wire) }
 }
 
 /// Servers number calls anew in each reply, and give two calls one identifier or no identifier.
@@ -199,7 +199,7 @@ fn turns_alternate_and_begin_and_end_with_the_user() {
     let [said, empty, called] = [("well", vec![]), (" ", vec![]), ("", vec![call("a", "x")])]
         .map(|(text, calls)| answer(text, &calls, Wire::OpenAiChat));
     let foreign = |text| Turn::Foreign { text, calls: vec![] };
-    let of = |replies: &[&Answer], words: &str| -> Vec<bool> {
+    let of = |replies: &[&Completion], words: &str| -> Vec<bool> {
         let mut turns = Turns::default();
         for (place, reply) in replies.iter().enumerate() {
             words
@@ -224,7 +224,7 @@ fn turns_alternate_and_begin_and_end_with_the_user() {
     turns.reply(&said, false, Wire::Anthropic);
     turns.user("three");
     let texts = |texts: &[&str]| {
-        Turn::Heard(Heard { results: vec![], texts: texts.iter().map(|text| (*text).into()).collect() })
+        Turn::Heard(ModelInput { results: vec![], texts: texts.iter().map(|text| (*text).into()).collect() })
     };
     assert_eq!(turns.end(), [texts(&["one", "two"]), foreign("well"), texts(&["three"])]);
 }
@@ -245,7 +245,7 @@ fn written(wire: Wire, text: &str) -> serde_json::Value {
         parameters: std::collections::BTreeMap::new(),
     };
     let mut turns = Turns::default();
-    turns.said(Said { text: text.into(), images: vec![&image] });
+    turns.said(PromptText { text: text.into(), images: vec![&image] });
     let turns = turns.end();
     let body = match wire {
         Wire::Anthropic => crate::anthropic::body,

@@ -4,7 +4,7 @@ use crate::{
     bench::{Bench, KEY, codec, door},
     foreign,
 };
-use bailey_kernel::{ModelErrorKind, Stop};
+use bailey_kernel::{ModelErrorKind, StopReason};
 use bailey_llm::Wire;
 use serde_json::json;
 use std::{process::Stdio, time::Duration};
@@ -89,12 +89,15 @@ async fn text_calls_and_results_on_every_wire() {
         let codec = codec("acme", wire, &mock.base(wire));
         bench.say("read it").await;
         let answer = bench.ask(&codec).await.unwrap();
-        assert_eq!((answer.stop, answer.calls.len()), (Stop::Calls, 2), "{wire:?}");
+        assert_eq!((answer.stop, answer.calls.len()), (StopReason::Calls, 2), "{wire:?}");
         assert_eq!(answer.text, "I look.");
         let arguments: serde_json::Value = serde_json::from_str(&answer.calls[1].arguments).unwrap();
         assert_eq!(arguments, json!({ "path": "ä \"b\"" }));
         let answer = bench.ask(&codec).await.unwrap();
-        assert_eq!((answer.stop, answer.text.as_str()), (Stop::Answered, "It is 42 — and “that” is äll."));
+        assert_eq!(
+            (answer.stop, answer.text.as_str()),
+            (StopReason::Answered, "It is 42 — and “that” is äll.")
+        );
         // It counts nothing on Ollama's wire, whatever its fixtures say.
         let counted = if wire == Wire::Ollama { (0, 0) } else { (11, 7) };
         assert_eq!((answer.usage.input_tokens, answer.usage.output_tokens), counted, "{wire:?}");
@@ -150,7 +153,7 @@ async fn its_errors_are_understood() {
         let cut = ask("cut").await.unwrap_err();
         assert!(cut.kind.is_passing(), "{cut:?}");
         // On Ollama's wire it always says `stop`.
-        let stop = if wire == Wire::Ollama { Stop::Answered } else { Stop::Length };
+        let stop = if wire == Wire::Ollama { StopReason::Answered } else { StopReason::Length };
         assert_eq!(ask("length").await.unwrap().stop, stop, "{wire:?}");
     }
 }

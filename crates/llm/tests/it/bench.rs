@@ -3,8 +3,8 @@
 use bailey_egress::{Config, Egress, Endpoint as Allowed};
 use bailey_journal::{Journal, NewSession, SystemClock};
 use bailey_kernel::{
-    Answer, Bound, BoxFuture, Budgets, Claims, Conclusion, Connection, Context, Executor, Instruction, Io,
-    Kernel, ModelError, Output, Permit, Plan, Refused, ResolveError, Route, Seal, Segment, Step, Tool,
+    Bound, BoxFuture, Budgets, Claims, Completion, Conclusion, Connection, Context, Executor, Instruction,
+    Io, Kernel, ModelError, Output, Permit, Plan, Refused, ResolveError, Route, Seal, Segment, Step, Tool,
 };
 use bailey_llm::{Codec, Endpoint, Wire, provider};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
@@ -106,7 +106,7 @@ impl Bench {
     }
 
     /// One model call, and all tool calls of its reply.
-    pub(crate) async fn ask(&mut self, provider: &Codec) -> Result<Answer, ModelError> {
+    pub(crate) async fn ask(&mut self, provider: &Codec) -> Result<Completion, ModelError> {
         let scope = self.kernel.turn_of(&self.connection);
         let tool = ReadFile { workspace: self.connection_workspace() };
         let reply = match self.kernel.converse(&scope, &self.context, provider, &[tool.spec()]).await {

@@ -4,7 +4,7 @@ use crate::{
     bench::{Bench, KEY, codec, door},
     server::{Server, events},
 };
-use bailey_kernel::{Answer, Executor, ModelError};
+use bailey_kernel::{Completion, Executor, ModelError};
 use bailey_llm::{Cassette, Codec, Normaliser, Player, Recorder, Recording, Wire};
 use std::{os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
@@ -13,12 +13,12 @@ const CALL: &str = "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0
 const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"It is 42.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// Two model calls with a tool call in between.
-async fn session(bench: &mut Bench, codec: &Codec, question: &str) -> Result<[Answer; 2], ModelError> {
+async fn session(bench: &mut Bench, codec: &Codec, question: &str) -> Result<[Completion; 2], ModelError> {
     bench.say(question).await;
     Ok([bench.ask(codec).await?, bench.ask(codec).await?])
 }
 
-async fn record(file: &Path) -> [Answer; 2] {
+async fn record(file: &Path) -> [Completion; 2] {
     let server = Server::start(vec![events(CALL), events(TEXT)]).await;
     let codec = codec("acme", Wire::OpenAiChat, &server.url);
     let empty = Cassette::new(codec.endpoint());
@@ -30,7 +30,7 @@ async fn record(file: &Path) -> [Answer; 2] {
     session(&mut bench, &codec, "what is it?").await.unwrap()
 }
 
-async fn play(file: &Path, question: &str) -> Result<[Answer; 2], ModelError> {
+async fn play(file: &Path, question: &str) -> Result<[Completion; 2], ModelError> {
     let cassette = Cassette::parse(&std::fs::read(file).unwrap()).unwrap();
     let mut bench = replaying(cassette, "/tmp/second/toy").await;
     session(&mut bench, &codec("acme", Wire::OpenAiChat, "http://127.0.0.1:1"), question).await

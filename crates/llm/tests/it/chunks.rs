@@ -1,7 +1,7 @@
 //! Replies of the test kit's server on every wire, read at every place where a network may split them.
 
 use crate::bench::codec;
-use bailey_kernel::{Answer, Delta, Provider as _, Stop};
+use bailey_kernel::{Completion, Delta, Provider as _, StopReason};
 use bailey_llm::Wire;
 use bailey_testkit::{Message, ModelServer, Reply};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn body(server: &ModelServer, path: &str) -> Vec<u8> {
     body.into_bytes()
 }
 
-fn read(wire: Wire, pieces: &[&[u8]]) -> (Answer, String) {
+fn read(wire: Wire, pieces: &[&[u8]]) -> (Completion, String) {
     let mut decoder = codec("test", wire, "http://127.0.0.1").decoder();
     decoder.head(200, &[]);
     let mut said = String::new();
@@ -63,7 +63,7 @@ fn a_reply_split_anywhere_is_the_same_reply() {
         );
         assert_eq!(
             (whole.stop, whole.usage.input_tokens, whole.usage.output_tokens),
-            (Stop::Calls, 120, 30),
+            (StopReason::Calls, 120, 30),
             "{wire:?}"
         );
         for (call, sent) in whole.calls.iter().zip(&message.calls) {

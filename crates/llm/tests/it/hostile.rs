@@ -1,7 +1,7 @@
 //! Bytes that no honest server sends.
 
 use crate::bench::codec;
-use bailey_kernel::{Answer, Delta, ModelError, ModelErrorKind, Provider as _};
+use bailey_kernel::{Completion, Delta, ModelError, ModelErrorKind, Provider as _};
 use bailey_llm::{Wire, decode_all};
 use proptest::prelude::*;
 use serde_json::json;
@@ -95,7 +95,7 @@ proptest! {
 }
 
 /// The answer, and all text that was streamed on the way.
-fn read(wire: Wire, body: &str, chunk: usize) -> (Result<Answer, ModelError>, String) {
+fn read(wire: Wire, body: &str, chunk: usize) -> (Result<Completion, ModelError>, String) {
     let mut decoder = codec("provider", wire, "http://127.0.0.1").decoder();
     decoder.head(200, &[]);
     let mut said = String::new();

@@ -5,7 +5,7 @@ use crate::{
     bench::{Bench, KEY, codec, door},
     foreign,
 };
-use bailey_kernel::{Answer, ModelError, ModelErrorKind, Stop};
+use bailey_kernel::{Completion, ModelError, ModelErrorKind, StopReason};
 use bailey_llm::{Codec, Endpoint, Wire, provider};
 use std::{fs, process::Stdio, time::Duration};
 use tokio::process::{Child, Command};
@@ -76,7 +76,7 @@ impl Llama {
     }
 
     /// One question in a conversation of its own.
-    async fn ask(&self, codec: &Codec, words: &str) -> Result<Answer, ModelError> {
+    async fn ask(&self, codec: &Codec, words: &str) -> Result<Completion, ModelError> {
         let mut bench = Bench::new(|seal| door(&self.url, seal), "/tmp/run/toy").await;
         bench.say(words).await;
         bench.ask(codec).await
@@ -93,7 +93,7 @@ async fn a_conversation_is_streamed_and_counted() {
         for words in ["hello", "and äll of it again"] {
             bench.say(words).await;
             let answer = bench.ask(&codec).await.unwrap();
-            assert_eq!((answer.stop, answer.text.as_str()), (Stop::Answered, "Done it."), "{wire:?}");
+            assert_eq!((answer.stop, answer.text.as_str()), (StopReason::Answered, "Done it."), "{wire:?}");
             // Each character, and the end.
             assert_eq!(answer.usage.output_tokens, 9, "{wire:?}");
             sizes.push(answer.usage.input_tokens);
@@ -111,7 +111,7 @@ async fn an_answer_is_cut_at_its_limit() {
         let short = Endpoint { max_tokens: 4, ..llama.codec(wire).endpoint().clone() };
         let answer = llama.ask(&provider(short), "hello").await.unwrap();
         // Of its Responses it always says that they are complete.
-        let stop = if wire == Wire::OpenAiResponses { Stop::Answered } else { Stop::Length };
+        let stop = if wire == Wire::OpenAiResponses { StopReason::Answered } else { StopReason::Length };
         assert_eq!((answer.stop, answer.text.as_str()), (stop, "Done"), "{wire:?}");
     }
 }
@@ -124,7 +124,10 @@ async fn a_context_that_is_too_long_is_told_as_that() {
         let error = llama.ask(&codec, &"a".repeat(CONTEXT as usize)).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Overflow, "{wire:?}: {error}");
         // The control: half of it fits.
-        assert_eq!(llama.ask(&codec, &"a".repeat(CONTEXT as usize / 2)).await.unwrap().stop, Stop::Answered);
+        assert_eq!(
+            llama.ask(&codec, &"a".repeat(CONTEXT as usize / 2)).await.unwrap().stop,
+            StopReason::Answered
+        );
     }
 }
 

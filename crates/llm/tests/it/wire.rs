@@ -4,13 +4,13 @@ use crate::{
     bench::{Bench, codec, door},
     server::{Server, answer, events},
 };
-use bailey_kernel::{Answer, ModelError, ModelErrorKind};
+use bailey_kernel::{Completion, ModelError, ModelErrorKind};
 use bailey_llm::Wire;
 use std::time::Duration;
 
 const WIRES: [Wire; 5] = Wire::ALL;
 
-async fn ask(wire: Wire, reply: Vec<u8>) -> Result<Answer, ModelError> {
+async fn ask(wire: Wire, reply: Vec<u8>) -> Result<Completion, ModelError> {
     let server = Server::start(vec![reply]).await;
     let mut bench = Bench::new(|seal| door(&server.url, seal), "/tmp/run/toy").await;
     bench.say("hello").await;

@@ -3,7 +3,7 @@
 use crate::support::{ASK_DEPLOY, Front, open, say, session};
 use bailey_agent::TurnEnd;
 use bailey_journal::{Entry, Fact, Journal, Payload, Query, Recorded};
-use bailey_kernel::{Answer as Answered, JournalError, SessionLock, Stop};
+use bailey_kernel::{Completion, JournalError, SessionLock, StopReason};
 use bailey_protocol::{Answer, Happening, Labels, Op, SessionId, Usage};
 use bailey_session::{Host, HostError, Opening};
 use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup, tool_call};
@@ -121,10 +121,10 @@ async fn killed(server: &ModelServer, is_answered: bool) -> (Host, Front, tempfi
     let (journal, session) = (bench.journal.clone(), bench.session);
     let (_scope, _message) = bench.say("go").await;
     if is_answered {
-        let answer = Answered {
+        let answer = Completion {
             text: "here it is".into(),
             calls: Vec::new(),
-            stop: Stop::Answered,
+            stop: StopReason::Answered,
             usage: Usage::default(),
             cost: None,
             verbatim: serde_json::Value::Null,
@@ -162,10 +162,10 @@ async fn a_session_with_very_many_open_calls_is_taken_up_though_nobody_listens_y
     let mut bench = Bench::new(Setup::default().model(&server)).await;
     let (_scope, _message) = bench.say("go").await;
     let call = |n: usize| tool_call(&format!("c{n}"), "fs_read", &json!({ "path": "a" }));
-    let answer = Answered {
+    let answer = Completion {
         text: String::new(),
         calls: (0..MANY).map(call).collect(),
-        stop: Stop::Calls,
+        stop: StopReason::Calls,
         usage: Usage::default(),
         cost: None,
         verbatim: serde_json::Value::Null,

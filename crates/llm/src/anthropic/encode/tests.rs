@@ -1,7 +1,7 @@
 use super::body;
 use crate::{
     Endpoint, Wire,
-    transcript::{Call, CallResult, Heard, Turn},
+    transcript::{CallResult, ForeignCall, ModelInput, Turn},
 };
 use bailey_protocol::ToolSpec;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn told(texts: &[&'static str]) -> Turn<'static> {
         ok: true,
         text: (*text).into(),
     });
-    Turn::Heard(Heard { results: results.collect(), texts: vec![] })
+    Turn::Heard(ModelInput { results: results.collect(), texts: vec![] })
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_request_begins_with_what_the_one_before_it_had_kept() {
 #[test]
 fn a_whole_request() {
     let tool = tool();
-    let heard = Heard { results: vec![], texts: vec!["hi".into()] };
+    let heard = ModelInput { results: vec![], texts: vec!["hi".into()] };
     let expected = json!({
         "model": "claude", "max_tokens": 64, "stream": true,
         "system": [{ "type": "text", "text": "be brief", "cache_control": kept() }],
@@ -133,7 +133,7 @@ fn its_own_messages_go_back_verbatim_and_results_in_one_message() {
         CallResult { id: "t1".into(), name: "fs_read".into(), ok: true, text: "fine".into() },
         CallResult { id: "t2".into(), name: "fs_read".into(), ok: false, text: "no".into() },
     ];
-    let heard = Heard { results, texts: vec!["and now?".into()] };
+    let heard = ModelInput { results, texts: vec!["and now?".into()] };
     let expected = json!([
         { "role": "assistant", "content": content },
         { "role": "user", "content": [
@@ -147,7 +147,7 @@ fn its_own_messages_go_back_verbatim_and_results_in_one_message() {
 
 #[test]
 fn arguments_that_are_no_object_are_kept_readable() {
-    let call = |arguments: &'static str| Call { id: "c".into(), name: "x".into(), arguments };
+    let call = |arguments: &'static str| ForeignCall { id: "c".into(), name: "x".into(), arguments };
     let calls = vec![call(r#"{"a":1}"#), call(""), call("[1]"), call(r#"{"a":"#)];
     let inputs: Vec<Value> = messages(&[Turn::Foreign { text: " ", calls }])[0]["content"]
         .as_array()

@@ -1,12 +1,12 @@
-use super::Message;
+use super::PartialMessage;
 use crate::failure::Fault;
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use bailey_protocol::Usage;
 use serde_json::{Value, json};
 
 /// The answer and every delta on the way.
-fn read(events: &[Value]) -> Result<(Answer, Vec<Delta>), Fault> {
-    let mut message = Message::default();
+fn read(events: &[Value]) -> Result<(Completion, Vec<Delta>), Fault> {
+    let mut message = PartialMessage::default();
     let mut deltas = Vec::new();
     for event in events {
         deltas.extend(message.event(&event.to_string())?);
@@ -61,7 +61,7 @@ fn a_streamed_reply_with_thinking_text_and_a_call() {
     let streamed: String =
         deltas.iter().filter_map(|d| if let Delta::Text(t) = d { Some(t.as_str()) } else { None }).collect();
     assert_eq!(streamed, answer.text);
-    assert_eq!(answer.stop, Stop::Calls);
+    assert_eq!(answer.stop, StopReason::Calls);
     assert_eq!(
         answer.usage,
         Usage { input_tokens: 25, output_tokens: 9, cache_read_tokens: 20, cache_write_tokens: 0 }
@@ -80,7 +80,7 @@ fn a_streamed_reply_with_thinking_text_and_a_call() {
 #[test]
 fn the_same_reply_unstreamed_is_the_same_answer() {
     let (streamed, _) = read(&full()).unwrap();
-    let mut message = Message::default();
+    let mut message = PartialMessage::default();
     let whole = json!({
         "content": streamed.verbatim["content"], "stop_reason": "tool_use",
         "usage": { "input_tokens": 5, "cache_read_input_tokens": 20, "output_tokens": 9 },
@@ -102,11 +102,11 @@ fn a_reply_cut_anywhere_is_cut() {
 fn stop_reasons() {
     let text = start(0, json!({ "type": "text", "text": "x" }));
     for (reason, expected) in [
-        ("end_turn", Stop::Answered),
-        ("stop_sequence", Stop::Answered),
-        ("tool_use", Stop::NoCalls),
-        ("max_tokens", Stop::Length),
-        ("refusal", Stop::Refused),
+        ("end_turn", StopReason::Answered),
+        ("stop_sequence", StopReason::Answered),
+        ("tool_use", StopReason::NoCalls),
+        ("max_tokens", StopReason::Length),
+        ("refusal", StopReason::Refused),
     ] {
         let [delta, end] = stop(reason);
         assert_eq!(read(&[text.clone(), delta, end]).unwrap().0.stop, expected, "{reason}");
@@ -128,7 +128,7 @@ fn broken_arguments_and_empty_texts() {
     assert_eq!(answer.calls[0].arguments, "{}");
     assert_eq!(answer.calls[1].arguments, r#"{"unreadable_arguments":"{\"path\":"}"#);
     assert_eq!(answer.verbatim["content"].as_array().unwrap().len(), 2);
-    assert_eq!(answer.stop, Stop::Length);
+    assert_eq!(answer.stop, StopReason::Length);
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn faults() {
     }
     let many: Vec<Value> = (0..5000).map(|index| start(index, json!({ "type": "text" }))).collect();
     assert!(matches!(read(&many), Err(Fault::TooLarge(_))));
-    assert!(matches!(Message::default().event("{\"type\":"), Err(Fault::Cut(_))));
-    assert!(matches!(Message::default().event("nonsense"), Err(Fault::Malformed(_))));
+    assert!(matches!(PartialMessage::default().event("{\"type\":"), Err(Fault::Cut(_))));
+    assert!(matches!(PartialMessage::default().event("nonsense"), Err(Fault::Malformed(_))));
 }
 
 /// Gateways give every block one number, begin no block, or begin a block twice: there is one way to read it.

@@ -1,10 +1,10 @@
-use super::Message;
+use super::PartialContent;
 use crate::failure::Fault;
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use serde_json::{Value, json};
 
-fn read(chunks: &[Value]) -> Result<(Answer, String), Fault> {
-    let mut message = Message::default();
+fn read(chunks: &[Value]) -> Result<(Completion, String), Fault> {
+    let mut message = PartialContent::default();
     let mut said = String::new();
     for chunk in chunks {
         for delta in message.event(&chunk.to_string())? {
@@ -42,7 +42,7 @@ fn thoughts_text_and_calls_come_back_as_they_were() {
         last("STOP"),
     ];
     let (answer, said) = read(&chunks).unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop), ("I read it.\n\nMore.", Stop::Calls));
+    assert_eq!((answer.text.as_str(), answer.stop), ("I read it.\n\nMore.", StopReason::Calls));
     assert_eq!(said, answer.text);
     let parts = json!([
         { "text": "hm", "thought": true },
@@ -63,17 +63,18 @@ fn thoughts_text_and_calls_come_back_as_they_were() {
 
 #[test]
 fn reasons_to_stop() {
-    for (reason, stop) in [("STOP", Stop::Answered), ("MAX_TOKENS", Stop::Length), ("SAFETY", Stop::Refused)]
+    for (reason, stop) in
+        [("STOP", StopReason::Answered), ("MAX_TOKENS", StopReason::Length), ("SAFETY", StopReason::Refused)]
     {
         assert_eq!(read(&[last(reason)]).unwrap().0.stop, stop, "{reason}");
     }
     // Servers that speak this wire say of calls what Gemini does not.
     let function = chunk(json!([{ "functionCall": { "name": "fs_read", "args": {} } }]));
-    assert_eq!(read(&[function, last("FUNCTION_CALL")]).unwrap().0.stop, Stop::Calls);
-    assert_eq!(read(&[last("FUNCTION_CALL")]).unwrap().0.stop, Stop::NoCalls);
+    assert_eq!(read(&[function, last("FUNCTION_CALL")]).unwrap().0.stop, StopReason::Calls);
+    assert_eq!(read(&[last("FUNCTION_CALL")]).unwrap().0.stop, StopReason::NoCalls);
     assert_eq!(read(&[last("OTHER")]).unwrap_err(), Fault::Ended("OTHER".into()));
     let blocked = json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } });
-    assert_eq!(read(&[blocked]).unwrap().0.stop, Stop::Refused);
+    assert_eq!(read(&[blocked]).unwrap().0.stop, StopReason::Refused);
     assert!(matches!(read(&[last("MALFORMED_FUNCTION_CALL")]), Err(Fault::Cut(_))));
     assert!(matches!(read(&[chunk(json!([{ "text": "half" }]))]), Err(Fault::Cut(_))));
 }
@@ -81,13 +82,13 @@ fn reasons_to_stop() {
 #[test]
 fn an_answer_that_was_not_streamed() {
     for whole in [last("STOP"), json!([chunk(json!([{ "text": "a" }])), last("STOP")])] {
-        let mut message = Message::default();
+        let mut message = PartialContent::default();
         message.whole(&whole).unwrap();
-        assert_eq!(message.end().unwrap().stop, Stop::Answered);
+        assert_eq!(message.end().unwrap().stop, StopReason::Answered);
     }
-    assert!(matches!(Message::default().whole(&json!({ "a": 1 })), Err(Fault::Malformed(_))));
+    assert!(matches!(PartialContent::default().whole(&json!({ "a": 1 })), Err(Fault::Malformed(_))));
     let error = json!([{ "error": { "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow" } }]);
     assert!(
-        matches!(Message::default().whole(&error), Err(Fault::Reported(complaint)) if complaint.status == Some(429))
+        matches!(PartialContent::default().whole(&error), Err(Fault::Reported(complaint)) if complaint.status == Some(429))
     );
 }

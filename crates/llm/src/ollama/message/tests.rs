@@ -1,10 +1,10 @@
-use super::Message;
+use super::PartialChat;
 use crate::failure::Fault;
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use serde_json::{Value, json};
 
-fn read(lines: &[Value]) -> Result<(Answer, String), Fault> {
-    let mut message = Message::default();
+fn read(lines: &[Value]) -> Result<(Completion, String), Fault> {
+    let mut message = PartialChat::default();
     let mut said = String::new();
     for line in lines {
         for delta in message.event(&line.to_string())? {
@@ -38,7 +38,7 @@ fn text_thoughts_and_several_calls() {
         last("stop"),
     ];
     let (answer, said) = read(&lines).unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop, said.as_str()), ("I read.", Stop::Calls, "I read."));
+    assert_eq!((answer.text.as_str(), answer.stop, said.as_str()), ("I read.", StopReason::Calls, "I read."));
     let arguments: Vec<_> = answer.calls.iter().map(|call| call.arguments.as_str()).collect();
     assert_eq!(arguments, [r#"{"path":"a"}"#, r#"{"path":"b"}"#]);
     assert_ne!(answer.calls[0].id, answer.calls[1].id);
@@ -51,8 +51,8 @@ fn text_thoughts_and_several_calls() {
 
 #[test]
 fn ends() {
-    assert_eq!(read(&[last("stop")]).unwrap().0.stop, Stop::Answered);
-    assert_eq!(read(&[last("length")]).unwrap().0.stop, Stop::Length);
+    assert_eq!(read(&[last("stop")]).unwrap().0.stop, StopReason::Answered);
+    assert_eq!(read(&[last("length")]).unwrap().0.stop, StopReason::Length);
     assert!(matches!(read(&[line(json!({ "content": "half" }))]), Err(Fault::Cut(_))));
     assert!(matches!(read(&[json!({ "error": "model runner has stopped" })]), Err(Fault::Reported(_))));
     assert!(matches!(read(&[json!({ "choices": [] })]), Err(Fault::Malformed(_))));

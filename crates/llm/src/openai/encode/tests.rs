@@ -1,7 +1,7 @@
 use super::body;
 use crate::{
     Endpoint, Wire,
-    transcript::{Call, CallResult, Heard, Turn},
+    transcript::{CallResult, ForeignCall, ModelInput, Turn},
 };
 use bailey_protocol::ToolSpec;
 use serde_json::json;
@@ -33,12 +33,14 @@ fn a_whole_request() {
     let own = json!({ "role": "assistant", "content": "well", "tool_calls": [{ "id": "c1", "type": "function", "function": { "name": "x", "arguments": "{}" } }] });
     let verbatim = json!({ "wire": "open-ai-chat", "message": own });
     let results = vec![CallResult { id: "c1".into(), name: "fs_read".into(), ok: false, text: "no".into() }];
-    let foreign =
-        Turn::Foreign { text: "", calls: vec![Call { id: "t1".into(), name: "y".into(), arguments: "{" }] };
+    let foreign = Turn::Foreign {
+        text: "",
+        calls: vec![ForeignCall { id: "t1".into(), name: "y".into(), arguments: "{" }],
+    };
     let turns = [
-        Turn::Heard(Heard { results: vec![], texts: vec!["hi".into()] }),
+        Turn::Heard(ModelInput { results: vec![], texts: vec!["hi".into()] }),
         Turn::Own(std::borrow::Cow::Borrowed(&verbatim)),
-        Turn::Heard(Heard { results, texts: vec!["and?".into()] }),
+        Turn::Heard(ModelInput { results, texts: vec!["and?".into()] }),
         foreign,
     ];
     let expected = json!({

@@ -1,11 +1,11 @@
-use super::Message;
+use super::PartialCompletion;
 use crate::failure::Fault;
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use bailey_protocol::Usage;
 use serde_json::{Value, json};
 
-fn read(chunks: &[Value]) -> Result<(Answer, Vec<Delta>), Fault> {
-    let mut message = Message::default();
+fn read(chunks: &[Value]) -> Result<(Completion, Vec<Delta>), Fault> {
+    let mut message = PartialCompletion::default();
     let mut deltas = Vec::new();
     for chunk in chunks {
         let data = chunk.as_str().map_or_else(|| chunk.to_string(), Into::into);
@@ -35,7 +35,7 @@ fn calls(chunks: &[Value]) -> Vec<(String, String)> {
     let mut chunks = chunks.to_vec();
     chunks.push(finish("tool_calls"));
     let (answer, _) = read(&chunks).unwrap();
-    assert_eq!(answer.stop, Stop::Calls);
+    assert_eq!(answer.stop, StopReason::Calls);
     answer.calls.into_iter().map(|call| (call.name, call.arguments)).collect()
 }
 
@@ -79,7 +79,7 @@ fn a_streamed_reply_with_text_and_parallel_calls() {
 #[test]
 fn the_same_reply_unstreamed_is_the_same_answer() {
     let (streamed, _) = read(&full()).unwrap();
-    let mut message = Message::default();
+    let mut message = PartialCompletion::default();
     message
         .whole(&json!({
             "choices": [{ "message": streamed.verbatim["message"], "finish_reason": "tool_calls" }],
@@ -100,7 +100,7 @@ fn a_reply_cut_before_its_reason_is_cut() {
     }
     assert!(matches!(read(&[json!("[DONE]")]), Err(Fault::Cut(_))));
     let (answer, _) = read(&[delta(json!({ "content": "x" })), json!("[DONE]")]).unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop), ("x", Stop::Answered));
+    assert_eq!((answer.text.as_str(), answer.stop), ("x", StopReason::Answered));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn calls_of_compatible_servers() {
     assert_eq!(calls(&[object, none]), named(&[("f", "{\"a\":1}"), ("g", "{}")]));
     // `stop` in spite of calls.
     let (answer, _) = read(&[zero("a", &f), finish("stop")]).unwrap();
-    assert_eq!(answer.stop, Stop::Calls);
+    assert_eq!(answer.stop, StopReason::Calls);
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn missing_identifiers_are_made_the_same_way_each_time_and_differ() {
 
 #[test]
 fn other_stops_refusals_parts_and_what_is_signed() {
-    assert_eq!(read(&[finish("length")]).unwrap().0.stop, Stop::Length);
-    assert_eq!(read(&[finish("content_filter")]).unwrap().0.stop, Stop::Refused);
+    assert_eq!(read(&[finish("length")]).unwrap().0.stop, StopReason::Length);
+    assert_eq!(read(&[finish("content_filter")]).unwrap().0.stop, StopReason::Refused);
     let (answer, _) = read(&[delta(json!({ "refusal": "no" })), finish("stop")]).unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop), ("no", Stop::Refused));
+    assert_eq!((answer.text.as_str(), answer.stop), ("no", StopReason::Refused));
     let parts = json!({ "content": [{ "type": "thinking" }, { "type": "text", "text": "hi" }] });
     assert_eq!(read(&[delta(parts), finish("stop")]).unwrap().0.text, "hi");
     let signed =
@@ -156,8 +156,8 @@ fn other_stops_refusals_parts_and_what_is_signed() {
 #[test]
 fn faults() {
     assert!(matches!(read(&[json!({ "error": { "message": "x", "code": 502 } })]), Err(Fault::Reported(_))));
-    assert!(matches!(Message::default().event("nonsense"), Err(Fault::Malformed(_))));
-    assert!(matches!(Message::default().whole(&json!({ "a": 1 })), Err(Fault::Malformed(_))));
+    assert!(matches!(PartialCompletion::default().event("nonsense"), Err(Fault::Malformed(_))));
+    assert!(matches!(PartialCompletion::default().whole(&json!({ "a": 1 })), Err(Fault::Malformed(_))));
     let many: Vec<Value> =
         (0..2000).map(|index| call(json!({ "index": index, "id": index.to_string() }))).collect();
     assert!(matches!(read(&many), Err(Fault::TooLarge(_))));
@@ -171,7 +171,7 @@ fn an_error_without_choices_is_told_as_what_it_is() {
     let error = json!({ "object": "error", "message": words, "type": "BadRequestError", "code": 400 });
     let Err(Fault::Reported(complaint)) = read(std::slice::from_ref(&error)) else { panic!("no complaint") };
     assert_eq!((complaint.message.as_str(), complaint.status()), (words, 400));
-    let whole = Message::default().whole(&error);
+    let whole = PartialCompletion::default().whole(&error);
     assert!(matches!(&whole, Err(Fault::Reported(told)) if told.message == words), "{whole:?}");
     let counted = json!({ "usage": { "prompt_tokens": 12, "completion_tokens": 3 } });
     let (answer, _) = read(&[delta(json!({ "content": "hi" })), finish("stop"), counted]).unwrap();
@@ -255,20 +255,20 @@ fn reasoning_is_bounded() {
 #[test]
 fn an_unknown_end_is_none() {
     let ended = |reason: &str, known: &[&str]| {
-        let mut message = Message::of(known.iter().map(|word| (*word).to_owned()).collect());
+        let mut message = PartialCompletion::of(known.iter().map(|word| (*word).to_owned()).collect());
         for chunk in [delta(json!({ "content": "It is 42." })), finish(reason)] {
             message.event(&chunk.to_string()).unwrap();
         }
         message.end().map(|answer| answer.stop)
     };
     assert_eq!(ended("unknown", &[]), Err(Fault::Ended("unknown".into())));
-    assert_eq!(ended("unknown", &["unknown"]), Ok(Stop::Answered));
+    assert_eq!(ended("unknown", &["unknown"]), Ok(StopReason::Answered));
     assert_eq!(ended("error", &[]), Err(Fault::Ended("error".into())));
     for (reason, stop) in [
-        ("stop", Stop::Answered),
-        ("end-turn", Stop::Answered),
-        ("max_output_tokens", Stop::Length),
-        ("tool-calls", Stop::NoCalls),
+        ("stop", StopReason::Answered),
+        ("end-turn", StopReason::Answered),
+        ("max_output_tokens", StopReason::Length),
+        ("tool-calls", StopReason::NoCalls),
     ] {
         assert_eq!(ended(reason, &[]), Ok(stop), "{reason}");
     }

@@ -1,10 +1,10 @@
-use super::Message;
+use super::PartialResponse;
 use crate::failure::Fault;
-use bailey_kernel::{Answer, Delta, Stop};
+use bailey_kernel::{Completion, Delta, StopReason};
 use serde_json::{Value, json};
 
-fn read(events: &[Value]) -> Result<(Answer, String), Fault> {
-    let mut message = Message::default();
+fn read(events: &[Value]) -> Result<(Completion, String), Fault> {
+    let mut message = PartialResponse::default();
     let mut said = String::new();
     for event in events {
         for delta in message.event(&event.to_string())? {
@@ -61,7 +61,7 @@ fn reasoning_text_and_calls() {
         completed(),
     ];
     let (answer, said) = read(&events).unwrap();
-    assert_eq!((answer.text.as_str(), answer.stop), ("I read.\n\nMore.", Stop::Calls));
+    assert_eq!((answer.text.as_str(), answer.stop), ("I read.\n\nMore.", StopReason::Calls));
     assert_eq!(said, answer.text);
     assert_eq!(
         (answer.calls[0].id.0.as_str(), answer.calls[0].arguments.as_str()),
@@ -89,12 +89,12 @@ fn items_without_an_end_are_made_of_their_pieces() {
 #[test]
 fn ends() {
     let incomplete = |reason: &str| json!({ "type": "response.incomplete", "response": { "incomplete_details": { "reason": reason } } });
-    assert_eq!(read(&[completed()]).unwrap().0.stop, Stop::Answered);
-    assert_eq!(read(&[incomplete("max_output_tokens")]).unwrap().0.stop, Stop::Length);
-    assert_eq!(read(&[incomplete("content_filter")]).unwrap().0.stop, Stop::Refused);
+    assert_eq!(read(&[completed()]).unwrap().0.stop, StopReason::Answered);
+    assert_eq!(read(&[incomplete("max_output_tokens")]).unwrap().0.stop, StopReason::Length);
+    assert_eq!(read(&[incomplete("content_filter")]).unwrap().0.stop, StopReason::Refused);
     let refusal = [piece("refusal", 0, "No."), completed()];
     let (answer, said) = read(&refusal).unwrap();
-    assert_eq!((answer.stop, said.as_str()), (Stop::Refused, "No."));
+    assert_eq!((answer.stop, said.as_str()), (StopReason::Refused, "No."));
     assert!(matches!(read(&[piece("output_text", 0, "half")]), Err(Fault::Cut(_))));
     let error = json!({ "code": "rate_limit_exceeded", "message": "slow" });
     let failed = json!({ "type": "response.failed", "response": { "error": error } });
@@ -105,11 +105,11 @@ fn ends() {
 
 #[test]
 fn an_answer_that_was_not_streamed() {
-    let mut message = Message::default();
+    let mut message = PartialResponse::default();
     message
         .whole(&json!({ "id": "r", "output": [text_item("hi"), call_item("{}")], "error": null }))
         .unwrap();
     let answer = message.end().unwrap();
     assert_eq!((answer.text.as_str(), answer.calls.len()), ("hi", 1));
-    assert!(matches!(Message::default().whole(&json!({})), Err(Fault::Malformed(_))));
+    assert!(matches!(PartialResponse::default().whole(&json!({})), Err(Fault::Malformed(_))));
 }
