@@ -1,6 +1,6 @@
 //! A sub-agent's turn, inside the tool call that began it.
 
-use crate::{Ceiling, Guides, Hands, Loop, ModelRole, News, TurnEnd, Waiting, Warned};
+use crate::{Ceiling, Guides, Hands, Loop, ModelRole, News, PendingCalls, TurnEnd, Warned};
 use bailey_kernel::{
     BoxFuture, Conclusion, Context, Errand, Instruction, Observation, Provenance, Refused, Segment,
 };
@@ -45,7 +45,7 @@ impl Hands {
                 scope: delegate.scope.clone(),
                 tools: tools.into(),
                 models,
-                waiting: Waiting::default(),
+                waiting: PendingCalls::default(),
                 news: News::default(),
                 guides: Guides::default(),
                 ceiling: Ceiling::default(),

@@ -1,9 +1,9 @@
 //! What a brain can do.
 
-use crate::{CallsLeft, Ceiling, Guides, ModelRole, Models, Patience, Retry, Waiting, Warned};
+use crate::{CallsLeft, Ceiling, Guides, ModelRole, Models, Patience, PendingCalls, Retry, Warned};
 use bailey_kernel::{
-    BeginError, BoxFuture, Claims, Context, Kernel, ModelError, ModelErrorKind, Observation, Provenance,
-    Provider, Refused, Reply, Scope, Segment, Step, Tool, UserMessage, claims,
+    BeginError, BoxFuture, CallOutcome, Claims, Context, Kernel, ModelError, ModelErrorKind, Observation,
+    Provenance, Provider, Refused, Reply, Scope, Segment, Tool, UserMessage, claims,
 };
 use bailey_protocol::{Happening, Seq, ToolCall, ToolSpec, WsPath};
 use bailey_tools::Tools;
@@ -33,7 +33,7 @@ pub struct Hands {
     /// How long it waits for a human.
     pub patience: Patience,
     /// The calls that wait for one.
-    pub waiting: Waiting,
+    pub waiting: PendingCalls,
     /// What the user said during the turn.
     pub news: News,
     /// Where was looked for what the project says about itself.
@@ -305,9 +305,9 @@ impl Hands {
         let mut step = self.kernel.call(&self.scope, because, &*tool, call).await?;
         loop {
             let id = match step {
-                Step::Done(observation) => return Ok(observation),
-                Step::Waiting(id) => id,
-                Step::Delegate(errand) => return self.delegate(because, call, &errand).await,
+                CallOutcome::Done(observation) => return Ok(observation),
+                CallOutcome::Waiting(id) => id,
+                CallOutcome::Delegate(errand) => return self.delegate(because, call, &errand).await,
             };
             step = self.wait_for(because, &*tool, call, id).await?;
         }

@@ -32,5 +32,5 @@ pub use retry::Retry;
 pub use spending::Warned;
 pub use turn::{Brain, Loop, TurnEnd};
 pub use view::{Part, parts};
-pub use waiting::{Patience, Waiting};
+pub use waiting::{Patience, PendingCalls};
 pub use waves::waves;

@@ -2,7 +2,7 @@
 //! and is told the result when there is one.
 
 use crate::Hands;
-use bailey_kernel::{Context, Late, Observation, Provenance, Refused, Settlement, Step, Tool, Waits};
+use bailey_kernel::{CallOutcome, Context, Late, Observation, Provenance, Refused, Settlement, Tool, Waits};
 use bailey_protocol::{Answer, ApprovalId, ToolCall};
 use std::{
     collections::{HashMap, HashSet},
@@ -24,7 +24,7 @@ pub struct Patience {
 
 /// The calls of a session whose results are still to come. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Waiting {
+pub struct PendingCalls {
     calls: Arc<Mutex<Vec<Waits>>>,
     /// Every call that a human was asked about, by its question: what has run out may be asked once more.
     /// (Some servers number the calls of each reply anew.)
@@ -33,7 +33,7 @@ pub struct Waiting {
     taken_up: Arc<Mutex<HashSet<ApprovalId>>>,
 }
 
-impl Waiting {
+impl PendingCalls {
     /// These wait, and these were asked about.
     #[must_use]
     pub fn of(calls: Vec<Waits>, asked: Vec<Waits>) -> Self {
@@ -90,18 +90,18 @@ impl Hands {
         tool: &dyn Tool,
         call: &ToolCall,
         id: ApprovalId,
-    ) -> Result<Step, Refused> {
+    ) -> Result<CallOutcome, Refused> {
         self.waiting.ask(id, call);
         let settlement = tokio::select! {
             settlement = self.kernel.settled(&self.scope, id) => settlement?,
             () = self.scope.cancel().cancelled() => {
                 self.take_back(id).await?;
                 let text = "cancelled: the user ended this turn before answering";
-                return self.kernel.answer_call(&self.scope, because, call, text).await.map(Step::Done);
+                return self.kernel.answer_call(&self.scope, because, call, text).await.map(CallOutcome::Done);
             }
             () = tokio::time::sleep(self.patience.call) => {
                 self.waiting.push(Waits { question: id, call: call.clone() });
-                return self.kernel.answer_waiting(&self.scope, because, call, id).await.map(Step::Done);
+                return self.kernel.answer_waiting(&self.scope, because, call, id).await.map(CallOutcome::Done);
             }
         };
         self.follow(because, tool, call, id, &settlement).await
@@ -203,10 +203,10 @@ impl Hands {
             return self.kernel.answer_call(&self.scope, because, call, &text).await.map(Some);
         };
         match self.follow(because, &*tool, call, id, settlement).await {
-            Ok(Step::Done(observation)) => Ok(Some(observation)),
-            Ok(Step::Delegate(errand)) => self.delegate(because, call, &errand).await.map(Some),
+            Ok(CallOutcome::Done(observation)) => Ok(Some(observation)),
+            Ok(CallOutcome::Delegate(errand)) => self.delegate(because, call, &errand).await.map(Some),
             // What it found on the way wants another answer.
-            Ok(Step::Waiting(id)) => {
+            Ok(CallOutcome::Waiting(id)) => {
                 self.waiting.push(Waits { question: id, call: call.clone() });
                 Ok(None)
             }
@@ -234,7 +234,7 @@ impl Hands {
         call: &ToolCall,
         id: ApprovalId,
         settlement: &Settlement,
-    ) -> Result<Step, Refused> {
+    ) -> Result<CallOutcome, Refused> {
         let text = match settlement {
             Settlement { answer, .. } if answer.is_yes() => {
                 let step = match self.kernel.resume(&self.scope, because, id, tool, call).await {
@@ -249,6 +249,6 @@ impl Hands {
             Settlement { why, .. } if why.is_empty() => "rejected by the user".to_owned(),
             Settlement { why, .. } => format!("not approved: {why}"),
         };
-        self.kernel.answer_call(&self.scope, because, call, &text).await.map(Step::Done)
+        self.kernel.answer_call(&self.scope, because, call, &text).await.map(CallOutcome::Done)
     }
 }

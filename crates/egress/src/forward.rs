@@ -36,7 +36,8 @@ use crate::{
     failure::{find, flaw, innermost},
 };
 use bailey_kernel::{
-    BoxFuture, Executor, Gateway, Io, Output, Permit, ResolveError, Route, Seal, StandIn, Turned, Way,
+    BoxFuture, Executor, Gateway, Io, Output, Permit, RequestSource, ResolveError, Route, Seal, StandIn,
+    Turned,
 };
 use bailey_protocol::{Action, Digest, Outcome, Relay, RelayReport, Report, SessionId, Status};
 use bailey_secrets::Vault;
@@ -213,7 +214,7 @@ impl Gateway for ForwardProxy {
         hosts.map(str::to_owned).collect()
     }
 
-    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Turned> {
+    fn serve(&self, way: RequestSource, ended: CancellationToken) -> BoxFuture<'static, Turned> {
         Box::pin(Self::serve_way(self.inner.clone(), way, ended))
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     Kernel, Output, Refused, Scope,
-    admit::{Admission, Asked},
-    call::{Came, Pending},
+    admit::{ActionRequest, Admission},
+    call::{EffectResult, Pending},
     live::{Audience, Printed},
 };
 use bailey_journal::Purpose;
@@ -66,7 +66,7 @@ impl Kernel {
         audience: Audience,
     ) -> Result<Acted, Refused> {
         let purpose = Purpose::Own;
-        let asked = Asked {
+        let asked = ActionRequest {
             action: action.clone(),
             purpose,
             for_a_change: false,
@@ -98,9 +98,9 @@ impl Kernel {
         let action = shown.sealed.effect().action.clone();
         let admission = self.admit_approved(scope, shown, id, purpose).await?;
         Ok(match self.settle(scope, admission, &action, None).await? {
-            Came::Finished(finished) => Acted::Done(finished.output),
-            Came::Denied(reasons) => Acted::Denied(reasons),
-            Came::Waits(id, _) => Acted::Waiting(id),
+            EffectResult::Finished(finished) => Acted::Done(finished.output),
+            EffectResult::Denied(reasons) => Acted::Denied(reasons),
+            EffectResult::Waits(id, _) => Acted::Waiting(id),
         })
     }
 }

@@ -30,9 +30,9 @@ const ROOM_LOOK: Duration = Duration::from_secs(1);
 const HIDDEN_HOST: &str =
     "the server's name holds what looks like a secret, so that no card could show which one it is";
 
-/// What the kernel needs to know of an action that somebody asks for.
+/// A request for an action: what the kernel needs to know to decide on it.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ActionRequest {
     pub(crate) action: Action,
     pub(crate) purpose: Purpose,
     /// Whether it is read in order to be changed.
@@ -119,7 +119,7 @@ impl Kernel {
     pub(crate) async fn admit(
         &self,
         scope: &Scope,
-        asked: Asked,
+        asked: ActionRequest,
         seen: &[Output],
     ) -> Result<Admission, Refused> {
         let (purpose, for_a_change) = (asked.purpose, asked.for_a_change);
@@ -184,7 +184,7 @@ impl Kernel {
     /// # Errors
     /// When the action's paths lead nowhere, or the journal cannot be read.
     pub async fn preview(&self, scope: &Scope, action: Action) -> Result<Preview, Refused> {
-        let asked = Asked {
+        let asked = ActionRequest {
             action,
             purpose: Purpose::Own,
             for_a_change: false,
@@ -239,7 +239,11 @@ impl Kernel {
         self.begin(sealed, warrant, Circumstances { purpose, payer: scope.conversation, reasons, uses }).await
     }
 
-    pub(crate) async fn seal(&self, scope: &Scope, asked: Asked) -> Result<Result<Sealed, String>, Refused> {
+    pub(crate) async fn seal(
+        &self,
+        scope: &Scope,
+        asked: ActionRequest,
+    ) -> Result<Result<Sealed, String>, Refused> {
         let named = asked.action.with_paths(|path| *path = scope.place(path));
         let action = match self.executor(&named) {
             Some(executor) => match executor.resolve(scope.session(), named).await {
@@ -248,25 +252,29 @@ impl Kernel {
             },
             None => named,
         };
-        self.sealed(scope, Asked { action, ..asked }).map(Ok)
+        self.sealed(scope, ActionRequest { action, ..asked }).map(Ok)
     }
 
     /// What is decided about the paths of whoever acts by a token as they are named; none of anybody else's,
     /// or where there are none.
-    async fn as_named(&self, scope: &Scope, asked: &Asked) -> Result<Option<(Sealed, Ruling)>, Refused> {
+    async fn as_named(
+        &self,
+        scope: &Scope,
+        asked: &ActionRequest,
+    ) -> Result<Option<(Sealed, Ruling)>, Refused> {
         let is_confined = scope.bearer.as_ref().is_some_and(|bearer| bearer.is_confined);
         if !is_confined || asked.action.paths().is_empty() {
             return Ok(None);
         }
         let placed = asked.action.with_paths(|path| *path = scope.place(path));
         let action = placed.named_in(scope.workspace(), &self.inner.config.user_home);
-        let sealed = self.sealed(scope, Asked { action, ..asked.clone() })?;
+        let sealed = self.sealed(scope, ActionRequest { action, ..asked.clone() })?;
         let ruling = self.suppose(scope, &sealed).await?;
         Ok(Some((sealed, ruling)))
     }
 
     /// Seals an action as it stands.
-    pub(crate) fn sealed(&self, scope: &Scope, asked: Asked) -> Result<Sealed, Refused> {
+    pub(crate) fn sealed(&self, scope: &Scope, asked: ActionRequest) -> Result<Sealed, Refused> {
         let effect = Effect {
             id: self.new_effect_id()?,
             session: scope.session(),

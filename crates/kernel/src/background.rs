@@ -12,7 +12,7 @@ use crate::{
     context::Provenance,
     cut,
     launch::Finished,
-    live::Record,
+    live::StreamExcerpt,
     tool,
 };
 use bailey_protocol::{
@@ -61,7 +61,7 @@ pub(crate) struct Process {
     pub(crate) call: OnceLock<ToolCall>,
     is_told: AtomicBool,
     cancel: CancellationToken,
-    log: Mutex<[Record; 2]>,
+    log: Mutex<[StreamExcerpt; 2]>,
     stage: watch::Receiver<Stage>,
 }
 
@@ -117,7 +117,7 @@ impl Process {
 
     fn end(&self) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.iter_mut().for_each(Record::end);
+        log.iter_mut().for_each(StreamExcerpt::end);
     }
 
     /// How it stands, with what is kept of what it printed; none of one that never ran.
@@ -179,7 +179,7 @@ impl Kernel {
             call: OnceLock::new(),
             is_told: AtomicBool::new(false),
             cancel: CancellationToken::new(),
-            log: Mutex::new([(), ()].map(|()| Record::new(self, LOG_BYTES))),
+            log: Mutex::new([(), ()].map(|()| StreamExcerpt::new(self, LOG_BYTES))),
             stage: stage.clone(),
         });
         self.remember(session, process.clone());

@@ -7,7 +7,7 @@
 use crate::{Kernel, Refused, Scope};
 use bailey_journal::{BadToken, JournalError, Macaroon, Presented, Uses};
 use bailey_policy::{
-    Answer, Caller, Caveat, Decided, Facts, InvalidToken, Judged, Reason, Reply, Source, Trust,
+    Answer, Caller, Caveat, Decided, ExtensionReply, Facts, InvalidToken, Judged, Reason, Source, Trust,
 };
 use bailey_protocol::{Digest, Isolation, SandboxId, Sealed, TokenId};
 use std::time::Duration;
@@ -159,7 +159,7 @@ impl Kernel {
             Judged::Decided(decided) => decided,
             Judged::Asks(inquiry) if asks => self.inquire(scope, sealed, inquiry).await?,
             Judged::Asks(inquiry) => {
-                let best = || Reply::Said { answer: Answer::Allow, reason: String::new() };
+                let best = || ExtensionReply::Said { answer: Answer::Allow, reason: String::new() };
                 inquiry.conclude(|_| Some(best()))
             }
         };

@@ -2,7 +2,7 @@
 
 use crate::{
     Errand, Kernel, Observation, Output, Refused, Scope, Tool,
-    admit::{Admission, Asked, Shown},
+    admit::{ActionRequest, Admission, Shown},
     context::Provenance,
     cut,
     launch::Finished,
@@ -24,9 +24,9 @@ const PLANS_MAX: usize = 8;
 /// Files of which is kept what conversations last saw of them; beyond them it is forgotten.
 const SHOWN_FILES_MAX: usize = 10_000;
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug)]
-pub enum Step {
+pub enum CallOutcome {
     /// Its result.
     Done(Observation),
     /// A human is asked; `Kernel::resume` goes on when they have answered.
@@ -56,8 +56,8 @@ pub(crate) struct How {
     pub(crate) images: Vec<Image>,
 }
 
-/// What one effect came to.
-pub(crate) enum Came {
+/// The result of one effect.
+pub(crate) enum EffectResult {
     Finished(Finished),
     Denied(Vec<String>),
     Waits(ApprovalId, Box<Shown>),
@@ -75,7 +75,7 @@ impl Kernel {
         because: &Provenance,
         tool: &dyn Tool,
         call: &ToolCall,
-    ) -> Result<Step, Refused> {
+    ) -> Result<CallOutcome, Refused> {
         self.plan(scope, because, tool, call, Vec::new(), VecDeque::new()).await
     }
 
@@ -91,25 +91,27 @@ impl Kernel {
         id: ApprovalId,
         tool: &dyn Tool,
         call: &ToolCall,
-    ) -> Result<Step, Refused> {
+    ) -> Result<CallOutcome, Refused> {
         let pending = self.unpend(id).ok_or(Refused::NoQuestion(id))?;
         let Pending { shown, purpose, mut seen, needed, labels } = pending;
         let because = &because.with(&labels);
         let action = shown.sealed.effect().action.clone();
         let admission = self.admit_approved(scope, shown, id, purpose).await?;
         match self.settle(scope, admission, &action, Some(call)).await? {
-            Came::Finished(finished) if purpose == Purpose::Need => {
+            EffectResult::Finished(finished) if purpose == Purpose::Need => {
                 let because = because.with(&brought(&action, finished.seq));
                 seen.push(finished.output);
                 self.plan(scope, &because, tool, call, seen, needed).await
             }
-            Came::Finished(finished) => {
+            EffectResult::Finished(finished) => {
                 self.learn(scope, &action, &finished.output);
                 let labels = brought(&action, finished.seq).join(because.labels());
-                self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(Step::Done)
+                self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(CallOutcome::Done)
             }
-            Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
-            Came::Waits(id, _) => Ok(Step::Waiting(id)),
+            EffectResult::Denied(reasons) => {
+                self.refused(scope, because, call, &reasons).await.map(CallOutcome::Done)
+            }
+            EffectResult::Waits(id, _) => Ok(CallOutcome::Waiting(id)),
         }
     }
 
@@ -138,7 +140,7 @@ impl Kernel {
         call: &ToolCall,
         mut seen: Vec<Output>,
         mut needed: VecDeque<Action>,
-    ) -> Result<Step, Refused> {
+    ) -> Result<CallOutcome, Refused> {
         // What a call does, and what is answered to it, follows from what it read, too.
         let mut because = because.clone();
         for _ in 0..PLANS_MAX {
@@ -148,14 +150,14 @@ impl Kernel {
                 let purpose = Purpose::Need;
                 let asked = asked(&because, purpose, for_a_change, action.clone(), call);
                 match self.effect(scope, asked, call, &seen).await? {
-                    Came::Finished(finished) => {
+                    EffectResult::Finished(finished) => {
                         because = because.with(&brought(&action, finished.seq));
                         seen.push(finished.output);
                     }
-                    Came::Denied(reasons) => {
-                        return self.refused(scope, &because, call, &reasons).await.map(Step::Done);
+                    EffectResult::Denied(reasons) => {
+                        return self.refused(scope, &because, call, &reasons).await.map(CallOutcome::Done);
                     }
-                    Came::Waits(id, shown) => {
+                    EffectResult::Waits(id, shown) => {
                         self.pend(
                             id,
                             Pending {
@@ -166,17 +168,17 @@ impl Kernel {
                                 labels: because.labels().clone(),
                             },
                         );
-                        return Ok(Step::Waiting(id));
+                        return Ok(CallOutcome::Waiting(id));
                     }
                 }
             }
             match tool::plan(tool, call, &seen) {
                 Plan::Refuse(reason) => {
-                    return self.answer_call(scope, &because, call, &reason).await.map(Step::Done);
+                    return self.answer_call(scope, &because, call, &reason).await.map(CallOutcome::Done);
                 }
-                Plan::Delegate(errand) => return Ok(Step::Delegate(errand)),
+                Plan::Delegate(errand) => return Ok(CallOutcome::Delegate(errand)),
                 Plan::Attend(attend) => {
-                    return self.attend(scope, &because, tool, call, attend).await.map(Step::Done);
+                    return self.attend(scope, &because, tool, call, attend).await.map(CallOutcome::Done);
                 }
                 Plan::Act(action) => return self.planned(scope, &because, tool, call, action, seen).await,
                 Plan::Need(actions) if actions.iter().all(Action::is_read) => {
@@ -186,7 +188,7 @@ impl Kernel {
             }
         }
         let why = format!("the tool still wants to read more after {PLANS_MAX} rounds");
-        Ok(Step::Done(self.answer_call(scope, &because, call, &why).await?))
+        Ok(CallOutcome::Done(self.answer_call(scope, &because, call, &why).await?))
     }
 
     /// What a plan came to.
@@ -198,28 +200,30 @@ impl Kernel {
         call: &ToolCall,
         action: Action,
         seen: Vec<Output>,
-    ) -> Result<Step, Refused> {
+    ) -> Result<CallOutcome, Refused> {
         if tool::claims(tool, call).whole
             && let Some(path) = self.changed_since(scope, &action)
         {
             let text = format!(
                 "`{path}` is not what you last saw of it: somebody changed it since. Read it again, and write what is to stand there"
             );
-            return self.answer_call(scope, because, call, &text).await.map(Step::Done);
+            return self.answer_call(scope, because, call, &text).await.map(CallOutcome::Done);
         }
         let asked = asked(because, Purpose::Act, false, action.clone(), call);
         match self.effect(scope, asked, call, &seen).await? {
-            Came::Finished(finished) => {
+            EffectResult::Finished(finished) => {
                 self.learn(scope, &action, &finished.output);
                 let labels = brought(&action, finished.seq).join(because.labels());
-                self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(Step::Done)
+                self.observe_output(scope, labels, tool, call, &seen, &finished).await.map(CallOutcome::Done)
             }
-            Came::Denied(reasons) => self.refused(scope, because, call, &reasons).await.map(Step::Done),
-            Came::Waits(id, shown) => {
+            EffectResult::Denied(reasons) => {
+                self.refused(scope, because, call, &reasons).await.map(CallOutcome::Done)
+            }
+            EffectResult::Waits(id, shown) => {
                 let (purpose, needed) = (Purpose::Act, VecDeque::new());
                 let labels = because.labels().clone();
                 self.pend(id, Pending { shown: *shown, purpose, seen, needed, labels });
-                Ok(Step::Waiting(id))
+                Ok(CallOutcome::Waiting(id))
             }
         }
     }
@@ -273,10 +277,10 @@ impl Kernel {
     async fn effect(
         &self,
         scope: &Scope,
-        asked: Asked,
+        asked: ActionRequest,
         call: &ToolCall,
         seen: &[Output],
-    ) -> Result<Came, Refused> {
+    ) -> Result<EffectResult, Refused> {
         let action = asked.action.clone();
         let admission = self.admit(scope, asked, seen).await?;
         self.settle(scope, admission, &action, Some(call)).await
@@ -288,14 +292,14 @@ impl Kernel {
         admission: Admission,
         action: &Action,
         call: Option<&ToolCall>,
-    ) -> Result<Came, Refused> {
+    ) -> Result<EffectResult, Refused> {
         Ok(match admission {
             Admission::Run(started) => {
                 let audience = call.map_or(Audience::Nobody, |call| Audience::Call(call.id.clone()));
-                Came::Finished(self.launch(scope, *started, action, audience).await?)
+                EffectResult::Finished(self.launch(scope, *started, action, audience).await?)
             }
-            Admission::Denied(reasons) => Came::Denied(reasons),
-            Admission::Waits(id, shown) => Came::Waits(id, shown),
+            Admission::Denied(reasons) => EffectResult::Denied(reasons),
+            Admission::Waits(id, shown) => EffectResult::Waits(id, shown),
         })
     }
 
@@ -417,7 +421,7 @@ fn asked(
     for_a_change: bool,
     action: Action,
     call: &ToolCall,
-) -> Asked {
+) -> ActionRequest {
     let (call, labels) = (Some(call.id.clone()), because.labels().clone());
-    Asked { action, purpose, for_a_change, call, parent: None, labels, cost: Cost::default() }
+    ActionRequest { action, purpose, for_a_change, call, parent: None, labels, cost: Cost::default() }
 }

@@ -7,7 +7,7 @@
 
 use crate::{
     Connection, Kernel, Refused, Scope,
-    admit::{Asked, deciding},
+    admit::{ActionRequest, deciding},
     bearer::Ruling,
     screen,
 };
@@ -50,14 +50,14 @@ pub struct Offered {
 #[derive(Debug)]
 pub struct Task {
     scope: Scope,
-    tools: BTreeMap<String, Known>,
+    tools: BTreeMap<String, DeclaredTool>,
     tokens: Vec<Macaroon>,
     verdicts: Remembered,
 }
 
 /// A declared tool.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct DeclaredTool {
     effect: ToolEffect,
     /// The place of the token that covers it.
     token: Option<usize>,
@@ -106,7 +106,7 @@ impl Kernel {
             if self.is_wholly_allowed(&task.scope, &name, effect).await? {
                 covered.entry(effect).or_default().push(name.clone());
             }
-            task.tools.insert(name, Known { effect, token: None });
+            task.tools.insert(name, DeclaredTool { effect, token: None });
         }
         for (effect, names) in covered {
             for names in in_parts(names) {
@@ -189,7 +189,7 @@ impl Kernel {
     }
 
     async fn seal_use(&self, scope: &Scope, tool: ToolUse) -> Result<Sealed, Refused> {
-        let asked = Asked {
+        let asked = ActionRequest {
             action: Action::Tool(tool),
             purpose: Purpose::Act,
             for_a_change: false,
@@ -225,7 +225,7 @@ impl Kernel {
         let place = Some(task.tokens.len());
         task.tokens.push(token);
         for name in names {
-            task.tools.insert(name, Known { effect, token: place });
+            task.tools.insert(name, DeclaredTool { effect, token: place });
         }
         Ok(())
     }

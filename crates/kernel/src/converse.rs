@@ -2,8 +2,8 @@
 
 use crate::{
     Chunk, Context, Kernel, Output, Price, Refused, Reply, Scope,
-    admit::{Admission, Asked, Started},
-    live::Told,
+    admit::{ActionRequest, Admission, Started},
+    live::ChunkNotice,
     price::{self, price},
     provider::{Completion, Decoder, Delta, ModelError, ModelErrorKind, Provider},
     tokens,
@@ -62,7 +62,7 @@ impl Kernel {
         let reserved = Cost { tokens: read.saturating_add(encoded.writes), money };
         let (provider_name, model) = (provider.name().to_owned(), provider.model().to_owned());
         let action = Action::Model { provider: provider_name, model, request: encoded.request };
-        let asked = Asked {
+        let asked = ActionRequest {
             action: action.clone(),
             purpose: Purpose::Own,
             for_a_change: false,
@@ -78,7 +78,7 @@ impl Kernel {
                 return Err(Refused::Denied(vec!["a model call cannot wait for a human".into()]));
             }
         };
-        let count = Count { reserved, read, prices };
+        let count = CallEstimate { reserved, read, prices };
         self.talk(scope, started, &action, provider.decoder(), count, voice, keep).await
     }
 
@@ -89,7 +89,7 @@ impl Kernel {
         started: Started,
         action: &Action,
         mut decoder: Box<dyn Decoder>,
-        count: Count,
+        count: CallEstimate,
         voice: Voice,
         keep: impl FnOnce(&Completion) -> Result<Entry, ModelError> + Send + 'static,
     ) -> Result<(Completion, Seq), Refused> {
@@ -118,7 +118,7 @@ impl Kernel {
                                 run.cancel();
                             });
                         }
-                        spoken.take(deltas).into_iter().map(Box::new).map(Told::Event).collect()
+                        spoken.take(deltas).into_iter().map(Box::new).map(ChunkNotice::Event).collect()
                     }
                     Chunk::Begun(_) | Chunk::Stdout(_) | Chunk::Stderr(_) => Vec::new(),
                 })
@@ -166,16 +166,16 @@ pub(crate) enum Voice {
     Silent,
 }
 
-/// What a call may use up, and what it is known to read.
+/// What a call may use up, and how much it reads.
 #[derive(Debug, Clone)]
-struct Count {
+struct CallEstimate {
     reserved: Cost,
     /// Our own estimate of the request, in tokens.
     read: u64,
     prices: Vec<Price>,
 }
 
-impl Count {
+impl CallEstimate {
     /// What a call used up, by whichever count is larger, the provider's or our own: a server that counts too
     /// little does not make a budget endless. Where it counted nothing, what was reserved.
     fn used(&self, answer: &Completion) -> Cost {

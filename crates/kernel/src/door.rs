@@ -3,7 +3,7 @@
 
 use crate::{
     BoxFuture, Kernel, Output, Refused, Scope,
-    admit::{Admission, Asked},
+    admit::{ActionRequest, Admission},
     live::Audience,
 };
 use bailey_journal::{Macaroon, Purpose};
@@ -120,8 +120,8 @@ impl Door {
         }
     }
 
-    fn asked(&self, action: Action) -> Asked {
-        Asked {
+    fn asked(&self, action: Action) -> ActionRequest {
+        ActionRequest {
             action,
             purpose: Purpose::Own,
             for_a_change: false,

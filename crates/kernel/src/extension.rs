@@ -6,7 +6,7 @@
 
 use crate::{Kernel, Refused, Scope, program::Programs};
 use bailey_journal::Failure;
-pub use bailey_policy::{Answer, Reply};
+pub use bailey_policy::{Answer, ExtensionReply};
 use bailey_policy::{Decided, Inquiry};
 use bailey_protocol::Sealed;
 use serde_json::{Value, json};
@@ -14,20 +14,20 @@ use std::{collections::BTreeMap, sync::Arc};
 
 /// The outcome of a question to an extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heard {
+pub struct ExtensionOutcome {
     /// Its reply.
-    pub reply: Reply,
+    pub reply: ExtensionReply,
     /// When it is no answer: why, and the last lines that the extension wrote to its standard error.
     pub told: String,
 }
 
-impl Heard {
+impl ExtensionOutcome {
     /// Why there is no answer, for people.
     #[must_use]
     pub fn why(&self) -> &str {
         match &self.reply {
-            Reply::Barred(why) => why,
-            Reply::Late => "it was late",
+            ExtensionReply::Barred(why) => why,
+            ExtensionReply::Late => "it was late",
             _ => &self.told,
         }
     }
@@ -63,9 +63,14 @@ impl Kernel {
     }
 
     /// The reply of one extension; none where nobody runs it.
-    async fn consult(&self, scope: &Scope, name: &str, question: Value) -> Result<Option<Reply>, Refused> {
+    async fn consult(
+        &self,
+        scope: &Scope,
+        name: &str,
+        question: Value,
+    ) -> Result<Option<ExtensionReply>, Refused> {
         if self.journal().extension(name).await?.is_disabled() {
-            return Ok(Some(Reply::Disabled));
+            return Ok(Some(ExtensionReply::Disabled));
         }
         let Some(programs) = self.programs() else { return Ok(None) };
         let heard = self.hear(scope, programs, name, question).await?;
@@ -77,13 +82,16 @@ impl Kernel {
         &self,
         scope: &Scope,
         name: &str,
-        Heard { reply, told }: Heard,
-    ) -> Result<Reply, Refused> {
+        ExtensionOutcome { reply, told }: ExtensionOutcome,
+    ) -> Result<ExtensionReply, Refused> {
         let failure = match reply {
-            Reply::Late => Failure::Late,
-            Reply::Crashed => Failure::Crashed,
-            Reply::Garbled => Failure::Garbled,
-            Reply::Said { .. } | Reply::TooLong | Reply::Disabled | Reply::Barred(_) => return Ok(reply),
+            ExtensionReply::Late => Failure::Late,
+            ExtensionReply::Crashed => Failure::Crashed,
+            ExtensionReply::Garbled => Failure::Garbled,
+            ExtensionReply::Said { .. }
+            | ExtensionReply::TooLong
+            | ExtensionReply::Disabled
+            | ExtensionReply::Barred(_) => return Ok(reply),
         };
         self.inner.mint.extension_failed(scope.session(), name, failure, told).await?;
         Ok(reply)
@@ -96,7 +104,7 @@ impl Kernel {
         programs: &Arc<dyn Programs>,
         name: &str,
         question: Value,
-    ) -> Result<Heard, Refused> {
+    ) -> Result<ExtensionOutcome, Refused> {
         let mut question = question;
         // It may end between its start and the question; its starts are counted.
         loop {

@@ -46,7 +46,7 @@ pub struct StandIn {
 
 /// Where the requests of one command come from.
 #[derive(Debug)]
-pub struct Way {
+pub struct RequestSource {
     /// A listener in the command's own network.
     pub listener: TcpListener,
     /// What a request must show.
@@ -59,15 +59,15 @@ pub struct Way {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turned {
     /// What was refused.
-    pub refused: Told,
+    pub refused: RequestSummary,
     /// What was allowed and could not be passed on, or not to its end.
-    pub failed: Told,
+    pub failed: RequestSummary,
 }
 
-/// Requests: the first of them, each once where it is short enough to be compared, and how many more there
-/// were.
+/// Requests in short: the first of them, each once if it is short enough to be compared, and the number of
+/// the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct RequestSummary {
     /// Method, URL, and why.
     pub first: Vec<String>,
     /// Requests that are none of these, each try counted.
@@ -85,5 +85,5 @@ pub trait Gateway: fmt::Debug + Send + Sync + 'static {
     fn own_hosts(&self) -> Vec<String>;
 
     /// Serves until the command has `ended`, and then cuts off what still goes on.
-    fn serve(&self, way: Way, ended: CancellationToken) -> BoxFuture<'static, Turned>;
+    fn serve(&self, way: RequestSource, ended: CancellationToken) -> BoxFuture<'static, Turned>;
 }

@@ -3,7 +3,7 @@
 
 use crate::{
     Context, Kernel, Refused, Scope,
-    admit::{Admission, Asked},
+    admit::{ActionRequest, Admission},
     cut,
     live::Audience,
     screen,
@@ -130,7 +130,7 @@ impl Kernel {
             Ok(_) | Err(Refused::Failed(_)) => return Ok(None),
             Err(error) => return Err(error),
         }
-        let asked = Asked {
+        let asked = ActionRequest {
             action: action.clone(),
             purpose: Purpose::Need,
             for_a_change: false,

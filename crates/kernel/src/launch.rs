@@ -5,7 +5,7 @@ use crate::{
     Chunk, Door, Executor, Io, Kernel, Output, Refused, Scope,
     admit::Started,
     cut,
-    live::{Audience, Live, Told},
+    live::{Audience, ChunkNotice, LiveOutput},
 };
 use bailey_journal::{Entry, Receipt};
 use bailey_protocol::{Action, Cost, Labels, Outcome, Report, Seq, Status};
@@ -46,7 +46,7 @@ impl Kernel {
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;
-        let mut live = Live::new(self, action, audience);
+        let mut live = LiveOutput::new(self, action, audience);
         let task = tokio::spawn(async move {
             let run = kernel.io(&scope, &receipt, labels);
             let output = run.drive(&kernel, executor, permit, &scope, |chunk| live.take(chunk)).await;
@@ -98,7 +98,7 @@ impl Run {
         executor: Arc<dyn Executor>,
         permit: bailey_journal::Permit,
         scope: &Scope,
-        mut take: impl FnMut(Chunk) -> Vec<Told>,
+        mut take: impl FnMut(Chunk) -> Vec<ChunkNotice>,
     ) -> Output {
         let Self { io, mut chunks } = self;
         let cancelled = io.cancel.clone();

@@ -65,7 +65,7 @@ pub use bailey_journal::{
 };
 pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};
 pub use bailey_secrets::{Marks, Redactor, meant, show_spaces};
-pub use call::Step;
+pub use call::CallOutcome;
 pub use client::{CLIENT, Judgement, Offered, TASK_TOOLS_MAX, Task};
 pub use condense::{Summary, SummaryRoom};
 pub use context::{Context, Instruction, Provenance};
@@ -73,7 +73,7 @@ pub use delegate::{Delegate, Errand};
 pub use door::Door;
 pub use escalation::{Escalation, Tell};
 pub use executor::{BoxFuture, Chunk, Executor, Io, ResolveError, Route};
-pub use gateway::{Gateway, Pass, StandIn, Told, Turned, Way};
+pub use gateway::{Gateway, Pass, RequestSource, RequestSummary, StandIn, Turned};
 pub use guide::Paper;
 pub use kernel::{Config, DrawCard, Kernel, Registrar, Rules};
 pub use live::Printed;

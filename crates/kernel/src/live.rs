@@ -30,13 +30,13 @@ pub(crate) enum Audience {
     Nobody,
 }
 
-/// What is to be told of a chunk.
-pub(crate) enum Told {
+/// The news of a chunk, and where it goes.
+pub(crate) enum ChunkNotice {
     Event(Box<Happening>),
     Bytes(mpsc::Sender<Printed>, Printed),
 }
 
-impl Told {
+impl ChunkNotice {
     /// Passes it on. Whoever is waited for is so no longer than the turn lasts; one that is gone is no error.
     pub(crate) async fn pass(self, kernel: &Kernel, scope: &Scope) {
         match self {
@@ -51,13 +51,13 @@ impl Told {
 }
 
 /// Two streams on their way to an audience.
-pub(crate) struct Live {
+pub(crate) struct LiveOutput {
     audience: Audience,
     out: Channel,
     err: Channel,
 }
 
-impl Live {
+impl LiveOutput {
     pub(crate) fn new(kernel: &Kernel, action: &Action, audience: Audience) -> Self {
         let bytes = match action {
             Action::Exec(command) => command.limits.output_bytes,
@@ -67,7 +67,7 @@ impl Live {
         Self { audience, out: channel(), err: channel() }
     }
 
-    pub(crate) fn take(&mut self, chunk: Chunk) -> Vec<Told> {
+    pub(crate) fn take(&mut self, chunk: Chunk) -> Vec<ChunkNotice> {
         let (is_out, bytes) = match chunk {
             Chunk::Stdout(bytes) => (true, bytes),
             Chunk::Stderr(bytes) => (false, bytes),
@@ -79,7 +79,7 @@ impl Live {
     }
 
     /// What was held back until the end.
-    pub(crate) fn rest(&mut self) -> Vec<Told> {
+    pub(crate) fn rest(&mut self) -> Vec<ChunkNotice> {
         let mut told = Vec::new();
         for is_out in [true, false] {
             let channel = if is_out { &mut self.out } else { &mut self.err };
@@ -91,33 +91,33 @@ impl Live {
         told
     }
 
-    fn show(&self, is_out: bool, clean: Vec<u8>) -> Option<Told> {
+    fn show(&self, is_out: bool, clean: Vec<u8>) -> Option<ChunkNotice> {
         if clean.is_empty() {
             return None;
         }
         match &self.audience {
             Audience::Call(call) => {
                 let text = String::from_utf8_lossy(&clean).into_owned();
-                Some(Told::Event(Box::new(Happening::Output { call: call.clone(), text })))
+                Some(ChunkNotice::Event(Box::new(Happening::Output { call: call.clone(), text })))
             }
             Audience::Bytes(to) => {
                 let printed = if is_out { Printed::Stdout(clean) } else { Printed::Stderr(clean) };
-                Some(Told::Bytes(to.clone(), printed))
+                Some(ChunkNotice::Bytes(to.clone(), printed))
             }
             Audience::Nobody => None,
         }
     }
 
-    fn leave_out(&self, bytes: u64) -> Option<Told> {
+    fn leave_out(&self, bytes: u64) -> Option<ChunkNotice> {
         if bytes == 0 {
             return None;
         }
         match &self.audience {
             Audience::Call(call) => {
                 let text = format!("\n… {bytes} bytes left out …\n");
-                Some(Told::Event(Box::new(Happening::Output { call: call.clone(), text })))
+                Some(ChunkNotice::Event(Box::new(Happening::Output { call: call.clone(), text })))
             }
-            Audience::Bytes(to) => Some(Told::Bytes(to.clone(), Printed::LeftOut(bytes))),
+            Audience::Bytes(to) => Some(ChunkNotice::Bytes(to.clone(), Printed::LeftOut(bytes))),
             Audience::Nobody => None,
         }
     }
@@ -149,13 +149,13 @@ impl Channel {
     }
 }
 
-/// What is kept of a stream whose end nobody waits for.
-pub(crate) struct Record {
+/// The first and the last bytes of a stream whose end nobody waits for.
+pub(crate) struct StreamExcerpt {
     channel: Channel,
     first: Vec<u8>,
 }
 
-impl Record {
+impl StreamExcerpt {
     /// Keeps so many bytes at most, without secrets.
     pub(crate) fn new(kernel: &Kernel, most: usize) -> Self {
         Self { channel: Channel::new(kernel, most), first: Vec::new() }

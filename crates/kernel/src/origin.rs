@@ -242,7 +242,7 @@ fn of_path(path: &str) -> Vec<Value> {
 
 /// The texts of a session, the oldest first, each with what brought it.
 fn sources(entries: &[Recorded]) -> Vec<SessionText<'_>> {
-    let mut done = Done::default();
+    let mut done = ActionIndex::default();
     let mut found = Vec::new();
     for recorded in entries {
         done.begin(recorded);
@@ -276,14 +276,15 @@ fn apart(text: Cow<'_, str>) -> (Cow<'_, str>, Option<String>) {
     (own.join("\n").into(), Some(quoted.join("\n")))
 }
 
-/// What was begun for each call that has no result yet, by the conversation that it is of, and each effect.
+/// The kind and the target of the action that each effect began, and each call that has no result yet, by its
+/// conversation.
 #[derive(Default)]
-struct Done<'a> {
+struct ActionIndex<'a> {
     calls: BTreeMap<(Option<SessionId>, &'a CallId), (Kind, &'a str)>,
     effects: BTreeMap<EffectId, (Kind, &'a str)>,
 }
 
-impl<'a> Done<'a> {
+impl<'a> ActionIndex<'a> {
     fn begin(&mut self, recorded: &'a Recorded) {
         let entry = &recorded.entry;
         let Fact::Intent { call: Some(call), kind, target, payer, .. } = &entry.fact else { return };
@@ -314,7 +315,7 @@ fn is_one_of(names: &[&str], written: &str) -> bool {
 
 /// What brought the text of an entry, where it is one that brings something in. A refused call brought
 /// nothing, and what a change brings back by itself is what was written.
-fn source_of(recorded: &Recorded, done: &Done<'_>) -> Option<(OriginKind, String)> {
+fn source_of(recorded: &Recorded, done: &ActionIndex<'_>) -> Option<(OriginKind, String)> {
     let (session, effect) = (recorded.entry.session, recorded.entry.effect);
     match &recorded.entry.fact {
         Fact::Accepted { by: Some(by), labels, .. } => Some(match (by.role, labels.integrity) {

@@ -17,7 +17,7 @@ use crate::{
     bearer::{Bearer, Ruling},
     cut,
     door::Hosts,
-    extension::{Heard, Reply},
+    extension::{ExtensionOutcome, ExtensionReply},
     launch,
 };
 use bailey_journal::{
@@ -60,11 +60,11 @@ pub trait Programs: Send + Sync + 'static {
         permit: Permit,
         door: Option<Door>,
         ended: oneshot::Sender<Output>,
-    ) -> BoxFuture<'a, Result<(), Heard>>;
+    ) -> BoxFuture<'a, Result<(), ExtensionOutcome>>;
 
     /// Has the extension of this name judge the effect of the question, a JSON object. It ends in bounded
     /// time. The question comes back when the extension does not run.
-    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>>;
+    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<ExtensionOutcome, Value>>;
 
     /// The names of the peers that see the workspace.
     fn within(&self) -> Vec<String> {
@@ -139,7 +139,7 @@ pub(crate) struct Post {
 }
 
 /// The outcome of a start.
-type Begun = Result<(), Heard>;
+type StartResult = Result<(), ExtensionOutcome>;
 
 /// The decision about a start.
 enum Start {
@@ -237,7 +237,7 @@ impl Kernel {
         scope: &Scope,
         programs: &Arc<dyn Programs>,
         name: &str,
-    ) -> Result<Begun, Refused> {
+    ) -> Result<StartResult, Refused> {
         let (kernel, programs, name) = (self.clone(), programs.clone(), name.to_owned());
         // It is the session's, and lives longer than the turn that first needs it.
         let scope = Scope { cancel: Default::default(), ..scope.clone() };
@@ -253,7 +253,7 @@ impl Kernel {
         scope: &'a Scope,
         programs: &'a dyn Programs,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Begun, Refused>> {
+    ) -> BoxFuture<'a, Result<StartResult, Refused>> {
         Box::pin(async move {
             // A merge writes beneath the workspace that the peer would see. A merge waits for the posts while
             // it holds this, so it is taken first.
@@ -271,7 +271,10 @@ impl Kernel {
                 return Ok(Err(barred(why.clone())));
             }
             let Some(program) = programs.program(name).await else {
-                return Ok(Err(Heard { reply: Reply::Crashed, told: "nobody here runs it".into() }));
+                return Ok(Err(ExtensionOutcome {
+                    reply: ExtensionReply::Crashed,
+                    told: "nobody here runs it".into(),
+                }));
             };
             let hosts = match &program.duty {
                 Duty::Judge => Vec::new(),
@@ -514,6 +517,6 @@ fn is_named(policy: &Policy, name: &str, digest: Digest) -> bool {
     policy.extensions().any(|extension| extension.name == name && extension.program == digest)
 }
 
-fn barred(why: String) -> Heard {
-    Heard { reply: Reply::Barred(why), told: String::new() }
+fn barred(why: String) -> ExtensionOutcome {
+    ExtensionOutcome { reply: ExtensionReply::Barred(why), told: String::new() }
 }

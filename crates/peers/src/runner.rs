@@ -8,7 +8,7 @@ use crate::{
 };
 use bailey_kernel::{
     BoxFuture, Door, HostGlob, Output, Permit, Redeemed, Seal,
-    extension::{Heard, Reply},
+    extension::{ExtensionOutcome, ExtensionReply},
     program::{Duty, Program, Programs},
 };
 use bailey_protocol::{Action, CallReport, Digest, SessionId, ToolEffect};
@@ -211,18 +211,19 @@ impl Programs for Runner {
         permit: Permit,
         door: Option<Door>,
         ended: oneshot::Sender<Output>,
-    ) -> BoxFuture<'a, Result<(), Heard>> {
+    ) -> BoxFuture<'a, Result<(), ExtensionOutcome>> {
         Box::pin(async move { self.begin(name, permit, door, ended).await.map_err(heard) })
     }
 
-    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>> {
+    fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<ExtensionOutcome, Value>> {
         Box::pin(async move {
             let Value::Object(question) = question else { return Err(question) };
             match self.said(name, question, CancellationToken::new()).await {
                 Err(back) => Err(Value::Object(back)),
-                Ok(Ok(Spoken::Verdict(answer, reason))) => {
-                    Ok(Heard { reply: Reply::Said { answer, reason }, told: String::new() })
-                }
+                Ok(Ok(Spoken::Verdict(answer, reason))) => Ok(ExtensionOutcome {
+                    reply: ExtensionReply::Said { answer, reason },
+                    told: String::new(),
+                }),
                 Ok(Ok(Spoken::Result(_))) => Ok(heard(Failed::crashed("it has tools, and judges nothing"))),
                 Ok(Err(failed)) => Ok(heard(failed)),
             }
@@ -275,11 +276,11 @@ impl Runner {
 }
 
 /// A failure, as the policy counts it.
-fn heard(Failed { fault, told }: Failed) -> Heard {
+fn heard(Failed { fault, told }: Failed) -> ExtensionOutcome {
     match fault {
-        Fault::Late => Heard { reply: Reply::Late, told: String::new() },
-        Fault::TooLong => Heard { reply: Reply::TooLong, told: String::new() },
-        Fault::Crashed => Heard { reply: Reply::Crashed, told },
-        Fault::Garbled => Heard { reply: Reply::Garbled, told },
+        Fault::Late => ExtensionOutcome { reply: ExtensionReply::Late, told: String::new() },
+        Fault::TooLong => ExtensionOutcome { reply: ExtensionReply::TooLong, told: String::new() },
+        Fault::Crashed => ExtensionOutcome { reply: ExtensionReply::Crashed, told },
+        Fault::Garbled => ExtensionOutcome { reply: ExtensionReply::Garbled, told },
     }
 }

@@ -28,7 +28,7 @@ pub struct CommandError;
 
 /// One program with its arguments, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Words {
+pub(crate) enum Invocation {
     Known {
         words: Vec<String>,
         /// What each word after the first takes.
@@ -50,8 +50,8 @@ impl CommandPrefix {
         if words.is_empty() { Err(CommandError) } else { Ok(Self(words)) }
     }
 
-    pub(crate) fn fit(&self, words: &Words) -> Fit {
-        let Words::Known { words, takes, hidden } = words else { return Fit::Maybe };
+    pub(crate) fn fit(&self, words: &Invocation) -> Fit {
+        let Invocation::Known { words, takes, hidden } = words else { return Fit::Maybe };
         match (self.fit_words(words, takes, false), hidden.last()) {
             (fit, None) => fit,
             // A prefix that names each of these words knows what it speaks of.
@@ -73,7 +73,7 @@ impl CommandPrefix {
         let words = read_in_line(commands.0.clone(), known);
         match (self.fit(&words), &words) {
             // One of them may go on as this one does.
-            (Fit::No, Words::Known { words, takes, .. }) => self.fit_words(words, takes, true),
+            (Fit::No, Invocation::Known { words, takes, .. }) => self.fit_words(words, takes, true),
             (fit, _) => fit,
         }
     }
@@ -165,14 +165,14 @@ impl fmt::Display for CommandPrefix {
 }
 
 /// The programs that a command names, at least one.
-pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Words> {
+pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Invocation> {
     if command.argv.is_empty() || steering(command, known).is_some() {
-        return [Words::Hidden].into();
+        return [Invocation::Hidden].into();
     }
     match line(command) {
         Some(line) => match plain_commands(line) {
             Some(commands) => commands.into_iter().map(|words| read_in_line(words, known)).collect(),
-            None => [Words::Hidden].into(),
+            None => [Invocation::Hidden].into(),
         },
         None => [read(command.argv.clone(), known)].into(),
     }
@@ -198,17 +198,17 @@ pub(crate) fn is_shell(program: &str) -> bool {
     matches!(own.unwrap_or(program), "sh" | "bash" | "dash")
 }
 
-fn read_in_line(words: Vec<String>, known: Programs) -> Words {
-    if hides(&words) { Words::Hidden } else { read(words, known) }
+fn read_in_line(words: Vec<String>, known: Programs) -> Invocation {
+    if hides(&words) { Invocation::Hidden } else { read(words, known) }
 }
 
-fn read(words: Vec<String>, known: Programs) -> Words {
+fn read(words: Vec<String>, known: Programs) -> Invocation {
     let program = words.first().map_or("", String::as_str);
     if KEYWORDS.contains(&program) || known.nature(program) == Some(Nature::Launcher) {
-        return Words::Hidden;
+        return Invocation::Hidden;
     }
     let takes = known.takes(&words);
-    Words::Known { hidden: known.hidden(&words, &takes), takes, words }
+    Invocation::Known { hidden: known.hidden(&words, &takes), takes, words }
 }
 
 /// The commands of a shell line that holds nothing but plain words, whole quotes and `; & | && ||`.

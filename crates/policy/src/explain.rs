@@ -17,15 +17,15 @@ pub struct Considered<'a> {
     /// The rule.
     pub rule: &'a Rule,
     /// What it came to.
-    pub heard: Heard,
+    pub heard: RuleOutcome,
     /// Why an allow does not fit a command that one of its prefixes looks made for.
     pub why: Option<String>,
 }
 
-/// What a rule came to.
+/// The outcome of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Heard {
+pub enum RuleOutcome {
     /// It gave its answer.
     Spoke,
     /// It would have, but for one of its exceptions.
@@ -51,13 +51,13 @@ impl Policy {
         let mut considered = Vec::new();
         for rule in concerned {
             let heard = match (denied || is_settled) && !rule.tier.binds() {
-                true => Heard::NotAsked,
+                true => RuleOutcome::NotAsked,
                 false => heard(rule, &subject, &resources),
             };
-            denied |= heard == Heard::Spoke && rule.answer == Answer::Deny && rule.tier.binds();
+            denied |= heard == RuleOutcome::Spoke && rule.answer == Answer::Deny && rule.tier.binds();
             let why = match heard {
-                Heard::Silent => unfit::why(rule, facts, &resources, self.programs()),
-                Heard::Spoke | Heard::Excepted | Heard::NotAsked => None,
+                RuleOutcome::Silent => unfit::why(rule, facts, &resources, self.programs()),
+                RuleOutcome::Spoke | RuleOutcome::Excepted | RuleOutcome::NotAsked => None,
             };
             considered.push(Considered { rule, heard, why });
         }
@@ -65,16 +65,16 @@ impl Policy {
     }
 }
 
-fn heard(rule: &Rule, subject: &Subject<'_>, resources: &[Resource<'_>]) -> Heard {
+fn heard(rule: &Rule, subject: &Subject<'_>, resources: &[Resource<'_>]) -> RuleOutcome {
     let enough = if rule.answer == Answer::Allow { Fit::Yes } else { Fit::Maybe };
     let fits = |resource: &&Resource<'_>| rule.matches.fit(subject, resource) >= enough;
     if rule.answer == Answer::Pass {
-        Heard::Silent
+        RuleOutcome::Silent
     } else if resources.iter().any(|resource| speaks(rule, subject, resource)) {
-        Heard::Spoke
+        RuleOutcome::Spoke
     } else if resources.iter().any(|resource| fits(&resource)) {
-        Heard::Excepted
+        RuleOutcome::Excepted
     } else {
-        Heard::Silent
+        RuleOutcome::Silent
     }
 }

@@ -41,9 +41,9 @@ pub enum Late {
     Pass,
 }
 
-/// What became of asking an extension.
+/// An extension's reply to a question, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum ExtensionReply {
     /// It answered in time.
     Said {
         /// What.
@@ -67,11 +67,11 @@ pub enum Reply {
 
 impl Extension {
     /// What a reply, or none at all, counts as, and why.
-    pub(crate) fn count(&self, reply: Option<Reply>) -> (Answer, String) {
+    pub(crate) fn count(&self, reply: Option<ExtensionReply>) -> (Answer, String) {
         let failed = |text: &str| (Answer::Deny, text.into());
         match reply {
-            Some(Reply::Said { answer, reason }) => (answer, beginning(&reason, REASON_CHARS)),
-            Some(Reply::Late) => {
+            Some(ExtensionReply::Said { answer, reason }) => (answer, beginning(&reason, REASON_CHARS)),
+            Some(ExtensionReply::Late) => {
                 let answer = match self.late {
                     Late::Deny => Answer::Deny,
                     Late::Review => Answer::Review,
@@ -79,11 +79,11 @@ impl Extension {
                 };
                 (answer, "it did not answer in time".into())
             }
-            Some(Reply::Crashed) => failed("it crashed"),
-            Some(Reply::Garbled) => failed("its answer cannot be read"),
-            Some(Reply::TooLong) => failed("this is too long for it to be asked about"),
-            Some(Reply::Disabled) => failed("it is disabled until you enable it again"),
-            Some(Reply::Barred(why)) => {
+            Some(ExtensionReply::Crashed) => failed("it crashed"),
+            Some(ExtensionReply::Garbled) => failed("its answer cannot be read"),
+            Some(ExtensionReply::TooLong) => failed("this is too long for it to be asked about"),
+            Some(ExtensionReply::Disabled) => failed("it is disabled until you enable it again"),
+            Some(ExtensionReply::Barred(why)) => {
                 (Answer::Deny, beginning(&alloc::format!("it is not started: {why}"), REASON_CHARS))
             }
             None => failed("nobody asked it"),

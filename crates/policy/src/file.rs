@@ -105,7 +105,7 @@ impl Parsed {
 /// # Errors
 /// At the first mistake, with its line and column.
 pub fn parse(name: &str, text: &str, format: Format) -> Result<Parsed, RuleFileError> {
-    let mut reader = Reader::default();
+    let mut reader = RuleFileReader::default();
     reader.read(name, text, format)?;
     Ok(reader.parsed)
 }
@@ -125,7 +125,7 @@ fn read_all<N: AsRef<str>, T: AsRef<str>>(
     if files.len() > FILES_MAX {
         return Err(RuleFileError::TooManyFiles(files.len()));
     }
-    let mut reader = Reader { is_organisations, ..Reader::default() };
+    let mut reader = RuleFileReader { is_organisations, ..RuleFileReader::default() };
     for (name, text) in files {
         let name = name.as_ref();
         let format = Format::of(name).ok_or_else(|| RuleFileError::Format(name.to_string()))?;
@@ -158,14 +158,15 @@ fn read_file(
     Ok(text)
 }
 
+/// Reads rule files, one after the other.
 #[derive(Default)]
-struct Reader {
+struct RuleFileReader {
     parsed: Parsed,
     is_organisations: bool,
     names: BTreeMap<String, (String, TextPosition)>,
 }
 
-impl Reader {
+impl RuleFileReader {
     fn read(&mut self, file: &str, text: &str, format: Format) -> Result<(), RuleFileError> {
         if text.len() > FILE_BYTES_MAX {
             return Err(RuleFileError::TooLarge(file.to_string()));

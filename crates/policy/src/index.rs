@@ -4,7 +4,7 @@
 //! find too many, and never too few: whether a rule speaks is said by its conditions alone.
 
 use crate::{
-    command::Words,
+    command::Invocation,
     condition::Condition,
     glob::Glob,
     place::{Base, Located},
@@ -25,11 +25,12 @@ pub(crate) struct Index {
     /// By the last name of a program's path.
     programs: BTreeMap<String, Vec<usize>>,
     /// By what a glob is relative to, and the names that it spells out from there on.
-    folders: Vec<(Base, Folder)>,
+    folders: Vec<(Base, FolderNode)>,
 }
 
+/// The rules of a folder, and the folders in it.
 #[derive(Debug, Default)]
-struct Folder {
+struct FolderNode {
     rules: Vec<usize>,
     inner: BTreeMap<String, Self>,
 }
@@ -53,7 +54,7 @@ impl Index {
     fn insert_glob(&mut self, number: usize, glob: &Glob) {
         let known = self.folders.iter().position(|(base, _)| *base == glob.base());
         let place = known.unwrap_or_else(|| {
-            self.folders.push((glob.base(), Folder::default()));
+            self.folders.push((glob.base(), FolderNode::default()));
             self.folders.len() - 1
         });
         let Some((_, root)) = self.folders.get_mut(place) else { return };
@@ -75,9 +76,9 @@ impl Index {
         found.0.into_iter().enumerate().filter_map(|(number, is_found)| is_found.then_some(number))
     }
 
-    fn find_programs(&self, words: Option<&Words>, found: &mut Numbers) {
+    fn find_programs(&self, words: Option<&Invocation>, found: &mut Numbers) {
         match words {
-            Some(Words::Known { words, hidden, .. }) if hidden.is_empty() => {
+            Some(Invocation::Known { words, hidden, .. }) if hidden.is_empty() => {
                 let program = words.first().map_or("", String::as_str);
                 found.add(self.programs.get(last_name(program)).map_or(&[], Vec::as_slice));
             }
@@ -98,7 +99,7 @@ impl Index {
     }
 }
 
-impl Folder {
+impl FolderNode {
     /// What is said about a path, and about each folder that it lies in; of a tree, all that is said beneath
     /// it, too.
     fn follow(&self, names: &[&str], is_tree: bool, found: &mut Numbers) {

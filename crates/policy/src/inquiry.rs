@@ -2,7 +2,7 @@
 
 use crate::{
     Facts, Policy,
-    extension::{Extension, Reply},
+    extension::{Extension, ExtensionReply},
     policy::guard,
     subject::Resource,
     tally::Tally,
@@ -39,7 +39,7 @@ impl<'a> Inquiry<'a> {
     }
 
     /// The decision, given what became of asking each of them. Whoever has no reply denies.
-    pub fn conclude(self, mut reply: impl FnMut(&Extension) -> Option<Reply>) -> Decided {
+    pub fn conclude(self, mut reply: impl FnMut(&Extension) -> Option<ExtensionReply>) -> Decided {
         let (policy, facts) = (self.policy, self.facts);
         let conclude = move || {
             let mut inquiry = self;

@@ -14,7 +14,7 @@
 //! Rule files are the `std` part, in `file`; [`DEFAULT_RULES`] is the one that a new home gets.
 //!
 //! What is not here: keys, ledgers, processes and clocks. A [`Token`] comes in read and verified (`journal`
-//! does that), an [`Extension`]'s answer as a [`Reply`]. Rules on labels are not here yet.
+//! does that), an [`Extension`]'s answer as a [`ExtensionReply`]. Rules on labels are not here yet.
 #![no_std]
 
 extern crate alloc;
@@ -60,8 +60,8 @@ pub use built_in::{Names, rules as built_in_rules};
 pub use classify::{Described, classify};
 pub use command::{CommandError, CommandPrefix};
 pub use condition::Condition;
-pub use explain::{Considered, Heard};
-pub use extension::{CRASH_WINDOW_MS, Extension, Health, Late, Reply};
+pub use explain::{Considered, RuleOutcome};
+pub use extension::{CRASH_WINDOW_MS, Extension, ExtensionReply, Health, Late};
 pub use facts::{Caller, Facts, Trust};
 pub use glob::{Glob, GlobError};
 pub use host::{HostError, HostGlob, Method, MethodError, is_judged};

@@ -2,7 +2,7 @@
 //! plain arguments; of the web, the pages of one server.
 
 use crate::{
-    command::{CommandPrefix, Words, is_shell, programs},
+    command::{CommandPrefix, Invocation, is_shell, programs},
     host::Host,
     programs::{Nature, Programs},
 };
@@ -242,14 +242,14 @@ fn plain(command: &Command) -> Result<Vec<String>, NoPattern> {
     if !command.env.is_empty() || command.stdin.is_some() || command.network || command.background {
         return Err(NoPattern::Circumstances);
     }
-    let found: Result<[Words; 1], _> = programs(command, Programs::KNOWN).try_into();
+    let found: Result<[Invocation; 1], _> = programs(command, Programs::KNOWN).try_into();
     let named = command.argv.first().cloned().unwrap_or_default();
     let (words, hidden) = match found {
-        Ok([Words::Known { words, hidden, .. }]) => (words, hidden),
-        Ok([Words::Hidden]) if Programs::KNOWN.nature(&named) == Some(Nature::Launcher) => {
+        Ok([Invocation::Known { words, hidden, .. }]) => (words, hidden),
+        Ok([Invocation::Hidden]) if Programs::KNOWN.nature(&named) == Some(Nature::Launcher) => {
             return Err(NoPattern::Runs(named));
         }
-        Ok([Words::Hidden]) | Err(_) => return Err(NoPattern::Hidden),
+        Ok([Invocation::Hidden]) | Err(_) => return Err(NoPattern::Hidden),
     };
     let program = words.first().cloned().unwrap_or_default();
     let nature = Programs::KNOWN.nature(&program).filter(|_| !program.contains('/'));

@@ -2,7 +2,7 @@
 
 use crate::{
     Facts, Trust,
-    command::{self, Words},
+    command::{self, Invocation},
     host::Host,
     place::Located,
     programs::Programs,
@@ -36,7 +36,7 @@ pub(crate) struct Subject<'a> {
 #[derive(Debug)]
 pub(crate) struct Resource<'a> {
     pub(crate) path: Option<Located<'a>>,
-    pub(crate) words: Option<Words>,
+    pub(crate) words: Option<Invocation>,
     /// Each request that an action may make is one of them.
     pub(crate) host: Option<Host>,
     pub(crate) method: Option<Cow<'a, str>>,

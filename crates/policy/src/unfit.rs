@@ -2,7 +2,7 @@
 
 use crate::{
     Facts,
-    command::{self, CommandPrefix, Words},
+    command::{self, CommandPrefix, Invocation},
     fit::Fit,
     programs::Programs,
     rule::{Answer, Rule},
@@ -22,17 +22,17 @@ pub(crate) fn why(
     let Action::Exec(command) = &facts.effect.effect().action else { return None };
     let prefixes = rule.matches.command.as_deref().filter(|_| rule.answer == Answer::Allow)?;
     let mut all = resources.iter().filter_map(|resource| resource.words.as_ref());
-    let best = |words: &Words| prefixes.iter().map(|prefix| prefix.fit(words)).max();
+    let best = |words: &Invocation| prefixes.iter().map(|prefix| prefix.fit(words)).max();
     let doubtful = all.find(|words| best(words) == Some(Fit::Maybe))?;
     match doubtful {
-        Words::Hidden => {
+        Invocation::Hidden => {
             let is_meant = |prefix: &CommandPrefix| match command::line(command) {
                 Some(line) => line.contains(prefix.program()),
                 None => command.argv.first().is_some_and(|named| names(prefix, named)),
             };
             prefixes.iter().any(is_meant).then(|| unknown(command, known))
         }
-        Words::Known { words, hidden, .. } => {
+        Invocation::Known { words, hidden, .. } => {
             let named = words.first()?;
             let near = |prefix: &&CommandPrefix| names(prefix, named) && prefix.fit(doubtful) == Fit::Maybe;
             Some(of(prefixes.iter().find(near)?, words, hidden))

@@ -61,8 +61,8 @@ pub use number::Seq;
 pub use op::Op;
 pub use outcome::{
     CallReport, ChangedFile, DiffReport, ExecReport, FOUND_BYTES_MAX, FileDiff, FileKind, FileReport,
-    FileState, Found, HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, Outside, PageReport,
-    ProcessReport, RelayReport, Report, SearchReport, StatReport, Status, Stream, Touched,
+    FileState, HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, Outside, PageReport,
+    ProcessReport, RelayReport, Report, SearchHit, SearchReport, StatReport, Status, Stream, Touched,
 };
 pub use part::{Part, SPLICES_MAX, Splice, file_state};
 pub use path::{WsPath, quoted};

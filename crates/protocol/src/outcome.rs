@@ -258,7 +258,7 @@ pub const FOUND_BYTES_MAX: usize = 500;
 
 /// One hit of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Found {
+pub struct SearchHit {
     /// The file, relative to the search's root.
     pub path: String,
     /// The line's number, from 1; 0 when the name matched.
@@ -272,7 +272,7 @@ pub struct Found {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SearchReport {
     /// Sorted by path and line, at most the reader's limit (1,000).
-    pub found: Vec<Found>,
+    pub found: Vec<SearchHit>,
     /// Whether the limit of hits, files or time cut it.
     pub cut: bool,
     /// The first of the files that were not searched to their end because they are too large or have too

@@ -7,7 +7,7 @@
 use anyhow::Result;
 use bailey_home::{config::Config, home::Home, program};
 use bailey_journal::{Fact, Journal, Recorded, fact::Admitted};
-use bailey_policy::{Answer, Facts, Judged, Places, Policy, Reply, Rule, Verdict};
+use bailey_policy::{Answer, ExtensionReply, Facts, Judged, Places, Policy, Rule, Verdict};
 use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, Verdict as Told, WsPath};
 use bailey_session::place;
 use bailey_terminal::{
@@ -240,7 +240,7 @@ fn judged(policy: &Policy, facts: &Facts<'_>) -> (Answer, Vec<String>, bool) {
     let (decided, asks) = match policy.judge(facts) {
         Judged::Decided(decided) => (decided, false),
         Judged::Asks(inquiry) => {
-            let pass = || Some(Reply::Said { answer: Answer::Pass, reason: String::new() });
+            let pass = || Some(ExtensionReply::Said { answer: Answer::Pass, reason: String::new() });
             (inquiry.conclude(|_| pass()), true)
         }
     };

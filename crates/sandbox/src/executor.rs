@@ -15,8 +15,8 @@ use crate::{
     worker::{Reply, Request},
 };
 use bailey_kernel::{
-    BoxFuture, Chunk, Door, Executor, Gateway, Io, Output, Pass, Permit, Redeemed, ResolveError, Route, Seal,
-    Turned, Way,
+    BoxFuture, Chunk, Door, Executor, Gateway, Io, Output, Pass, Permit, Redeemed, RequestSource,
+    ResolveError, Route, Seal, Turned,
 };
 use bailey_protocol::{
     Action, Command, DiffReport, Digest, Enforced, FileChange, Isolation, Kind, MergeKind, Outcome, Report,
@@ -285,7 +285,7 @@ impl Walls {
         let serving = Box::pin(async move {
             // A sandbox that was refused opens none.
             let Ok(listener) = listener.await else { return Turned::default() };
-            gateway.serve(Way { listener: TcpListener::from(listener), pass, door }, until).await
+            gateway.serve(RequestSource { listener: TcpListener::from(listener), pass, door }, until).await
         });
         Ok((Some(way), serving, ended))
     }

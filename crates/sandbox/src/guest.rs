@@ -8,7 +8,7 @@ use crate::{
     running::{Running, Source, Story, hear, packets, pump},
     wire::{Job, Message, Shown, Task},
 };
-use bailey_kernel::{Door, Gateway, Pass, Way};
+use bailey_kernel::{Door, Gateway, Pass, RequestSource};
 use bailey_protocol::{Outcome, Report, SessionId, Stream, Touched};
 use bytes::BytesMut;
 use rustix::{
@@ -112,7 +112,7 @@ impl Visit {
         while let Some((message, found)) = hear(&self.control).await {
             if let (Message::Listening, Some(found)) = (&message, found) {
                 let until = CancellationToken::new();
-                let way = Way { listener: TcpListener::from(found), pass, door };
+                let way = RequestSource { listener: TcpListener::from(found), pass, door };
                 tokio::spawn(gateway.serve(way, until.clone()));
                 self._network = Some(until.drop_guard());
                 return;

@@ -2,8 +2,8 @@
 
 use crate::pins::Pins;
 use bailey_agent::{
-    Brain, CallsLeft, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, Retry, TurnEnd,
-    Waiting, Warned,
+    Brain, CallsLeft, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, PendingCalls, Retry,
+    TurnEnd, Warned,
 };
 use bailey_kernel::{
     Acted, Answerer, Confined, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed,
@@ -116,7 +116,7 @@ pub struct Host {
     pub(crate) connection: Connection,
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
-    waiting: Waiting,
+    waiting: PendingCalls,
     patience: Patience,
     guides: Guides,
     ceiling: Ceiling,
@@ -232,7 +232,7 @@ impl Host {
             connection,
             session,
             workspace,
-            waiting: Waiting::of(waiting, asked),
+            waiting: PendingCalls::of(waiting, asked),
             patience,
             guides: Guides::with(own),
             ceiling: Ceiling::default(),

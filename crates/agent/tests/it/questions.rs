@@ -4,9 +4,9 @@ use crate::{
     restore::{cut, restore, restored, told_of},
     support::{ASK_DEPLOY, Table, assert_every_call_has_its_result, table_with},
 };
-use bailey_agent::{Brain as _, Loop, Patience, TurnEnd, Waiting};
+use bailey_agent::{Brain as _, Loop, Patience, PendingCalls, TurnEnd};
 use bailey_journal::{Fact, Purpose, Recorded, Standing};
-use bailey_kernel::{Restored, Step};
+use bailey_kernel::{CallOutcome, Restored};
 use bailey_llm::Wire;
 use bailey_protocol::{Answer, ApprovalId, Happening};
 use bailey_testkit::{Bench, FakeClock, ModelServer, Reply, Setup};
@@ -351,7 +351,7 @@ async fn what_was_asked_once_more_and_let_happen_is_told_after_a_kill() {
                 Bench::over(cut(home.path(), after).await, setup.rule(ASK_DEPLOY).model(&model)).await;
             let Restored { mut context, waiting, asked } = restored(&bench).await;
             let mut hands = crate::support::hands(&bench, &model, Wire::Anthropic, bench.scope());
-            hands.waiting = Waiting::of(waiting, asked);
+            hands.waiting = PendingCalls::of(waiting, asked);
             Loop::default().turn(&hands, &mut context).await.unwrap();
             // The control: what had not begun is done now.
             let done = if after < begun { vec!["deploy a"] } else { Vec::new() };
@@ -382,7 +382,7 @@ async fn an_answer_given_after_the_process_ended_is_good_for_that_action_once() 
         let Restored { mut context, waiting, asked } = restored(&third).await;
         assert_eq!(waiting.len(), 1, "{given:?}");
         let mut hands = crate::support::hands(&third, &server, Wire::Anthropic, third.scope());
-        hands.waiting = Waiting::of(waiting, asked);
+        hands.waiting = PendingCalls::of(waiting, asked);
         assert_eq!(Loop::default().turn(&hands, &mut context).await.unwrap(), TurnEnd::Answered);
         assert_eq!(third.world.targets(), vec!["deploy a"; done], "{given:?}");
         assert_every_call_has_its_result(&context);
@@ -394,7 +394,7 @@ async fn an_answer_given_after_the_process_ended_is_good_for_that_action_once() 
         let hands = crate::support::hands(&last, &server, Wire::Anthropic, last.scope());
         let tool = hands.tools.find("command.run").unwrap();
         let step = last.kernel.call(&hands.scope, &context.provenance(), &*tool, &call).await.unwrap();
-        assert!(matches!(step, Step::Waiting(_)), "the same call is asked anew: {step:?}");
+        assert!(matches!(step, CallOutcome::Waiting(_)), "the same call is asked anew: {step:?}");
     }
 }
 
@@ -429,7 +429,7 @@ async fn what_was_let_happen_late_is_not_done_again_after_a_kill() {
             // The control: what had not begun still waits for its yes.
             assert_eq!(waiting.len(), usize::from(after < begun), "{given:?} after {after}");
             let mut hands = crate::support::hands(&bench, &model, Wire::Anthropic, bench.scope());
-            hands.waiting = Waiting::of(waiting, asked);
+            hands.waiting = PendingCalls::of(waiting, asked);
             Loop::default().turn(&hands, &mut context).await.unwrap();
             let done = if after < begun { vec!["deploy a"] } else { Vec::new() };
             assert_eq!(bench.world.targets(), done, "{given:?} after {after}");

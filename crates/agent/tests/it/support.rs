@@ -1,8 +1,8 @@
 //! Hands with everything behind them.
 
 use bailey_agent::{
-    Brain as _, CallsLeft, Ceiling, Guides, Hands, Loop, Models, News, Patience, Retry, TurnEnd, Waiting,
-    Warned,
+    Brain as _, CallsLeft, Ceiling, Guides, Hands, Loop, Models, News, Patience, PendingCalls, Retry,
+    TurnEnd, Warned,
 };
 use bailey_kernel::{Context, Observation, Refused, Segment};
 use bailey_llm::Wire;
@@ -57,7 +57,7 @@ pub(crate) fn hands(bench: &Bench, server: &ModelServer, wire: Wire, scope: bail
             longest_pause: Duration::from_secs(60),
         },
         patience: Patience { call: Duration::from_secs(60), at_end: true },
-        waiting: Waiting::default(),
+        waiting: PendingCalls::default(),
         news: News::default(),
         guides: Guides::default(),
         ceiling: Ceiling::default(),

@@ -1,7 +1,7 @@
 //! What a command's result says of its requests, beside what each of them was answered: a tool often shows
 //! its own words instead.
 
-use bailey_kernel::{Told, Turned};
+use bailey_kernel::{RequestSummary, Turned};
 use std::sync::{Mutex, PoisonError};
 
 /// The most requests that a command's result names, of those that were refused and of those that failed.
@@ -50,7 +50,7 @@ impl Notes {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn note(&self, what: &str, why: &str, of: impl Fn(&mut Turned) -> &mut Told) {
+    fn note(&self, what: &str, why: &str, of: impl Fn(&mut Turned) -> &mut RequestSummary) {
         let mut turned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let told = of(&mut turned);
         let (begins, because): (String, String) =

@@ -15,7 +15,7 @@ use crate::{
     connect::Clients,
     failure::find,
 };
-use bailey_kernel::{Door, Pass, Refused, Turned, Way};
+use bailey_kernel::{Door, Pass, Refused, RequestSource, Turned};
 use bailey_protocol::{Action, Relay, Status};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::{
@@ -139,8 +139,8 @@ impl Tunnel {
 }
 
 impl ForwardProxy {
-    pub(super) async fn serve_way(inner: Arc<Inner>, way: Way, ended: CancellationToken) -> Turned {
-        let Way { listener, pass, door } = way;
+    pub(super) async fn serve_way(inner: Arc<Inner>, way: RequestSource, ended: CancellationToken) -> Turned {
+        let RequestSource { listener, pass, door } = way;
         let listener = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
         // Without a listener nobody is served: the command has no network.
         let Ok(listener) = listener else { return Turned::default() };

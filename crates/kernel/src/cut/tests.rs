@@ -1,8 +1,8 @@
 use super::{tidy, to_conclude};
 use crate::Output;
 use bailey_protocol::{
-    Blob, ExecReport, FOUND_BYTES_MAX, FileReport, Found, Outcome, PageReport, Report, SearchReport, Status,
-    Stream,
+    Blob, ExecReport, FOUND_BYTES_MAX, FileReport, Outcome, PageReport, Report, SearchHit, SearchReport,
+    Status, Stream,
 };
 use bailey_secrets::{Redactor, Secret, Vault};
 
@@ -74,7 +74,7 @@ fn what_was_not_cut_stays_as_it_is() {
 
 fn search(text: String) -> Report {
     Report::Search(SearchReport {
-        found: vec![Found { path: "a".into(), line: 1, text }],
+        found: vec![SearchHit { path: "a".into(), line: 1, text }],
         cut: false,
         ..SearchReport::default()
     })

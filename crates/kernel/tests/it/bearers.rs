@@ -2,8 +2,8 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{
-    Caveat, Condition, Context, Errand, Glob, Instruction, Macaroon, NewSession, Refused, Scope, Standpoint,
-    Step,
+    CallOutcome, Caveat, Condition, Context, Errand, Glob, Instruction, Macaroon, NewSession, Refused, Scope,
+    Standpoint,
 };
 use bailey_policy::{Policy, built_in_rules};
 use bailey_protocol::{Action, Answer, Blob, FileChange, Kind, SandboxId, SessionId, WsPath};
@@ -175,7 +175,7 @@ async fn it_dies_with_the_rules_and_a_binding_rule_still_asks() {
     let id = asked(&bench, &scope, &context, &secret).await;
     bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "").await.unwrap();
     let step = bench.kernel.resume(&scope, &context.provenance(), id, &secret, &call("c1")).await.unwrap();
-    assert!(matches!(step, Step::Done(seen) if !seen.text().contains("denied")));
+    assert!(matches!(step, CallOutcome::Done(seen) if !seen.text().contains("denied")));
     // Another process puts other rules into force.
     let strict = Policy::new(built_in_rules(), Vec::new());
     let redactor = bench.journal.redactor().clone();

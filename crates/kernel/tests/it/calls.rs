@@ -2,7 +2,7 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, command, content, done};
 use bailey_journal::{Fact, Purpose};
-use bailey_kernel::{Plan, Refused, Step};
+use bailey_kernel::{CallOutcome, Plan, Refused};
 use bailey_protocol::{Action, Answer, Happening, ToolUse, Verdict};
 use bailey_testkit::{Bench, Setup};
 
@@ -95,7 +95,7 @@ async fn a_plan_goes_on_after_a_question_about_one_of_its_reads() {
     let id = asked(&bench, &scope, &context, &tool).await;
     bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "").await.unwrap();
     let step = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
-    let Step::Done(seen) = step else { panic!("it is asked again") };
+    let CallOutcome::Done(seen) = step else { panic!("it is asked again") };
     assert_eq!(seen.text(), "asked and allowed\n");
     assert_eq!(bench.world.targets().len(), 3, "each was read once");
 }

@@ -5,7 +5,7 @@ use crate::support::{Toy, done, raw};
 use bailey_journal::Fact;
 use bailey_kernel::{
     BoxFuture, Context, Door, NewSession, Output, Permit, Scope, Seal,
-    extension::{Answer, Heard, Reply},
+    extension::{Answer, ExtensionOutcome, ExtensionReply},
     program::{Duty, Program, Programs, STARTS_MAX},
 };
 use bailey_policy::{DEFAULT_RULES, Extension, Late, Policy, Reviewing, Tier, built_in_rules, file};
@@ -80,7 +80,7 @@ impl Programs for Troupe {
         permit: Permit,
         _: Option<Door>,
         ended: oneshot::Sender<Output>,
-    ) -> BoxFuture<'a, Result<(), Heard>> {
+    ) -> BoxFuture<'a, Result<(), ExtensionOutcome>> {
         Box::pin(async move {
             let redeemed = permit.redeem(&self.seal).unwrap();
             let sql = "SELECT count(*) FROM entry WHERE type = 'intent' AND effect = ?1";
@@ -95,15 +95,15 @@ impl Programs for Troupe {
         })
     }
 
-    fn ask<'a>(&'a self, _: &'a str, question: Value) -> BoxFuture<'a, Result<Heard, Value>> {
+    fn ask<'a>(&'a self, _: &'a str, question: Value) -> BoxFuture<'a, Result<ExtensionOutcome, Value>> {
         Box::pin(async move {
             let mut stage = self.stage.lock().unwrap();
             if stage.ended.is_none() {
                 return Err(question);
             }
             stage.asked += 1;
-            let reply = Reply::Said { answer: Answer::Allow, reason: String::new() };
-            Ok(Heard { reply, told: String::new() })
+            let reply = ExtensionReply::Said { answer: Answer::Allow, reason: String::new() };
+            Ok(ExtensionOutcome { reply, told: String::new() })
         })
     }
 

@@ -3,8 +3,8 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_kernel::{
-    Acted, BoxFuture, Caveat, Claims, Conclusion, Condition, Glob, Offered, Output, Permit, Plan,
-    RED_FILES_MAX, Redactor, Step, Tool, extension::Heard, program::Program,
+    Acted, BoxFuture, CallOutcome, Caveat, Claims, Conclusion, Condition, Glob, Offered, Output, Permit,
+    Plan, RED_FILES_MAX, Redactor, Tool, extension::ExtensionOutcome, program::Program,
 };
 use bailey_policy::{Late, Policy, Trust, built_in_rules, file};
 use bailey_protocol::{
@@ -171,11 +171,11 @@ async fn nobody_is_asked_to_read_what_could_not_be_changed_then() {
         bench.kernel.call(&scope, &context.provenance(), tool, &call("c1")).await.unwrap()
     };
     let step_of = async |path: &str| step(&Rewrites(reading(path))).await;
-    let Step::Done(seen) = step_of(outside).await else { panic!("it was asked") };
+    let CallOutcome::Done(seen) = step_of(outside).await else { panic!("it was asked") };
     assert!(seen.text().starts_with("denied: writes outside the workspace"), "{}", seen.text());
     // Only to read it, a human may say yes; and what may be changed may be read for it.
-    assert!(matches!(step(&reading(outside)).await, Step::Waiting(_)));
-    assert!(matches!(step_of(&secret).await, Step::Waiting(_)));
+    assert!(matches!(step(&reading(outside)).await, CallOutcome::Waiting(_)));
+    assert!(matches!(step_of(&secret).await, CallOutcome::Waiting(_)));
 }
 
 /// A tool that reads a file before it does anything.
@@ -236,14 +236,15 @@ impl bailey_kernel::program::Programs for Denies {
         _: Permit,
         _: Option<bailey_kernel::Door>,
         _: oneshot::Sender<Output>,
-    ) -> BoxFuture<'a, Result<(), Heard>> {
+    ) -> BoxFuture<'a, Result<(), ExtensionOutcome>> {
         Box::pin(async { panic!("it runs") })
     }
 
-    fn ask<'a>(&'a self, _: &'a str, _: Value) -> BoxFuture<'a, Result<Heard, Value>> {
+    fn ask<'a>(&'a self, _: &'a str, _: Value) -> BoxFuture<'a, Result<ExtensionOutcome, Value>> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        let reply = bailey_policy::Reply::Said { answer: bailey_policy::Answer::Deny, reason: "no".into() };
-        Box::pin(async move { Ok(Heard { reply, told: String::new() }) })
+        let reply =
+            bailey_policy::ExtensionReply::Said { answer: bailey_policy::Answer::Deny, reason: "no".into() };
+        Box::pin(async move { Ok(ExtensionOutcome { reply, told: String::new() }) })
     }
 
     fn end<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {

@@ -3,7 +3,7 @@
 
 use crate::support::Toy;
 use bailey_journal::{Budgets, Fact};
-use bailey_kernel::{Context, Scope, Step};
+use bailey_kernel::{CallOutcome, Context, Scope};
 use bailey_protocol::Happening;
 use bailey_testkit::{Bench, Setup, tool_call};
 use serde_json::json;
@@ -23,7 +23,7 @@ async fn shown(bench: &Bench, scope: &Scope, context: &Context, name: &str, text
     bench.world.put("file.txt", text);
     let call = tool_call("c1", "toy", &json!({ "name": name }));
     match bench.kernel.call(scope, &context.provenance(), &Toy::read("file.txt"), &call).await.unwrap() {
-        Step::Done(observation) => observation.text().to_owned(),
+        CallOutcome::Done(observation) => observation.text().to_owned(),
         other => panic!("{other:?}"),
     }
 }
@@ -87,7 +87,7 @@ async fn a63_results_that_come_together_count_each_other() {
         running.spawn(async move {
             let call = tool_call(&format!("c{at}"), "toy", &json!({ "name": at }));
             match kernel.call(&scope, &because, &Toy::read("file.txt"), &call).await.unwrap() {
-                Step::Done(observation) => observation.text().starts_with("withheld: "),
+                CallOutcome::Done(observation) => observation.text().starts_with("withheld: "),
                 other => panic!("{other:?}"),
             }
         });

@@ -2,7 +2,7 @@
 
 use crate::support::{ASK_DEPLOY, Toy, asked, call, done};
 use bailey_journal::QUESTIONS_MAX;
-use bailey_kernel::{JournalError, NewSession, Refused, Step};
+use bailey_kernel::{CallOutcome, JournalError, NewSession, Refused};
 use bailey_llm::Wire;
 use bailey_policy::{Caveat, Condition, Glob, file};
 use bailey_protocol::{Answer, CardPart, Digest, Happening, Kind, Profile, SessionId};
@@ -33,7 +33,7 @@ async fn a_yes_lets_the_shown_effect_run_once() {
     assert!(card.reasons[0].contains("deployments are looked at"), "{card:?}");
     bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "fine").await.unwrap();
     let step = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
-    assert!(matches!(step, Step::Done(_)));
+    assert!(matches!(step, CallOutcome::Done(_)));
     assert_eq!(bench.world.targets(), ["deploy a"]);
     // Once: neither the question nor the yes is good again.
     let again = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await;
@@ -56,7 +56,7 @@ async fn a_session_has_so_many_open_questions_and_the_next_call_waits_for_room()
     // With no room in time it is refused, and its model is told why.
     let because = context.provenance();
     let refused = bench.kernel.call(&scope, &because, &tool, &call("c1")).await.unwrap();
-    let Step::Done(observation) = refused else { panic!("{refused:?}") };
+    let CallOutcome::Done(observation) = refused else { panic!("{refused:?}") };
     assert!(observation.text().contains("questions of this session wait"), "{}", observation.text());
     let count = async || bench.journal.questions(Some(scope.session())).await.unwrap().len();
     assert_eq!(count().await, QUESTIONS_MAX);
@@ -91,7 +91,7 @@ async fn a_session_has_so_many_open_questions_and_the_next_call_waits_for_room()
         answer(open[1]).await;
     };
     let (step, ()) = tokio::join!(waits, later);
-    assert!(matches!(step.unwrap(), Step::Waiting(_)));
+    assert!(matches!(step.unwrap(), CallOutcome::Waiting(_)));
     assert_eq!(count().await, QUESTIONS_MAX + 2);
 }
 
@@ -189,7 +189,7 @@ async fn a_yes_is_about_the_files_that_a_command_names_as_they_were() {
         bench.kernel.answer(&bench.connection, id, Answer::Yes, "owner", "").await.unwrap();
         bench.world.put("deploy.sh", then);
         let step = bench.kernel.resume(&scope, &context.provenance(), id, &tool, &call("c1")).await.unwrap();
-        let Step::Done(seen) = step else { panic!("{step:?}") };
+        let CallOutcome::Done(seen) = step else { panic!("{step:?}") };
         assert_eq!(bench.world.spans().len(), runs, "{}", seen.text());
         assert_eq!(
             seen.text().contains("not what it was when the human was asked"),

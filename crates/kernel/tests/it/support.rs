@@ -1,6 +1,8 @@
 //! Small tools, and short ways to use a bench.
 
-use bailey_kernel::{Claims, Conclusion, Context, Observation, Output, Plan, Redactor, Scope, Step, Tool};
+use bailey_kernel::{
+    CallOutcome, Claims, Conclusion, Context, Observation, Output, Plan, Redactor, Scope, Tool,
+};
 use bailey_protocol::{Action, ApprovalId, Command, Limits, Report, Status, ToolCall, ToolSpec};
 use bailey_testkit::{Bench, tool_call};
 use serde_json::json;
@@ -107,7 +109,7 @@ pub(crate) fn call(id: &str) -> ToolCall {
 /// Runs a tool to its observation.
 pub(crate) async fn done(bench: &Bench, scope: &Scope, context: &Context, tool: &Toy) -> Observation {
     match bench.kernel.call(scope, &context.provenance(), tool, &call("c1")).await.unwrap() {
-        Step::Done(observation) => observation,
+        CallOutcome::Done(observation) => observation,
         other => panic!("{other:?}"),
     }
 }
@@ -115,7 +117,7 @@ pub(crate) async fn done(bench: &Bench, scope: &Scope, context: &Context, tool: 
 /// Runs a tool to its question.
 pub(crate) async fn asked(bench: &Bench, scope: &Scope, context: &Context, tool: &Toy) -> ApprovalId {
     match bench.kernel.call(scope, &context.provenance(), tool, &call("c1")).await.unwrap() {
-        Step::Waiting(id) => id,
+        CallOutcome::Waiting(id) => id,
         other => panic!("it was not asked: {other:?}"),
     }
 }

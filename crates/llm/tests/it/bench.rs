@@ -3,8 +3,9 @@
 use bailey_egress::{Config, Egress, Endpoint as Allowed};
 use bailey_journal::{Journal, NewSession, SystemClock};
 use bailey_kernel::{
-    Bound, BoxFuture, Budgets, Claims, Completion, Conclusion, Connection, Context, Executor, Instruction,
-    Io, Kernel, ModelError, Output, Permit, Plan, Refused, ResolveError, Route, Seal, Segment, Step, Tool,
+    Bound, BoxFuture, Budgets, CallOutcome, Claims, Completion, Conclusion, Connection, Context, Executor,
+    Instruction, Io, Kernel, ModelError, Output, Permit, Plan, Refused, ResolveError, Route, Seal, Segment,
+    Tool,
 };
 use bailey_llm::{Codec, Endpoint, Wire, provider};
 use bailey_policy::{DEFAULT_RULES, Policy, built_in_rules, file};
@@ -118,7 +119,7 @@ impl Bench {
         self.context.push(reply);
         for call in &answer.calls {
             let step = self.kernel.call(&scope, &self.context.provenance(), &tool, call).await.unwrap();
-            let Step::Done(observation) = step else { panic!("nobody is asked here") };
+            let CallOutcome::Done(observation) = step else { panic!("nobody is asked here") };
             self.context.push(Segment::Observation(observation));
         }
         Ok(answer)

@@ -111,14 +111,14 @@ pub fn word(answer: Answer) -> &'static str {
     }
 }
 
-/// An example as it was written: a line, or a line with who asks and whether it wants the network.
-pub(super) struct Written {
+/// An example of a rule file: a line, or a line with who asks and whether it wants the network.
+pub(super) struct ExampleCase {
     pub(super) text: String,
     pub(super) role: Role,
     pub(super) action: Action,
 }
 
-impl Written {
+impl ExampleCase {
     /// Reads a line such as `read src/main.rs` or `exec cargo test`.
     pub(super) fn new(text: &str, role: Option<Role>, network: bool) -> Result<Self, String> {
         let action = action(text, network)?;

@@ -2,7 +2,7 @@
 //! they are, can say the place of a mistake.
 
 use super::{
-    example::Written,
+    example::ExampleCase,
     groups::{Hosts, Repository},
     mistake::{TextPosition, suggest},
 };
@@ -34,7 +34,7 @@ use std::{
 pub(super) struct Placed {
     pub(super) at: TextPosition,
     pub(super) rule: Rule,
-    pub(super) examples: Vec<(TextPosition, Answer, Written)>,
+    pub(super) examples: Vec<(TextPosition, Answer, ExampleCase)>,
 }
 
 /// What a file says.
@@ -374,7 +374,7 @@ impl<'de> Visitor<'de> for Visit<Excepts> {
 }
 
 /// A line, or a table whose `do` is the line.
-struct RawExample(Written);
+struct RawExample(ExampleCase);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -401,13 +401,13 @@ impl<'de> Visitor<'de> for Visit<RawExample> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Written::new(text, None, false).map(RawExample).map_err(E::custom)
+        ExampleCase::new(text, None, false).map(RawExample).map_err(E::custom)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         let table = RawExampleTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
         let role = table.role.map(|role| role.0);
-        Written::new(&table.line, role, table.network).map(RawExample).map_err(de::Error::custom)
+        ExampleCase::new(&table.line, role, table.network).map(RawExample).map_err(de::Error::custom)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{Allow, Deny, Pass, Review},
-    Decided, Health, InvalidToken, Policy, Reply, Rule, Tier, Token, built_in_rules,
+    Decided, ExtensionReply, Health, InvalidToken, Policy, Rule, Tier, Token, built_in_rules,
     file::{Format, parse},
 };
 use bailey_protocol::{Action, Kind, Role::Agent, ToolEffect, ToolUse};
@@ -196,8 +196,8 @@ fn case_19_empty_rules_file() {
 #[test]
 fn case_20_extension_crashes() {
     let policy = Policy::new(vec![], vec![rule("a", Allow)]).with_extensions(vec![extension("x")]);
-    let ask = |reply: Reply| Asked::new(&policy, read(FILE)).decide(|_| Some(reply.clone())).0;
-    let decided = ask(Reply::Crashed);
+    let ask = |reply: ExtensionReply| Asked::new(&policy, read(FILE)).decide(|_| Some(reply.clone())).0;
+    let decided = ask(ExtensionReply::Crashed);
     assert_eq!(answer(&decided), Deny);
     assert_eq!(decided.reasons[0].to_string(), "it crashed (extension `x`: deny)");
     let once = Health::default().crashed(at(100));
@@ -209,8 +209,8 @@ fn case_20_extension_crashes() {
     let disabled = once.crashed(at(101));
     assert!(disabled.crashed(at(1000)).is_disabled(), "until a human enables it again");
     assert_eq!(disabled.enabled(), Health::Well);
-    assert_eq!(answer(&ask(Reply::Disabled)), Deny);
-    assert_eq!(answer(&ask(Reply::Said { answer: Pass, reason: String::new() })), Allow, "control");
+    assert_eq!(answer(&ask(ExtensionReply::Disabled)), Deny);
+    assert_eq!(answer(&ask(ExtensionReply::Said { answer: Pass, reason: String::new() })), Allow, "control");
 }
 
 #[test]

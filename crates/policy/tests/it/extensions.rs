@@ -3,7 +3,7 @@
 use crate::support::*;
 use bailey_policy::{
     Answer::{self, Allow, Deny, Pass, Review},
-    Extension, Judged, Late, Policy, Reply, Rule,
+    Extension, ExtensionReply, Judged, Late, Policy, Rule,
 };
 use bailey_protocol::{Digest, Kind};
 
@@ -13,7 +13,7 @@ fn policy(rules: Vec<Rule>, extensions: Vec<Extension>) -> Policy {
     Policy::new(vec![], rules).with_extensions(extensions)
 }
 
-fn replied(late: Late, reply: Option<Reply>) -> (Answer, String) {
+fn replied(late: Late, reply: Option<ExtensionReply>) -> (Answer, String) {
     let policy = policy(vec![rule("a", Allow)], vec![Extension { late, ..extension("x") }]);
     let (decided, asked) = Asked::new(&policy, read(FILE)).decide(|_| reply.clone());
     assert_eq!(asked, ["x"]);
@@ -24,12 +24,12 @@ fn replied(late: Late, reply: Option<Reply>) -> (Answer, String) {
 #[test]
 fn whatever_is_no_answer_denies() {
     for (reply, why) in [
-        (Some(Reply::Late), "it did not answer in time"),
-        (Some(Reply::Crashed), "it crashed"),
-        (Some(Reply::Garbled), "its answer cannot be read"),
-        (Some(Reply::TooLong), "this is too long for it to be asked about"),
-        (Some(Reply::Disabled), "it is disabled until you enable it again"),
-        (Some(Reply::Barred("no token".into())), "it is not started: no token"),
+        (Some(ExtensionReply::Late), "it did not answer in time"),
+        (Some(ExtensionReply::Crashed), "it crashed"),
+        (Some(ExtensionReply::Garbled), "its answer cannot be read"),
+        (Some(ExtensionReply::TooLong), "this is too long for it to be asked about"),
+        (Some(ExtensionReply::Disabled), "it is disabled until you enable it again"),
+        (Some(ExtensionReply::Barred("no token".into())), "it is not started: no token"),
         (None, "nobody asked it"),
     ] {
         assert_eq!(replied(Late::Deny, reply), (Deny, format!("{why} (extension `x`: deny)")));
@@ -39,18 +39,18 @@ fn whatever_is_no_answer_denies() {
 
 #[test]
 fn only_slowness_can_be_made_to_count_for_less() {
-    assert_eq!(replied(Late::Review, Some(Reply::Late)).0, Review);
-    let (verdict, told) = replied(Late::Pass, Some(Reply::Late));
+    assert_eq!(replied(Late::Review, Some(ExtensionReply::Late)).0, Review);
+    let (verdict, told) = replied(Late::Pass, Some(ExtensionReply::Late));
     assert_eq!(
         (verdict, told.as_str()),
         (Allow, "it did not answer in time (extension `x`: pass)"),
         "and is told"
     );
     for reply in [
-        Some(Reply::Crashed),
-        Some(Reply::Garbled),
-        Some(Reply::Disabled),
-        Some(Reply::Barred(String::new())),
+        Some(ExtensionReply::Crashed),
+        Some(ExtensionReply::Garbled),
+        Some(ExtensionReply::Disabled),
+        Some(ExtensionReply::Barred(String::new())),
         None,
     ] {
         assert_eq!(replied(Late::Pass, reply).0, Deny);
@@ -102,7 +102,7 @@ fn an_evaluation_that_panics_is_a_denial() {
     let policy = policy(vec![rule("a", Allow)], vec![extension("x")]);
     let (effect, places) = (sealed(bailey_protocol::Role::Agent, read(FILE)), places());
     let facts = bailey_policy::Facts::new(&effect, at(0), &places);
-    let conclude = |reply: fn() -> Option<Reply>| match policy.judge(&facts) {
+    let conclude = |reply: fn() -> Option<ExtensionReply>| match policy.judge(&facts) {
         Judged::Asks(inquiry) => inquiry.conclude(|_| reply()),
         Judged::Decided(decided) => decided,
     };
@@ -115,7 +115,7 @@ fn an_evaluation_that_panics_is_a_denial() {
 #[test]
 fn a_reason_in_foreign_words_is_cut_and_cannot_draw() {
     let reason = format!("\u{1b}[2J\u{202e}{}", "x".repeat(600));
-    let (_, told) = replied(Late::Deny, Some(Reply::Said { answer: Deny, reason }));
+    let (_, told) = replied(Late::Deny, Some(ExtensionReply::Said { answer: Deny, reason }));
     assert!(told.starts_with("\\u{1b}[2J\\u{202e}xxx") && told.len() < 560, "{told}");
 }
 

@@ -6,7 +6,7 @@ use crate::{
 };
 use bailey_policy::{
     Answer::{self, Allow, Deny, Review},
-    Caller, Condition, Heard, Policy, Rule, Source, Tier, built_in_rules,
+    Caller, Condition, Policy, Rule, RuleOutcome, Source, Tier, built_in_rules,
 };
 use bailey_protocol::{Kind, Role};
 use proptest::{prelude::*, sample::select};
@@ -132,7 +132,7 @@ proptest! {
         let facts = bailey_policy::Facts::new(&effect, bailey_protocol::Timestamp::UNIX_EPOCH, &places);
         let (decided, considered) = (policy.decide(&facts), policy.consider(&facts));
         let spoke: Vec<&Rule> =
-            considered.iter().filter(|one| one.heard == Heard::Spoke).map(|one| one.rule).collect();
+            considered.iter().filter(|one| one.heard == RuleOutcome::Spoke).map(|one| one.rule).collect();
         let says = |answer| spoke.iter().any(|rule| rule.answer == answer);
         let is_spoken = |reason: &bailey_policy::Reason| spoke.iter()
             .any(|rule| (&rule.name, Source::Rule(rule.tier), rule.answer) == (&reason.rule, reason.source, reason.answer));

@@ -1,8 +1,8 @@
 //! Short ways to say who does what under which rules.
 
 use bailey_policy::{
-    Answer, Caller, Caveat, CommandPrefix, Condition, Decided, Extension, Facts, Glob, HostGlob, Judged,
-    Late, Places, Policy, Reply, Rule, Tier, Token, ToolGlob, Verdict, built_in_rules,
+    Answer, Caller, Caveat, CommandPrefix, Condition, Decided, Extension, ExtensionReply, Facts, Glob,
+    HostGlob, Judged, Late, Places, Policy, Rule, Tier, Token, ToolGlob, Verdict, built_in_rules,
     file::{Format, parse},
 };
 use bailey_protocol::{
@@ -256,7 +256,7 @@ impl<'a> Asked<'a> {
     }
 
     /// The decision, and the names of the extensions that were asked.
-    pub(crate) fn decide(self, reply: impl Fn(&str) -> Option<Reply>) -> (Decided, Vec<String>) {
+    pub(crate) fn decide(self, reply: impl Fn(&str) -> Option<ExtensionReply>) -> (Decided, Vec<String>) {
         let (effect, places) = (sealed(Role::Agent, self.action), places());
         let facts = Facts {
             token: self.token.as_ref(),
@@ -289,6 +289,6 @@ pub(crate) fn extension(name: &str) -> Extension {
 }
 
 /// What an extension says.
-pub(crate) fn says(answer: Answer) -> Option<Reply> {
-    Some(Reply::Said { answer, reason: format!("it says {}", answer.name()) })
+pub(crate) fn says(answer: Answer) -> Option<ExtensionReply> {
+    Some(ExtensionReply::Said { answer, reason: format!("it says {}", answer.name()) })
 }

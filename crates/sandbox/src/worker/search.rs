@@ -7,7 +7,7 @@ use super::Unseen;
 use super::beneath::{Root, join, names, type_of};
 use super::error::Error;
 use super::ignores::Ignores;
-use bailey_protocol::{FOUND_BYTES_MAX, Found, SearchReport, WsPath};
+use bailey_protocol::{FOUND_BYTES_MAX, SearchHit, SearchReport, WsPath};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
 use ignore::Match;
@@ -134,7 +134,7 @@ impl Search<'_> {
             return;
         }
         let Some(pattern) = &self.pattern else {
-            self.report.found.push(Found { path: at.into(), line: 0, text: String::new() });
+            self.report.found.push(SearchHit { path: at.into(), line: 0, text: String::new() });
             return;
         };
         if self.unseen.contains(&join(&self.top, at)) {
@@ -218,7 +218,11 @@ impl Sink for Hits<'_> {
         let mut text = text.trim_end_matches(['\n', '\r']).to_owned();
         // A character cut in two became U+FFFD, which is longer than what it replaced.
         text.truncate(text.floor_char_boundary(FOUND_BYTES_MAX));
-        self.report.found.push(Found { path: self.at.into(), line: hit.line_number().unwrap_or(0), text });
+        self.report.found.push(SearchHit {
+            path: self.at.into(),
+            line: hit.line_number().unwrap_or(0),
+            text,
+        });
         Ok(self.report.found.len() < HITS_MAX)
     }
 }

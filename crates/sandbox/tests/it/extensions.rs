@@ -3,7 +3,7 @@
 use crate::house::{As, House, STRANGER, everyone, is_root};
 use bailey_kernel::Output;
 use bailey_kernel::{
-    extension::{Answer, Heard, Reply},
+    extension::{Answer, ExtensionOutcome, ExtensionReply},
     program::Programs as _,
 };
 use bailey_peers::{Employed, Look, Runner, Work};
@@ -123,12 +123,12 @@ impl Office {
         Some(Self { runner, house, permits, guest })
     }
 
-    async fn ask(&self) -> Heard {
+    async fn ask(&self) -> ExtensionOutcome {
         self.about(json!({ "action": { "kind": "exec" } })).await
     }
 
     /// Its reply, after a start where it does not run.
-    async fn about(&self, question: Value) -> Heard {
+    async fn about(&self, question: Value) -> ExtensionOutcome {
         let mut question = question;
         loop {
             match self.runner.ask("x", question).await {
@@ -141,18 +141,18 @@ impl Office {
         }
     }
 
-    async fn start(&self, guest: &Guest, ended: oneshot::Sender<Output>) -> Result<(), Heard> {
+    async fn start(&self, guest: &Guest, ended: oneshot::Sender<Output>) -> Result<(), ExtensionOutcome> {
         let permit = self.permits.of(Action::Exec(guest.command.clone()), &guest.isolation).await;
         self.runner.start("x", permit, None, ended).await
     }
 
-    async fn reply(&self) -> Reply {
+    async fn reply(&self) -> ExtensionReply {
         self.ask().await.reply
     }
 }
 
-fn said(answer: Answer, reason: &str) -> Reply {
-    Reply::Said { answer, reason: reason.into() }
+fn said(answer: Answer, reason: &str) -> ExtensionReply {
+    ExtensionReply::Said { answer, reason: reason.into() }
 }
 
 const HONEST: &str = r#"
@@ -169,7 +169,7 @@ async fn an_extension_is_asked_one_question_after_the_other() {
         for _ in 0..3 {
             assert_eq!(
                 office.ask().await,
-                Heard { reply: said(Answer::Deny, "exec"), told: String::new() },
+                ExtensionOutcome { reply: said(Answer::Deny, "exec"), told: String::new() },
                 "{who:?}"
             );
         }
@@ -216,7 +216,7 @@ async fn it_starts_by_a_permit_for_itself_and_tells_how_it_ended() {
     };
     let (ended, told) = oneshot::channel();
     office.start(&office.guest, ended).await.unwrap();
-    assert_eq!(office.reply().await, Reply::Crashed);
+    assert_eq!(office.reply().await, ExtensionReply::Crashed);
     let output = told.await.unwrap();
     let Report::Exec(report) = output.report() else { panic!("{output:?}") };
     assert_eq!((report.exit, output.outcome().status.clone()), (Some(1), Status::Done));
@@ -258,7 +258,7 @@ sys.exit("the rules are on fire")
     let Some(office) = Office::new(body, PATIENT).await else { return };
     for _ in 0..2 {
         let heard = office.ask().await;
-        assert_eq!(heard.reply, Reply::Crashed, "{heard:?}");
+        assert_eq!(heard.reply, ExtensionReply::Crashed, "{heard:?}");
         assert!(
             heard.told.contains("exit code 1") && heard.told.contains("the rules are on fire"),
             "{heard:?}"
@@ -266,7 +266,7 @@ sys.exit("the rules are on fire")
     }
     let Some(office) = Office::new("sys.exit(3)", PATIENT).await else { return };
     let heard = office.ask().await;
-    assert!(heard.reply == Reply::Crashed && heard.told.contains("exit code 3"), "{heard:?}");
+    assert!(heard.reply == ExtensionReply::Crashed && heard.told.contains("exit code 3"), "{heard:?}");
 }
 
 #[tokio::test]
@@ -276,7 +276,7 @@ async fn one_that_hangs_is_late_and_its_late_answer_is_nobodys() {
     };
     for _ in 0..2 {
         let begin = Instant::now();
-        assert_eq!(office.reply().await, Reply::Late);
+        assert_eq!(office.reply().await, ExtensionReply::Late);
         assert!(begin.elapsed() >= SHORT);
     }
     // It is given up when its time is over and not at some multiple of it; a second leaves the machine nine
@@ -286,9 +286,9 @@ async fn one_that_hangs_is_late_and_its_late_answer_is_nobodys() {
         return;
     };
     // Its start has a time of its own.
-    assert_eq!(office.reply().await, Reply::Late);
+    assert_eq!(office.reply().await, ExtensionReply::Late);
     let begin = Instant::now();
-    assert_eq!(office.reply().await, Reply::Late);
+    assert_eq!(office.reply().await, ExtensionReply::Late);
     assert!((second..10 * second).contains(&begin.elapsed()), "{:?}", begin.elapsed());
     // Each answer is given only with the question that follows it.
     let body = r#"
@@ -302,8 +302,8 @@ while True:
     last = question
 "#;
     let Some(office) = Office::new(body, PATIENT.min(Duration::from_secs(2))).await else { return };
-    assert_eq!(office.reply().await, Reply::Late);
-    assert_eq!(office.reply().await, Reply::Late);
+    assert_eq!(office.reply().await, ExtensionReply::Late);
+    assert_eq!(office.reply().await, ExtensionReply::Late);
     assert_eq!(office.reply().await, said(Answer::Deny, "now"), "and not what was said to the first two");
 }
 
@@ -312,9 +312,12 @@ async fn a_question_that_is_not_read_or_cannot_be_asked_is_no_answer() {
     let Some(office) = Office::new("send({'ready': 1})\ntime.sleep(1000)", SHORT).await else { return };
     let long = json!({ "long": "x".repeat(900_000) });
     let heard = office.about(long).await;
-    assert!(heard.reply == Reply::Crashed && heard.told.contains("did not read the question"), "{heard:?}");
+    assert!(
+        heard.reply == ExtensionReply::Crashed && heard.told.contains("did not read the question"),
+        "{heard:?}"
+    );
     let Some(office) = Office::new(HONEST, PATIENT).await else { return };
-    assert_eq!(office.about(json!({ "long": "x".repeat(1 << 20) })).await.reply, Reply::TooLong);
+    assert_eq!(office.about(json!({ "long": "x".repeat(1 << 20) })).await.reply, ExtensionReply::TooLong);
     assert_eq!(office.reply().await, said(Answer::Deny, "exec"), "the control, and it lives");
 }
 
@@ -347,7 +350,7 @@ async fn what_is_no_answer_to_the_question_ends_whoever_wrote_it() {
                 }
             };
         }
-        assert_eq!(heard.reply, Reply::Garbled, "{name}: {heard:?}");
+        assert_eq!(heard.reply, ExtensionReply::Garbled, "{name}: {heard:?}");
     }
     let Some(office) = Office::new("raw(struct.pack('>I', 100) + b'{')\ntime.sleep(1000)", PATIENT).await
     else {
@@ -357,9 +360,9 @@ async fn what_is_no_answer_to_the_question_ends_whoever_wrote_it() {
     assert!(tokio::time::timeout(SHORT, unready).await.is_err(), "half a frame is not being ready");
     let body = "send({'ready': 1})\nread()\nraw(struct.pack('>I', 100) + b'{')\ntime.sleep(1000)";
     let Some(office) = Office::new(body, SHORT).await else { return };
-    assert_eq!(office.reply().await, Reply::Late, "half a frame is no answer");
+    assert_eq!(office.reply().await, ExtensionReply::Late, "half a frame is no answer");
     let Some(office) = Office::new("send({'ready': 2})", PATIENT).await else { return };
-    assert_eq!(office.reply().await, Reply::Garbled, "it speaks another version");
+    assert_eq!(office.reply().await, ExtensionReply::Garbled, "it speaks another version");
 }
 
 #[tokio::test]
@@ -379,7 +382,7 @@ say(question, "allow", str(made))
 read()
 "#;
     let Some(office) = Office::new(body, PATIENT).await else { return };
-    let Reply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
+    let ExtensionReply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
     let made: u32 = reason.parse().unwrap();
     assert!((1..=18).contains(&made), "{made} processes");
     drop(office.runner);
@@ -413,9 +416,12 @@ async fn an_extension_sees_its_own_files_and_nothing_of_the_project_or_the_home(
             let paths = [key, file, office.house.folder.clone()];
             let own = office.house.home.parent().unwrap().join("x.py");
             let reply = office.about(json!({ "paths": paths })).await.reply;
-            let Reply::Said { reason, .. } = reply else { panic!("{reply:?}") };
+            let ExtensionReply::Said { reason, .. } = reply else { panic!("{reply:?}") };
             let read = office.about(json!({ "paths": [own] })).await.reply;
-            assert!(matches!(read, Reply::Said { reason, .. } if reason.contains("attempt")), "its own file");
+            assert!(
+                matches!(read, ExtensionReply::Said { reason, .. } if reason.contains("attempt")),
+                "its own file"
+            );
             Some(reason)
         };
         let Some(with) = stolen(&[]).await else { return };
@@ -439,7 +445,7 @@ while True:
         say(question, "allow", error.strerror)
 "#;
     let Some(office) = Office::new(body, PATIENT).await else { return };
-    let Reply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
+    let ExtensionReply::Said { reason, .. } = office.reply().await else { panic!("no answer") };
     assert_ne!(reason, "a socket");
     let who = office.house.who;
     let control = Office::under(who, body, PATIENT, &[], Profile::Standard).await.unwrap().reply().await;

@@ -1,7 +1,7 @@
 //! Searches by name and by content.
 
 use super::{Ground, perform};
-use bailey_protocol::{Action, Found, Report, SearchReport};
+use bailey_protocol::{Action, Report, SearchHit, SearchReport};
 
 fn search(ground: &Ground, pattern: Option<&str>, glob: Option<&str>) -> Result<SearchReport, String> {
     let action =
@@ -45,7 +45,10 @@ fn lines_are_found_where_git_looks() {
     let expected = [".hidden", "keep.log", "src/back.log", "src/main.rs", "src/only-top"];
     assert_eq!(paths(&report), expected);
     assert!(!report.cut);
-    assert_eq!(report.found[3], Found { path: "src/main.rs".into(), line: 2, text: "    needle();".into() });
+    assert_eq!(
+        report.found[3],
+        SearchHit { path: "src/main.rs".into(), line: 2, text: "    needle();".into() }
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 use crate::world::{act, conclude, done, file, refusal, stat};
-use bailey_protocol::{Action, Blob, FileKind, FileReport, Found, ListReport, Listed, Report, SearchReport};
+use bailey_protocol::{
+    Action, Blob, FileKind, FileReport, ListReport, Listed, Report, SearchHit, SearchReport,
+};
 use serde_json::{Value, json};
 
 fn read(arguments: Value, content: impl AsRef<[u8]>) -> String {
@@ -124,7 +126,7 @@ fn a_path_is_looked_at() {
 }
 
 fn found(hits: &[(&str, u64, &str)], cut: bool) -> bailey_kernel::Output {
-    let hit = |(path, line, text): &(&str, u64, &str)| Found {
+    let hit = |(path, line, text): &(&str, u64, &str)| SearchHit {
         path: (*path).into(),
         line: *line,
         text: (*text).into(),

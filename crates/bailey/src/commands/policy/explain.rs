@@ -13,7 +13,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
 use bailey_policy::{
-    Answer, Facts, Heard, Judged, Places, Policy, Reply, Verdict,
+    Answer, ExtensionReply, Facts, Judged, Places, Policy, RuleOutcome, Verdict,
     file::{Terms, request, usual_role},
 };
 use bailey_protocol::{
@@ -130,7 +130,8 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         Judged::Asks(inquiry) => {
             let asked: Vec<String> = inquiry.extensions().map(|extension| extension.name.clone()).collect();
             // What they would say, nobody knows before they are asked.
-            let pass = || Some(Reply::Said { answer: Answer::Pass, reason: "it would be asked".into() });
+            let pass =
+                || Some(ExtensionReply::Said { answer: Answer::Pass, reason: "it would be asked".into() });
             (inquiry.conclude(|_| pass()), asked)
         }
     };
@@ -167,12 +168,12 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
     );
     for it in &considered {
         let after = match it.heard {
-            Heard::Spoke => "",
-            Heard::Excepted => "  — one of its exceptions fits",
-            Heard::Silent => "  — does not fit",
-            Heard::NotAsked => "  — not asked any more",
+            RuleOutcome::Spoke => "",
+            RuleOutcome::Excepted => "  — one of its exceptions fits",
+            RuleOutcome::Silent => "  — does not fit",
+            RuleOutcome::NotAsked => "  — not asked any more",
         };
-        let mark = if it.heard == Heard::Spoke { "→" } else { " " };
+        let mark = if it.heard == RuleOutcome::Spoke { "→" } else { " " };
         printer.line(format!("{mark} {}", line(printer, it.rule, after)));
         if let Some(why) = &it.why {
             printer.line(printer.paint(Style::Dim, &format!("      {why}")));
