@@ -1,7 +1,7 @@
 //! Budgets that run low: the model is told while there is something left, so that it can come to an end.
 
 use crate::Hands;
-use bailey_kernel::{Context, Gauge, Refused, Span};
+use bailey_kernel::{BudgetScope, Context, Gauge, Refused};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
@@ -13,7 +13,7 @@ const MARKS: [u64; 3] = [70, 85, 95];
 /// What the model was told of each budget. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Warned {
-    marks: Arc<Mutex<BTreeMap<(Span, String), u64>>>,
+    marks: Arc<Mutex<BTreeMap<(BudgetScope, String), u64>>>,
 }
 
 impl Warned {
@@ -55,13 +55,14 @@ fn text(gauge: &Gauge) -> String {
 #[cfg(test)]
 mod tests {
     use super::Warned;
-    use bailey_kernel::{Gauge, Span};
+    use bailey_kernel::{BudgetScope, Gauge};
 
     #[test]
     fn each_mark_is_told_once_until_there_is_room_again() {
         let warned = Warned::default();
-        let at =
-            |taken| warned.passed(&Gauge { span: Span::Turn, unit: "tokens".into(), taken, limit: 1_000 });
+        let at = |taken| {
+            warned.passed(&Gauge { span: BudgetScope::Turn, unit: "tokens".into(), taken, limit: 1_000 })
+        };
         let seen: Vec<_> = [0, 699, 700, 849, 850, 949, 999, 1_000, 100, 700, 2_000].map(at).into();
         let none = None;
         assert_eq!(

@@ -230,7 +230,7 @@ impl Mint {
                 let entry = of(Entry::of(session, fact)).with(Payload::Json(card));
                 let entry = chain::append(tx, &redactor, now, &entry)?;
                 let asked =
-                    project::Asked { effect: digest, action, entry, until, call: stored, terms: kept };
+                    project::NewQuestion { effect: digest, action, entry, until, call: stored, terms: kept };
                 project::asked(tx, approval, session, &asked)?;
                 Ok(Ok(approval))
             })

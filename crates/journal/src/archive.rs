@@ -106,7 +106,7 @@ pub fn check(file: impl BufRead, key: &PublicKey) -> Result<Sealed, ArchiveError
 impl Contents {
     /// Reads all of it, and looks whether each entry fits itself.
     pub(crate) fn read(file: impl BufRead) -> Result<Self, ArchiveError> {
-        let mut lines = Lines { file, hasher: Sha256::new(), number: 0 };
+        let mut lines = ArchiveLines { file, hasher: Sha256::new(), number: 0 };
         let head: Head = lines.parse()?.ok_or(ArchiveError::Shape(1))?;
         if head.format != FORMAT {
             return Err(ArchiveError::Shape(1));
@@ -144,7 +144,7 @@ impl Contents {
 
 /// One entry of an archive; none where it is not in it. Nothing but that entry is looked at.
 pub(crate) fn find(file: impl BufRead, number: u64) -> Result<Option<ProvenEntry>, ArchiveError> {
-    let mut lines = Lines { file, hasher: Sha256::new(), number: 0 };
+    let mut lines = ArchiveLines { file, hasher: Sha256::new(), number: 0 };
     lines.parse::<Head>()?;
     while let Some(entry) = lines.parse::<ProvenEntry>()? {
         if entry.number == number {
@@ -199,13 +199,14 @@ impl<W: Write> Writer<W> {
     }
 }
 
-struct Lines<R> {
+/// The lines of an archive, hashed as they are read.
+struct ArchiveLines<R> {
     file: R,
     hasher: Sha256,
     number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> ArchiveLines<R> {
     /// The next line as a value; none at the end.
     fn parse<T: serde::de::DeserializeOwned>(&mut self) -> Result<Option<T>, ArchiveError> {
         let mut line = Vec::new();

@@ -172,7 +172,7 @@ pub(crate) fn begin(
     if let Some(uses) = &intent.uses {
         project::used(tx, &uses.under())?;
     }
-    let begun = project::Begun {
+    let begun = project::NewEffect {
         id: intent.effect,
         session: intent.session,
         kind: intent.kind,

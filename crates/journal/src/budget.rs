@@ -55,7 +55,7 @@ pub struct Budgets {
 /// How far a budget reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Span {
+pub enum BudgetScope {
     /// One model call.
     Call,
     /// One turn.
@@ -70,7 +70,7 @@ pub enum Span {
     Day,
 }
 
-impl Span {
+impl BudgetScope {
     /// Whose budget it is, in words.
     #[must_use]
     pub fn whose(self) -> &'static str {
@@ -101,7 +101,7 @@ impl Span {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gauge {
     /// How far it reaches.
-    pub span: Span,
+    pub span: BudgetScope,
     /// `tokens`, or the code of a currency: then the numbers are billionths of its unit.
     pub unit: String,
     /// Used and reserved.
@@ -156,7 +156,7 @@ impl fmt::Display for Exceeded {
         let [taken, wanted, limit] = [gauge.taken, *wanted, gauge.limit].map(|amount| gauge.amount(amount));
         let whose = gauge.span.whose();
         match (gauge.span, gauge.setting()) {
-            (Span::Call, Some(setting)) => {
+            (BudgetScope::Call, Some(setting)) => {
                 write!(
                     f,
                     "{whose} may take {limit}, and this one may need {wanted}; raise `{setting}` (`bailey config show` says \
@@ -165,7 +165,7 @@ impl fmt::Display for Exceeded {
             }
             (span, Some(setting)) => {
                 // What a session was begun with is its own, and no setting.
-                let own = span == Span::Session && gauge.is_of_tokens();
+                let own = span == BudgetScope::Session && gauge.is_of_tokens();
                 let own = if own { "; a session's own `--tokens` stays" } else { "" };
                 write!(
                     f,
@@ -184,12 +184,12 @@ impl fmt::Display for Exceeded {
 /// Who pays, and the limits that each call meets there.
 struct Account {
     name: String,
-    bounds: Vec<(Span, Bound)>,
+    bounds: Vec<(BudgetScope, Bound)>,
 }
 
 impl Account {
     /// Each limit: how far it reaches, its unit, and how much it is.
-    fn limits(&self) -> impl Iterator<Item = (Span, String, u64)> {
+    fn limits(&self) -> impl Iterator<Item = (BudgetScope, String, u64)> {
         self.bounds.iter().flat_map(|(span, bound)| limits(bound).map(|(unit, limit)| (*span, unit, limit)))
     }
 }
@@ -209,7 +209,7 @@ pub(crate) fn reserve(
     if cost.tokens == 0 {
         return Ok(Ok(()));
     }
-    let call = Account { name: String::new(), bounds: vec![(Span::Call, budgets.call.clone())] };
+    let call = Account { name: String::new(), bounds: vec![(BudgetScope::Call, budgets.call.clone())] };
     for account in std::iter::once(&call).chain(&accounts) {
         for (span, unit, limit) in account.limits() {
             let Some(wanted) = amount(cost, &unit) else {
@@ -217,7 +217,7 @@ pub(crate) fn reserve(
             };
             #[cfg(feature = "controls")]
             let limit = if bailey_protocol::broken::broken("budget") { u64::MAX } else { limit };
-            let taken = if span == Span::Call { 0 } else { taken(tx, &account.name, &unit)? };
+            let taken = if span == BudgetScope::Call { 0 } else { taken(tx, &account.name, &unit)? };
             if taken.saturating_add(wanted) > limit {
                 let gauge = Gauge { span, unit, taken, limit };
                 return Ok(Err(BeginError::Budget(Exceeded { gauge, wanted })));
@@ -380,19 +380,19 @@ fn accounts(
         }
         let (session, turn) = match &parent {
             Some(_) => {
-                let part = (Span::Part, Bound { tokens: part, money: None });
-                (vec![part, (Span::Task, budgets.task.clone())], Vec::new())
+                let part = (BudgetScope::Part, Bound { tokens: part, money: None });
+                (vec![part, (BudgetScope::Task, budgets.task.clone())], Vec::new())
             }
             None => {
-                let turn = (Span::Turn, budgets.turn.clone());
-                (vec![(Span::Session, budgets.session.clone())], vec![turn])
+                let turn = (BudgetScope::Turn, budgets.turn.clone());
+                (vec![(BudgetScope::Session, budgets.session.clone())], vec![turn])
             }
         };
         accounts.push(Account { name: session_of(&id), bounds: session });
         accounts.push(Account { name: turn_of(&id), bounds: turn });
         next = parent;
     }
-    accounts.push(Account { name: day_of(now), bounds: vec![(Span::Day, budgets.day.clone())] });
+    accounts.push(Account { name: day_of(now), bounds: vec![(BudgetScope::Day, budgets.day.clone())] });
     Ok(Some(accounts))
 }
 

@@ -210,13 +210,14 @@ impl Broken {
 /// The error of an entry that cannot be read: of a newer program's, or not.
 pub(crate) fn unreadable(seq: u64, body: &[u8], why: &serde_json::Error) -> Broken {
     #[derive(serde::Deserialize)]
-    struct Shape {
+    struct EntryShape {
         seq: u64,
         v: u32,
         #[serde(rename = "type")]
         name: String,
     }
-    let is_shaped = |shape: Shape| shape.seq == seq && shape.v >= ENTRY_VERSION && !shape.name.is_empty();
+    let is_shaped =
+        |shape: EntryShape| shape.seq == seq && shape.v >= ENTRY_VERSION && !shape.name.is_empty();
     let what = match serde_json::from_slice(body).is_ok_and(is_shaped) {
         true => OF_A_NEWER.to_owned(),
         false => format!("it cannot be read: {why}"),
@@ -226,7 +227,7 @@ pub(crate) fn unreadable(seq: u64, body: &[u8], why: &serde_json::Error) -> Brok
 
 /// Walks the chain, from the entry after `from` (0: from genesis), and checks every link and every payload.
 pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>, StoreError> {
-    let mut walk = Walk::after(from, hash_of(tx, from)?);
+    let mut walk = ChainWalk::after(from, hash_of(tx, from)?);
     let mut whole = if from == 0 { Some(Whole::read(tx)?) } else { None };
     let mut statement = tx.prepare_cached(
         "SELECT entry.seq, body, hash, salt, bytes, type, session, effect, archive
@@ -273,7 +274,7 @@ pub(crate) fn verify(tx: &Tx<'_>, from: u64) -> Result<Result<Verified, Broken>,
         let what = format!("it is said to be in an archive that entry {archive} names, which names none");
         return Ok(Err(Broken { seq: list.last, what }));
     }
-    let Walk { previous: head, payloads, erased, left, missing, salvages, .. } = walk;
+    let ChainWalk { previous: head, payloads, erased, left, missing, salvages, .. } = walk;
     // Where only the newest are looked at, whose sub-agent a conversation is may stand before them.
     if from == 0
         && let Some(seq) = missing.into_values().flatten().min()
@@ -308,7 +309,9 @@ fn pointed_at(tx: &Tx<'_>, from: u64) -> Result<Option<u64>, StoreError> {
     Ok(Option::max(payload, effect))
 }
 
-type Found = (Digest, Option<Vouched>, Vec<Archive>);
+/// What a walk of the whole chain gives: the root of the tree, what the signatures vouch for, and the
+/// archives.
+type ChainSummary = (Digest, Option<Vouched>, Vec<Archive>);
 
 /// What is looked at besides, where the whole chain is walked: the tree over it, and what was signed of it.
 struct Whole {
@@ -340,7 +343,7 @@ impl Whole {
         Ok(fits.and_then(|()| self.signatures.compare(seq, || self.forest.root())))
     }
 
-    fn finish(self, entries: u64, left: BTreeMap<u64, List>) -> Result<Found, Broken> {
+    fn finish(self, entries: u64, left: BTreeMap<u64, List>) -> Result<ChainSummary, Broken> {
         Ok((self.forest.root(), self.signatures.finish(entries)?, self.archives.finish(left)?))
     }
 }
@@ -363,15 +366,15 @@ pub(crate) struct Link {
     pub(crate) columns: Columns,
 }
 
-/// What is there of an entry's payload.
+/// The state of an entry's payload.
 #[derive(PartialEq)]
-enum Held {
+enum PayloadState {
     Whole,
     Erased,
 }
 
-/// The way from one entry to the next, and what has to hold on it.
-pub(crate) struct Walk {
+/// What a walk along the chain has seen so far, and what must come next.
+pub(crate) struct ChainWalk {
     expected: u64,
     pub(crate) previous: Digest,
     payloads: u64,
@@ -390,7 +393,7 @@ pub(crate) struct Walk {
     archives: BTreeSet<u64>,
 }
 
-impl Walk {
+impl ChainWalk {
     pub(crate) fn after(from: u64, previous: Digest) -> Self {
         Self {
             expected: from + 1,
@@ -460,7 +463,7 @@ impl Walk {
         if columns != at.columns {
             return Err(broken("its columns say something else than it does"));
         }
-        if self.payload(at, stored.payload.as_ref()).map_err(broken)? == Held::Erased {
+        if self.payload(at, stored.payload.as_ref()).map_err(broken)? == PayloadState::Erased {
             self.erased += 1;
             self.missing.entry(stored.session).or_default().insert(at.seq);
         }
@@ -494,16 +497,16 @@ impl Walk {
         }
     }
 
-    fn payload(&mut self, at: &Link, commitment: Option<&Commitment>) -> Result<Held, &'static str> {
+    fn payload(&mut self, at: &Link, commitment: Option<&Commitment>) -> Result<PayloadState, &'static str> {
         match (commitment, &at.payload, &at.salt) {
             (Some(commitment), Some(bytes), Some(salt)) if commit_to(salt, bytes) == commitment.digest => {
                 self.payloads += 1;
-                Ok(Held::Whole)
+                Ok(PayloadState::Whole)
             }
             (Some(_), Some(_), _) => Err("its payload is not the one that was written"),
-            (Some(_), None, _) => Ok(Held::Erased),
+            (Some(_), None, _) => Ok(PayloadState::Erased),
             (None, Some(_), _) => Err("it has a payload that was never written"),
-            (None, None, _) => Ok(Held::Whole),
+            (None, None, _) => Ok(PayloadState::Whole),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The health of the policy's extensions: what became of asking them, and whether they may be asked, for
 //! every process of this home and after every restart.
 
-use crate::{Entry, Fact, Journal, JournalError, Mint, Payload, begin::state, chain, fact::Failure, project};
+use crate::{
+    Entry, Fact, Journal, JournalError, Mint, Payload, begin::state, chain, fact::ExtensionFailure, project,
+};
 use bailey_policy::Health;
 use bailey_protocol::SessionId;
 use bailey_store::Grade;
@@ -16,7 +18,7 @@ impl Mint {
         &self,
         session: SessionId,
         name: &str,
-        failure: Failure,
+        failure: ExtensionFailure,
         told: String,
     ) -> Result<Health, JournalError> {
         let (redactor, now) = self.journal().pen();

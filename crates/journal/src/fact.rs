@@ -4,7 +4,7 @@
 
 use crate::{
     Masked, Person, Sent, Terms,
-    budget::Span,
+    budget::BudgetScope,
     checkpoint::{Checkpoint, PublicKey},
 };
 use bailey_protocol::{
@@ -52,7 +52,7 @@ pub struct Under {
 /// How an extension failed to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Failure {
+pub enum ExtensionFailure {
     /// It took too long. It lives, and may answer the next question.
     Late,
     /// It ended, did not start, or took no question.
@@ -61,7 +61,7 @@ pub enum Failure {
     Garbled,
 }
 
-impl Failure {
+impl ExtensionFailure {
     /// Whether it counts as a crash.
     #[must_use]
     pub fn is_crash(self) -> bool {
@@ -271,7 +271,7 @@ pub enum Fact {
         /// Its name.
         extension: String,
         /// How.
-        failure: Failure,
+        failure: ExtensionFailure,
     },
     /// An extension is not asked any more, which denies its kinds: it crashed a second time too soon.
     ExtensionDisabled {
@@ -561,7 +561,7 @@ pub enum Fact {
     /// The model was told that a budget runs low. Payload: the text.
     Warned {
         /// How far the budget reaches.
-        span: Span,
+        span: BudgetScope,
         /// `tokens`, or the code of a currency.
         unit: String,
         /// How much of it was used up, in hundredths.

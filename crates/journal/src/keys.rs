@@ -68,9 +68,9 @@ pub(crate) struct KeyFile {
 }
 
 /// The lock of the file, given up when dropped.
-pub(crate) struct Held<'a>(&'a KeyFile);
+pub(crate) struct KeyFileLock<'a>(&'a KeyFile);
 
-impl Drop for Held<'_> {
+impl Drop for KeyFileLock<'_> {
     fn drop(&mut self) {
         // The lock also goes with the file.
         self.0.file.unlock().ok();
@@ -107,16 +107,16 @@ impl KeyFile {
     }
 
     /// Its lock, where no other process is at it.
-    pub(crate) fn try_lock(&self) -> Result<Option<Held<'_>>, JournalError> {
+    pub(crate) fn try_lock(&self) -> Result<Option<KeyFileLock<'_>>, JournalError> {
         match self.file.try_lock() {
-            Ok(()) => Ok(Some(Held(self))),
+            Ok(()) => Ok(Some(KeyFileLock(self))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(self.io(error)),
         }
     }
 
     /// Waits until no other process is at it, but not for one that was stopped there.
-    pub(crate) async fn lock(&self) -> Result<Held<'_>, JournalError> {
+    pub(crate) async fn lock(&self) -> Result<KeyFileLock<'_>, JournalError> {
         let free = async {
             loop {
                 if let Some(held) = self.try_lock()? {
@@ -129,7 +129,7 @@ impl KeyFile {
     }
 
     /// What it holds; none before the first key.
-    pub(crate) fn read(&self, _: &Held<'_>) -> Result<Option<State>, JournalError> {
+    pub(crate) fn read(&self, _: &KeyFileLock<'_>) -> Result<Option<State>, JournalError> {
         self.newest()
     }
 
@@ -152,14 +152,14 @@ impl KeyFile {
     }
 
     /// Makes the first key of a line.
-    pub(crate) fn begin(&self, held: &Held<'_>) -> Result<State, JournalError> {
+    pub(crate) fn begin(&self, held: &KeyFileLock<'_>) -> Result<State, JournalError> {
         let state = State::begin()?;
         self.write(held, &state)?;
         Ok(state)
     }
 
     /// Puts another state in the place of all others, which are overwritten.
-    pub(crate) fn write(&self, _: &Held<'_>, state: &State) -> Result<(), JournalError> {
+    pub(crate) fn write(&self, _: &KeyFileLock<'_>, state: &State) -> Result<(), JournalError> {
         let bytes = render(state)?;
         let place = self.in_use()?.map_or(0, |(slot, _)| 1 - slot);
         let at = |slot: usize| (slot * SLOT) as u64;
@@ -171,7 +171,7 @@ impl KeyFile {
 
     /// The secret of capability tokens, which stays; made when it is not there. One that is not whole any
     /// more is made anew, and no older token holds.
-    pub(crate) fn tokens(&self, _: &Held<'_>) -> Result<Secret, JournalError> {
+    pub(crate) fn tokens(&self, _: &KeyFileLock<'_>) -> Result<Secret, JournalError> {
         let mut bytes = Zeroizing::new([0; TOKENS_SIZE]);
         match self.file.read_exact_at(&mut *bytes, SIZE) {
             Ok(()) => {}

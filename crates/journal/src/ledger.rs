@@ -29,11 +29,12 @@ pub struct Presented {
 #[derive(Debug, Clone)]
 pub struct Uses {
     token: TokenId,
-    counts: Vec<Count>,
+    counts: Vec<UseCount>,
 }
 
+/// A count of uses, and the most that it may reach.
 #[derive(Debug, Clone)]
-struct Count {
+struct UseCount {
     name: Digest,
     most: Option<u64>,
 }
@@ -226,7 +227,7 @@ impl Mint {
             Err(error) => return Ok(Err(error)),
         };
         let named = token.counts().into_iter().zip(&caveats);
-        let counts: Vec<_> = named.map(|(name, caveat)| Count { name, most: caveat.operations }).collect();
+        let counts: Vec<_> = named.map(|(name, caveat)| UseCount { name, most: caveat.operations }).collect();
         let (id, policy) = (token.id(), token.policy());
         let uses = Uses { token: id, counts };
         let presented = self.journal().store().glance(move |db| {

@@ -63,12 +63,14 @@ pub use background::Background;
 pub use begin::Circumstances;
 #[cfg(feature = "controls")]
 pub use breach::Breach;
-pub use budget::{Bound, Budgets, Exceeded, Gauge, Span};
+pub use budget::{Bound, BudgetScope, Budgets, Exceeded, Gauge};
 pub use chain::{Broken, Newest, Verified, newest};
 #[cfg(feature = "controls")]
 pub use clock::double;
 pub use clock::{Clock, SystemClock};
-pub use fact::{Confined, Entry, Fact, Failure, Loss, Parent, Payload, Purpose, Recorded, Stored, Under};
+pub use fact::{
+    Confined, Entry, ExtensionFailure, Fact, Loss, Parent, Payload, Purpose, Recorded, Stored, Under,
+};
 pub use flock::FileLocks;
 pub use ledger::{Presented, Uses};
 pub use lock::{GuestLock, Holder, InUse, SessionLock};
@@ -77,17 +79,17 @@ pub use merges::Applied;
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
 pub use person::{Answerer, BAILEY, Person};
-pub use question::{Question, ServerYes, Settlement, Standing};
+pub use question::{Question, QuestionState, ServerYes, Settlement};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
 pub use remove::Removed;
-pub use retain::{Archive, Idle, Kept, Leaving};
+pub use retain::{Archive, Idle, Leaving, RetentionReason};
 pub use salvage::{Salvage, is_stopped};
 pub use schema::SCHEMA_VERSION;
 #[cfg(feature = "controls")]
-pub use shelf::Step;
+pub use shelf::CrashPoint;
 pub use shelf::{Damage, Room, Shelf};
-pub use sign::{Line, Vouched};
+pub use sign::{CheckpointLine, Vouched};
 pub use terms::{Asker, NoAnswer, Terms, Wider};
 pub use token::{BadToken, CAVEAT_BYTES_MAX, Macaroon, TOKEN_BYTES_MAX, TOKEN_PREFIX};
 pub use totals::{Sent, Totals};
@@ -425,7 +427,7 @@ pub enum BeginError {
     )]
     NoPrice {
         /// Whose budget.
-        span: Span,
+        span: BudgetScope,
         /// Its currency.
         currency: String,
     },

@@ -51,7 +51,7 @@ impl Journal {
     /// When the journal cannot be read.
     pub async fn unfinished_apply(&self, session: SessionId) -> Result<Option<Applied>, JournalError> {
         let merges = self.merges(session).await?;
-        let finishes = |begun: &Begun, id| match begun.merge.direction {
+        let finishes = |begun: &MergeRecord, id| match begun.merge.direction {
             MergeKind::Apply => begun.id == id || begun.merge.of == Some(id),
             MergeKind::Discard => true,
             MergeKind::Undo => begun.merge.of == Some(id),
@@ -63,7 +63,7 @@ impl Journal {
     }
 
     /// Every merge that the session began, in order.
-    async fn merges(&self, session: SessionId) -> Result<Vec<Begun>, JournalError> {
+    async fn merges(&self, session: SessionId) -> Result<Vec<MergeRecord>, JournalError> {
         // What else the session did is not read: a comparison alone may be as large as all its merges.
         let entries = self.store().read(move |db| {
             let mut statement = db.prepare_cached(
@@ -83,7 +83,7 @@ impl Journal {
             let effect: Effect =
                 serde_json::from_slice(payload).map_err(|error| JournalError::Json(error.to_string()))?;
             let Action::Merge(merge) = effect.action else { continue };
-            merges.push(Begun { id: effect.id, merge, end: ends.get(&effect.id).cloned() });
+            merges.push(MergeRecord { id: effect.id, merge, end: ends.get(&effect.id).cloned() });
         }
         Ok(merges)
     }
@@ -109,14 +109,14 @@ fn end(recorded: &Recorded) -> Option<(EffectId, End)> {
     Some((recorded.entry.effect?, End { status: status.clone(), files, tips }))
 }
 
-/// A merge and how it ended, as far as that was seen.
-struct Begun {
+/// A merge, and how it ended where that is known.
+struct MergeRecord {
     id: EffectId,
     merge: Merge,
     end: Option<End>,
 }
 
-impl Begun {
+impl MergeRecord {
     fn is_done(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.status == Status::Done)
     }
@@ -151,7 +151,7 @@ fn is_over(state: &MergeState) -> bool {
     matches!(state, MergeState::Done | MergeState::Already)
 }
 
-fn standing(merges: &[Begun]) -> Vec<Applied> {
+fn standing(merges: &[MergeRecord]) -> Vec<Applied> {
     let mut applied: Vec<Applied> = Vec::new();
     for begun in merges {
         let status = begun.end.as_ref().map(|end| &end.status);

@@ -248,7 +248,7 @@ pub(crate) fn asked(
     tx: &mut Tx<'_>,
     id: ApprovalId,
     session: SessionId,
-    asked: &Asked,
+    asked: &NewQuestion,
 ) -> Result<(), StoreError> {
     let action = asked.action.map(|digest| digest.to_string()).unwrap_or_default();
     let terms = serde_json::to_string(&asked.terms)
@@ -271,9 +271,9 @@ pub(crate) fn asked(
     Ok(())
 }
 
-/// A question that begins.
+/// A question to a human that begins to wait.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct NewQuestion {
     /// The digest of the effect that waits, or of the card.
     pub(crate) effect: Digest,
     /// The digest of its action alone.
@@ -313,7 +313,7 @@ pub(crate) fn burnt(tx: &mut Tx<'_>, id: ApprovalId) -> Result<(), StoreError> {
 }
 
 /// An effect that begins.
-pub(crate) struct Begun<'a> {
+pub(crate) struct NewEffect<'a> {
     pub(crate) id: EffectId,
     pub(crate) session: SessionId,
     pub(crate) kind: Kind,
@@ -322,7 +322,7 @@ pub(crate) struct Begun<'a> {
     pub(crate) call: Option<String>,
 }
 
-pub(crate) fn begun(tx: &mut Tx<'_>, seq: Seq, effect: &Begun<'_>) -> Result<(), StoreError> {
+pub(crate) fn begun(tx: &mut Tx<'_>, seq: Seq, effect: &NewEffect<'_>) -> Result<(), StoreError> {
     let purpose = match effect.purpose {
         Purpose::Act => "act",
         Purpose::Need => "need",

@@ -173,13 +173,13 @@ impl Proof {
         let chained = chain::link(&entry.previous, entry.body.as_bytes());
         let place = number.checked_sub(1).ok_or(Unproven::Outside)?;
         Inclusion(self.path.clone()).check(leaf(&chained), place, signed.entries, &signed.root)?;
-        let Opened { payload, .. } = entry.open()?;
+        let EntryStatement { payload, .. } = entry.open()?;
         Ok(Proven::Entry { number, body: entry.body.clone(), payload, signed })
     }
 }
 
 /// What an entry says of itself.
-pub(crate) struct Opened {
+pub(crate) struct EntryStatement {
     /// Its hash in the chain.
     pub(crate) chained: Digest,
     /// Whether it was written with a payload.
@@ -195,7 +195,7 @@ impl ProvenEntry {
     }
 
     /// Looks whether body, number and payload fit together; where it stands is not looked at.
-    pub(crate) fn open(&self) -> Result<Opened, ProofError> {
+    pub(crate) fn open(&self) -> Result<EntryStatement, ProofError> {
         let Self { number, previous, body, payload } = self;
         let head: Head = serde_json::from_str(body).map_err(|error| shape(&error))?;
         if head.seq.0 != *number {
@@ -203,7 +203,7 @@ impl ProvenEntry {
         }
         let payload = payload.as_ref().map(|payload| payload.check(head.payload.as_ref())).transpose()?;
         let chained = chain::link(previous, body.as_bytes());
-        Ok(Opened { chained, has_payload: head.payload.is_some(), payload })
+        Ok(EntryStatement { chained, has_payload: head.payload.is_some(), payload })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Making proofs: what the tree over the entries shows, under a checkpoint that covers all of them.
 
 use crate::{
-    Journal, JournalError, Line, chain,
+    CheckpointLine, Journal, JournalError, chain,
     checkpoint::{Checkpoint, PublicKey},
     merkle::{Consistency, Inclusion},
     proof::{Proof, ProvenEntry, ProvenPayload},
@@ -52,7 +52,7 @@ impl Journal {
     }
 
     /// The line up to a checkpoint over all entries, from a key of it on; and how many entries that is over.
-    async fn signed_line(&self, from: Option<PublicKey>) -> Result<(Line, u64), JournalError> {
+    async fn signed_line(&self, from: Option<PublicKey>) -> Result<(CheckpointLine, u64), JournalError> {
         let newest = self.checkpoint().await?;
         let mut line = self.line().await?.ok_or(JournalError::NoCheckpoint(0))?;
         if let Some(key) = from.filter(|key| *key != line.first) {

@@ -14,10 +14,10 @@ const SHORT_CHARS: usize = 8;
 /// Why a question that is void counts as a no.
 const VOID: &str = "the question is void: other rules are in force since it was asked, everything was stopped, or the journal was brought back or salvaged";
 
-/// How a question stands.
+/// The state of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum QuestionState {
     /// It waits for an answer.
     Open,
     /// Nobody answered in time: that is a no.
@@ -44,7 +44,7 @@ pub struct Question {
     /// The session that asks.
     pub session: SessionId,
     /// How it stands.
-    pub standing: Standing,
+    pub standing: QuestionState,
     /// One line: what would be done.
     pub target: String,
     /// The tool call that waits.
@@ -289,14 +289,14 @@ fn question(row: &Row<'_>, now: Timestamp) -> Result<Option<Question>, StoreErro
     let kind = beside.and_then(|beside| beside.effect).map(|effect| effect.action.kind());
     let Fact::Asked { target, call, again, .. } = recorded.entry.fact else { return Ok(None) };
     let standing = match state.as_str() {
-        "open" if is_over(until.as_deref(), now) => Standing::RanOut,
-        "open" => Standing::Open,
-        "yes" => Standing::Yes,
-        "session" => Standing::YesForSession,
-        "pattern" => Standing::YesForPattern,
-        "burnt" => Standing::Used,
-        "no" => Standing::No,
-        _ => Standing::Void,
+        "open" if is_over(until.as_deref(), now) => QuestionState::RanOut,
+        "open" => QuestionState::Open,
+        "yes" => QuestionState::Yes,
+        "session" => QuestionState::YesForSession,
+        "pattern" => QuestionState::YesForPattern,
+        "burnt" => QuestionState::Used,
+        "no" => QuestionState::No,
+        _ => QuestionState::Void,
     };
     Ok(Some(Question {
         id,

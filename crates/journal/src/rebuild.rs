@@ -237,7 +237,7 @@ impl Replay {
                 let call = call.as_ref().map(|call| call.0.clone());
                 let (effect, action, entry, until, terms) =
                     (*digest, *action, entry.seq, *until, terms.clone());
-                let asked = project::Asked { effect, action, entry, until, call, terms };
+                let asked = project::NewQuestion { effect, action, entry, until, call, terms };
                 project::asked(tx, *approval, id, &asked)
             }
             Fact::TokenMinted { token, .. } => project::token_minted(tx, *token, id),
@@ -302,7 +302,7 @@ impl Replay {
         }
         let call = call.as_ref().map(|call| call.0.clone());
         budget::reserved(tx, id, payer.unwrap_or(session), recorded.entry.time, reserved)?;
-        let begun = project::Begun { id, session, kind: *kind, target, purpose: *purpose, call };
+        let begun = project::NewEffect { id, session, kind: *kind, target, purpose: *purpose, call };
         project::begun(tx, recorded.entry.seq, &begun)?;
         match sent {
             Some(sent) => {

@@ -11,7 +11,7 @@ use crate::{
     chain::{self, Broken},
     fact::{ArchiveFile, Payload, Stored},
     project,
-    shelf::{self, PART, Shelf, Written},
+    shelf::{self, ArchiveSummary, PART, Shelf},
 };
 use bailey_protocol::{Digest, SessionId, Timestamp, number::Seq};
 use bailey_store::{Grade, StoreError, Tx, params};
@@ -40,7 +40,7 @@ pub struct Archive {
 /// Why a session stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum RetentionReason {
     /// It was used since, or one that belongs to it was.
     Recent,
     /// It has changes that can be applied, or taken back.
@@ -74,7 +74,7 @@ pub struct Leaving {
     /// What may leave.
     pub idle: Vec<Idle>,
     /// What stays.
-    pub kept: BTreeMap<Kept, u64>,
+    pub kept: BTreeMap<RetentionReason, u64>,
 }
 
 impl Journal {
@@ -125,7 +125,7 @@ impl Journal {
         let (of, target) = (ids(sessions), shelf.part(&name)?);
         let written = self
             .store()
-            .read(move |tx| Ok(Written::write(tx, target, &of, signed.entries, line.checkpoints)))
+            .read(move |tx| Ok(ArchiveSummary::write(tx, target, &of, signed.entries, line.checkpoints)))
             .await??;
         if day_of(&written.until).as_str() > day {
             // Somebody came back to one of them since it was found idle.
@@ -146,11 +146,11 @@ impl Journal {
             }
             let seq = chain::append(tx, &redactor, now, &entry)?;
             #[cfg(feature = "controls")]
-            crate::shelf::Step::Entered.reach(crash);
+            crate::shelf::CrashPoint::Entered.reach(crash);
             empty(tx, &of, seq)?;
             project::archived(tx, &gone, until, now)?;
             #[cfg(feature = "controls")]
-            crate::shelf::Step::Emptied.reach(crash);
+            crate::shelf::CrashPoint::Emptied.reach(crash);
             Ok(Some(seq))
         });
         let Some(entry) = entered.await? else {
@@ -158,7 +158,7 @@ impl Journal {
             return Ok(None);
         };
         #[cfg(feature = "controls")]
-        crate::shelf::Step::Committed.reach(crash);
+        crate::shelf::CrashPoint::Committed.reach(crash);
         // What left still stands in the write-ahead log; another process that reads it will move it later.
         self.store().checkpoint().await.ok();
         Ok(Some(Archive { entry, file, sessions: sessions.len(), removed: None }))
@@ -315,7 +315,7 @@ struct Candidate {
     day: String,
     entries: u64,
     bytes: u64,
-    kept: Option<Kept>,
+    kept: Option<RetentionReason>,
 }
 
 fn leaving(
@@ -345,8 +345,8 @@ fn leaving(
         }
         let is_old = |limit: &str| is_old(&day, limit);
         let kept = match need(tx, &id, now)? {
-            _ if !is_old(before) => Some(Kept::Recent),
-            Some(Kept::Changes) if changes_before.is_some_and(is_old) => None,
+            _ if !is_old(before) => Some(RetentionReason::Recent),
+            Some(RetentionReason::Changes) if changes_before.is_some_and(is_old) => None,
             need => need,
         };
         let candidate = Candidate { day, entries, bytes, kept };
@@ -409,28 +409,28 @@ const UNUSED: &str = "SELECT EXISTS (
 )";
 
 /// Why a session cannot leave, whenever it was used.
-fn need(tx: &Tx<'_>, id: &str, now: Timestamp) -> Result<Option<Kept>, StoreError> {
+fn need(tx: &Tx<'_>, id: &str, now: Timestamp) -> Result<Option<RetentionReason>, StoreError> {
     let any = |sql: &str| tx.query_row(sql, params![id], |row| row.get::<_, bool>(0));
     if any("SELECT EXISTS (SELECT 1 FROM effect WHERE session = ?1 AND outcome IS NULL)")? {
-        return Ok(Some(Kept::Unfinished));
+        return Ok(Some(RetentionReason::Unfinished));
     }
     if any(UNUSED)? {
-        return Ok(Some(Kept::Question));
+        return Ok(Some(RetentionReason::Question));
     }
     let until = "SELECT until FROM approval WHERE session = ?1 AND state = 'open'";
     let until = tx.query_all(until, params![id], |row| row.get::<_, Option<String>>(0))?;
     if until.into_iter().any(|until| is_ahead(until.as_deref(), now)) {
-        return Ok(Some(Kept::Question));
+        return Ok(Some(RetentionReason::Question));
     }
     let expires = "SELECT json_extract(CAST(body AS TEXT), '$.expires') FROM entry
                    JOIN token ON token.id = json_extract(CAST(body AS TEXT), '$.token') AND token.live
                    WHERE entry.session = ?1 AND type = 'token_minted'";
     let expires = tx.query_all(expires, params![id], |row| row.get::<_, Option<String>>(0))?;
     if expires.into_iter().any(|expires| is_ahead(expires.as_deref(), now)) {
-        return Ok(Some(Kept::Token));
+        return Ok(Some(RetentionReason::Token));
     }
     let has_changes = any("SELECT EXISTS (SELECT 1 FROM touched WHERE session = ?1)")?;
-    Ok(has_changes.then_some(Kept::Changes))
+    Ok(has_changes.then_some(RetentionReason::Changes))
 }
 
 /// Whether a time is still to come; what has none has no end.
@@ -443,7 +443,7 @@ fn needed(tx: &Tx<'_>, ids: &str, now: Timestamp) -> Result<bool, StoreError> {
     for id in tx.query_all("SELECT value FROM json_each(?1)", params![ids], |row| row.get::<_, String>(0))? {
         let opened = "SELECT EXISTS (SELECT 1 FROM session WHERE parent = ?1
                       AND id NOT IN (SELECT value FROM json_each(?2)))";
-        if need(tx, &id, now)?.is_some_and(|why| why != Kept::Changes)
+        if need(tx, &id, now)?.is_some_and(|why| why != RetentionReason::Changes)
             || tx.query_row(opened, params![id, ids], |row| row.get(0))?
         {
             return Ok(true);

@@ -39,7 +39,7 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
-use way::Way;
+use way::LongestChain;
 
 /// Entries that are written in one transaction.
 const GROUP: usize = 500;
@@ -58,7 +58,7 @@ pub struct Salvage {
     journal: PathBuf,
     /// What the torn one was when it was read.
     seen: Seen,
-    folder: Folder,
+    folder: SalvageFolder,
     /// Where the torn one will be kept.
     aside: PathBuf,
     loss: Loss,
@@ -81,7 +81,7 @@ impl Salvage {
         clock: &dyn Clock,
     ) -> Result<Self, JournalError> {
         swap::finish(path).map_err(|source| JournalError::Io { path: path.into(), source })?;
-        let folder = Folder::make(path)?;
+        let folder = SalvageFolder::make(path)?;
         let aside = swap::name(path, &clock.now().strftime("%Y%m%dT%H%M%SZ").to_string());
         // Before anything is read: what is written from here on shows.
         let seen = Seen::of(path)?;
@@ -95,12 +95,12 @@ impl Salvage {
             return Err(JournalError::Whole(path.into()));
         }
         let mut sources = vec![torn];
-        let mut way = Way::along(&sources, u64::MAX);
+        let mut way = LongestChain::along(&sources, u64::MAX);
         if way.entries() < known || way.lost().next().is_some() || !signed::is_complete(&sources, &way) {
             for copy in copies {
                 sources.push(Source::read(copy)?);
             }
-            way = Way::along(&sources, u64::MAX);
+            way = LongestChain::along(&sources, u64::MAX);
         }
         if let Some(newer) = way.newer(&sources) {
             return Err(newer.into());
@@ -110,7 +110,7 @@ impl Salvage {
             if limit == 0 {
                 return Err(JournalError::NothingLeft(path.into()));
             }
-            let way = Way::along(&sources, limit);
+            let way = LongestChain::along(&sources, limit);
             let lines = Signed::of(&sources, &way, key.as_ref());
             let loss = Loss {
                 torn: seen.file.unwrap_or(Digest([0; 32])),
@@ -193,7 +193,8 @@ pub fn is_stopped(path: &Path) -> bool {
         }
         let torn = Source::read(path)?;
         let going = Going::of(&torn, key.as_ref());
-        let is_going = going.is_some_and(|it| it.is_exact || it.reaches(&Way::along(&[torn], u64::MAX)));
+        let is_going =
+            going.is_some_and(|it| it.is_exact || it.reaches(&LongestChain::along(&[torn], u64::MAX)));
         Ok(!is_going)
     };
     look().unwrap_or(true)
@@ -230,7 +231,7 @@ impl Going {
 
     /// Whether it says anything of what a way leaves out: what is on it is known by itself. A time that is
     /// not the newest entry's may be of before what is left out.
-    fn reaches(&self, way: &Way) -> bool {
+    fn reaches(&self, way: &LongestChain) -> bool {
         way.entries() == self.newest || way.entries() < self.newest && self.is_exact
     }
 }
@@ -240,15 +241,15 @@ fn stated(key: Option<&State>) -> Option<Statement> {
     key?.newest.as_ref()?.statement().ok()
 }
 
-/// Where a new journal is made; removed when it comes to nothing.
+/// The folder in which a new journal is made. It is removed when the salvage comes to nothing.
 #[derive(Debug)]
-struct Folder {
+struct SalvageFolder {
     path: PathBuf,
     /// The home, locked: there is one salvage at a time.
     _home: File,
 }
 
-impl Folder {
+impl SalvageFolder {
     /// Makes it, and removes what salvages left that were killed.
     fn make(journal: &Path) -> Result<Self, JournalError> {
         let parent = journal.parent().unwrap_or(Path::new("."));
@@ -271,7 +272,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for SalvageFolder {
     fn drop(&mut self) {
         // Where it took the journal's place, it is gone.
         fs::remove_dir_all(&self.path).ok();
@@ -316,7 +317,7 @@ fn is_whole(path: &Path, folder: &Path, known: u64) -> Result<bool, JournalError
 fn build(
     folder: &Path,
     sources: &[Source],
-    way: &Way,
+    way: &LongestChain,
     kept: &[(PublicKey, Checkpoint)],
 ) -> Result<Store, JournalError> {
     let path = folder.join("journal.db");
@@ -374,7 +375,7 @@ fn close(
     Ok(verified.map(|_| is_stopped))
 }
 
-fn write(store: &Store, rows: Vec<way::Row>) -> Result<(), StoreError> {
+fn write(store: &Store, rows: Vec<way::JournalRow>) -> Result<(), StoreError> {
     let work = move |tx: &mut Tx<'_>| rows.iter().try_for_each(|row| row.write(tx));
     store.write_blocking(Grade::Normal, work)
 }

@@ -67,7 +67,7 @@ pub struct Shelf {
     lock: File,
     /// Where this process ends itself, as kill -9 would.
     #[cfg(feature = "controls")]
-    pub crash_at: Option<Step>,
+    pub crash_at: Option<CrashPoint>,
 }
 
 impl Shelf {
@@ -139,9 +139,14 @@ impl Shelf {
     }
 
     /// Reads a written file back, and gives it its name once it holds what it should.
-    pub(crate) fn finish(&self, name: &str, written: &Written, key: &PublicKey) -> Result<(), JournalError> {
+    pub(crate) fn finish(
+        &self,
+        name: &str,
+        written: &ArchiveSummary,
+        key: &PublicKey,
+    ) -> Result<(), JournalError> {
         #[cfg(feature = "controls")]
-        Step::Written.reach(self.crash_at);
+        CrashPoint::Written.reach(self.crash_at);
         let part = self.folder.join(format!("{name}{PART}"));
         let no = |why: String| JournalError::NoArchive { name: name.into(), why };
         let io = |source| JournalError::Io { path: part.clone(), source };
@@ -155,7 +160,7 @@ impl Shelf {
         fs::rename(&part, self.folder.join(name)).map_err(io)?;
         synced(&self.folder).map_err(io)?;
         #[cfg(feature = "controls")]
-        Step::Named.reach(self.crash_at);
+        CrashPoint::Named.reach(self.crash_at);
         Ok(())
     }
 
@@ -207,8 +212,8 @@ fn absent(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// What was written of an archive.
-pub(crate) struct Written {
+/// What an archive holds.
+pub(crate) struct ArchiveSummary {
     digest: Digest,
     bytes: u64,
     entries: u64,
@@ -218,7 +223,7 @@ pub(crate) struct Written {
     pub(crate) until: Timestamp,
 }
 
-impl Written {
+impl ArchiveSummary {
     /// Writes the entries of these sessions to a file, under a checkpoint over so many, and waits for the
     /// disk.
     pub(crate) fn write(
@@ -384,7 +389,7 @@ fn says(error: &ArchiveError) -> String {
 /// Where a test ends this process as kill -9 would.
 #[cfg(feature = "controls")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum CrashPoint {
     /// The file is on disk, and has not its name yet.
     Written,
     /// It has its name.
@@ -398,7 +403,7 @@ pub enum Step {
 }
 
 #[cfg(feature = "controls")]
-impl Step {
+impl CrashPoint {
     /// All of them, by their names.
     pub const ALL: [(&'static str, Self); 5] = [
         ("written", Self::Written),

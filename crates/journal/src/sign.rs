@@ -9,7 +9,7 @@ use crate::{
     Entry, Fact, Journal, JournalError,
     chain::{self, Broken, random},
     checkpoint::{Checkpoint, PublicKey, Secret, Statement, follow},
-    keys::{Held, KeyFile, State},
+    keys::{KeyFile, KeyFileLock, State},
     tree,
 };
 use bailey_protocol::{Digest, Timestamp};
@@ -20,9 +20,9 @@ use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed};
 /// How many entries are written at most before they are signed; the end of a session does not wait for them.
 pub(crate) const ENTRIES_UNSIGNED: u64 = 1024;
 
-/// The line of checkpoints that a journal's key stands in.
+/// The line of checkpoints to which a journal's key belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct CheckpointLine {
     /// The key that signed the first.
     pub first: PublicKey,
     /// All of them, in order.
@@ -81,14 +81,14 @@ impl Journal {
         self.newest().saturating_sub(self.inner.signed.load(Relaxed)) >= ENTRIES_UNSIGNED
     }
 
-    async fn sign(&self, keys: &KeyFile, held: &Held<'_>) -> Result<Checkpoint, JournalError> {
+    async fn sign(&self, keys: &KeyFile, held: &KeyFileLock<'_>) -> Result<Checkpoint, JournalError> {
         let signed = self.sign_now(keys, held).await;
         // What failed is not tried again with each entry.
         self.inner.signed.fetch_max(self.newest(), Relaxed);
         signed
     }
 
-    async fn sign_now(&self, keys: &KeyFile, held: &Held<'_>) -> Result<Checkpoint, JournalError> {
+    async fn sign_now(&self, keys: &KeyFile, held: &KeyFileLock<'_>) -> Result<Checkpoint, JournalError> {
         let journal = self.store().read(|tx| chain::hash_of(tx, 1)).await?;
         let state = match keys.read(held)? {
             Some(state) if state.is_of(journal) => state,
@@ -115,11 +115,11 @@ impl Journal {
     ///
     /// # Errors
     /// When the key or the journal cannot be read.
-    pub async fn line(&self) -> Result<Option<Line>, JournalError> {
+    pub async fn line(&self) -> Result<Option<CheckpointLine>, JournalError> {
         let Some(state) = self.state().await? else { return Ok(None) };
         let (first, epoch) = (state.first, state.epoch);
         let checkpoints = self.store().read(move |tx| line(tx, &first, epoch)).await?;
-        Ok(Some(Line { first, checkpoints }))
+        Ok(Some(CheckpointLine { first, checkpoints }))
     }
 
     pub(crate) async fn state(&self) -> Result<Option<State>, JournalError> {

@@ -16,16 +16,16 @@ pub const WITNESS_BYTES_MAX: usize = 64 << 20;
 /// The longest line that is looked at, in bytes; a checkpoint's has 700.
 const LINE_BYTES_MAX: usize = 2048;
 
-/// What a witness told, as far as it can be read: each line one checkpoint as JSON.
+/// The checkpoints that a witness has, as far as they can be read: each line is one checkpoint as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct WitnessRecord {
     /// The checkpoints, of whichever journal.
     pub checkpoints: Vec<Checkpoint>,
     /// Lines that are none.
     pub unreadable: usize,
 }
 
-impl Told {
+impl WitnessRecord {
     /// Reads JSON lines; `None` of more than [`WITNESS_BYTES_MAX`], because what is left unread could be what
     /// matters.
     #[must_use]
@@ -99,15 +99,15 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Broken`] when it knows entries that are not here, others than those here, or a
     /// checkpoint of this journal that no key of it signed.
-    pub async fn compare(&self, told: Told) -> Result<Testimony, JournalError> {
+    pub async fn compare(&self, told: WitnessRecord) -> Result<Testimony, JournalError> {
         #[cfg(feature = "controls")]
-        let told = if bailey_protocol::broken::broken("witness") { Told::default() } else { told };
+        let told = if bailey_protocol::broken::broken("witness") { WitnessRecord::default() } else { told };
         let found: Result<Testimony, Broken> = self.store().read(move |tx| compare(tx, &told)).await?;
         Ok(found?)
     }
 }
 
-fn compare(tx: &Tx<'_>, told: &Told) -> Result<Result<Testimony, Broken>, StoreError> {
+fn compare(tx: &Tx<'_>, told: &WitnessRecord) -> Result<Result<Testimony, Broken>, StoreError> {
     let journal = chain::hash_of(tx, 1)?;
     let last = chain::last(tx)?;
     let stated =

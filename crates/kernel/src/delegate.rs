@@ -10,7 +10,7 @@ use crate::{
     context::Provenance, screen,
 };
 use crate::{kernel::random, tool::Conclusion};
-use bailey_journal::{Parent, Span};
+use bailey_journal::{BudgetScope, Parent};
 use bailey_policy::{Caveat, Condition, Glob, GlobError, HostGlob, tree, whole};
 use bailey_protocol::{Kind, SandboxId, SessionId, Timestamp, TokenId, ToolCall, WsPath, authority};
 use std::{sync::Arc, time::Duration};
@@ -156,7 +156,7 @@ impl Kernel {
     /// The tokens that a sub-agent may use; where whoever begins it has no limit, as many as it was given.
     async fn part(&self, scope: &Scope, wanted: Option<u64>) -> Result<u64, Refused> {
         let gauges = self.gauges(scope).await?;
-        let is_own = |span| matches!(span, Span::Session | Span::Part | Span::Task);
+        let is_own = |span| matches!(span, BudgetScope::Session | BudgetScope::Part | BudgetScope::Task);
         let of_tokens = gauges.iter().filter(|gauge| is_own(gauge.span) && gauge.is_of_tokens());
         let left = of_tokens.map(|gauge| gauge.limit.saturating_sub(gauge.taken)).min().unwrap_or(u64::MAX);
         Ok(wanted.unwrap_or(left / SHARE).min(left))

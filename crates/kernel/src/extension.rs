@@ -5,7 +5,7 @@
 //! another process, is not asked. One that does not run is started first, which is an effect (`program.rs`).
 
 use crate::{Kernel, Refused, Scope, program::Programs};
-use bailey_journal::Failure;
+use bailey_journal::ExtensionFailure;
 pub use bailey_policy::{Answer, ExtensionReply};
 use bailey_policy::{Decided, Inquiry};
 use bailey_protocol::Sealed;
@@ -85,9 +85,9 @@ impl Kernel {
         ExtensionOutcome { reply, told }: ExtensionOutcome,
     ) -> Result<ExtensionReply, Refused> {
         let failure = match reply {
-            ExtensionReply::Late => Failure::Late,
-            ExtensionReply::Crashed => Failure::Crashed,
-            ExtensionReply::Garbled => Failure::Garbled,
+            ExtensionReply::Late => ExtensionFailure::Late,
+            ExtensionReply::Crashed => ExtensionFailure::Crashed,
+            ExtensionReply::Garbled => ExtensionFailure::Garbled,
             ExtensionReply::Said { .. }
             | ExtensionReply::TooLong
             | ExtensionReply::Disabled

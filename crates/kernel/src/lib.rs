@@ -89,7 +89,7 @@ pub use segment::{Guide, Late, Note, Observation, Reply, Segment, UserMessage};
 pub use tokens::{IMAGE_TOKENS, tokens};
 pub use tool::{Claims, Conclusion, Plan, Tool, claims};
 
-pub use bailey_journal::{BeginError, Bound, Budgets, Exceeded, Gauge, Span};
+pub use bailey_journal::{BeginError, Bound, BudgetScope, Budgets, Exceeded, Gauge};
 use bailey_protocol::{ApprovalId, Fault};
 
 /// Why the kernel did not do something.

@@ -3,7 +3,7 @@
 
 use crate::Output;
 use crate::{Connection, Kernel, Observation, Refused, Scope, context::Provenance, screen, tool::Conclusion};
-use bailey_journal::{Answerer, JournalError, Settlement, Standing, Terms};
+use bailey_journal::{Answerer, JournalError, QuestionState, Settlement, Terms};
 use bailey_protocol::{Action, Answer, ApprovalId, Card, Happening, Isolation, ToolCall, WsPath};
 use bailey_secrets::Redactor;
 use std::{sync::PoisonError, time::Duration};
@@ -162,7 +162,7 @@ impl Kernel {
     /// When the journal cannot be read.
     pub async fn asked_again(&self, scope: &Scope) -> Result<Vec<(ApprovalId, ApprovalId)>, Refused> {
         let questions = self.journal().questions(Some(scope.session())).await?;
-        let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
+        let is_wanted = |standing| matches!(standing, QuestionState::Open | QuestionState::Yes);
         let again = questions.iter().filter(|asked| asked.again.is_some() && is_wanted(asked.standing));
         Ok(again.map(|asked| (asked.id, asked.first(&questions))).collect())
     }
@@ -173,7 +173,7 @@ impl Kernel {
     /// When the journal cannot be read.
     pub async fn show_question(&self, scope: &Scope, id: ApprovalId) -> Result<(), Refused> {
         let question = self.journal().question(&id.to_string(), Some(scope.session())).await?;
-        if let (Standing::Open, Some(card)) = (question.standing, question.card) {
+        if let (QuestionState::Open, Some(card)) = (question.standing, question.card) {
             self.tell(scope, Happening::Ask { id, call: question.call, card }).await?;
         }
         Ok(())

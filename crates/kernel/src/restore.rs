@@ -10,7 +10,9 @@ use crate::{
     question::{self, Waits},
     tool::{self, Conclusion, Plan},
 };
-use bailey_journal::{Fact, Journal, Purpose, Query, Question, Recorded, SessionLock, Standing, Unfinished};
+use bailey_journal::{
+    Fact, Journal, Purpose, Query, Question, QuestionState, Recorded, SessionLock, Unfinished,
+};
 use bailey_protocol::{
     ApprovalId, Effect, EffectId, Image, Integrity, Kind, Labels, Outcome, Report, Secrecy, Seq, SessionId,
     Status, ToolCall,
@@ -56,7 +58,7 @@ impl Kernel {
         tape.wait_again(&questions);
         for call in std::mem::take(&mut tape.open) {
             let asked = questions.iter().rfind(|question| question.call.as_ref() == Some(&call.id));
-            let is_wanted = |standing| matches!(standing, Standing::Open | Standing::Yes);
+            let is_wanted = |standing| matches!(standing, QuestionState::Open | QuestionState::Yes);
             tape.asked
                 .extend(asked.map(|asked| Waits { question: asked.first(&questions), call: call.clone() }));
             let observation = match asked.filter(|question| is_wanted(question.standing)) {
@@ -82,7 +84,7 @@ impl Kernel {
             }
         }
         // Nobody takes up what else that process asked.
-        for question in questions.iter().filter(|question| question.standing == Standing::Open) {
+        for question in questions.iter().filter(|question| question.standing == QuestionState::Open) {
             let is_known = tape.waiting.iter().any(|waits| waits.question == question.id);
             if !is_known && question.again.is_none() {
                 self.withdraw(scope, question.id, "the process that asked has ended").await?;
@@ -363,7 +365,8 @@ impl Tape {
     /// this once, where nothing came of that. (A yes for this once says by itself whether it was used.)
     fn wait_again(&mut self, questions: &[Question]) {
         for question in questions.iter().filter(|question| question.again.is_some()) {
-            let lasts = matches!(question.standing, Standing::YesForSession | Standing::YesForPattern);
+            let lasts =
+                matches!(question.standing, QuestionState::YesForSession | QuestionState::YesForPattern);
             let Some(id) = question.call.as_ref().filter(|_| lasts) else { continue };
             let is_told = self.told.get(&id.0) > self.answered.get(&question.id);
             let first = question.first(questions);

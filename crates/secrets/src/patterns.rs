@@ -39,13 +39,14 @@ pub(crate) struct Patterns {
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     pub(crate) mark: Arc<str>,
-    pub(crate) what: What,
+    pub(crate) what: PatternKind,
     /// Whether it is hexadecimal in lower case, and so found in both cases at once.
     is_hex: bool,
 }
 
+/// The kind of a pattern.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum What {
+pub(crate) enum PatternKind {
     /// A spelling of a known value.
     Known,
     /// The prefix of the shape of this number.
@@ -79,15 +80,18 @@ impl Patterns {
         }
         let known = spellings.into_iter().map(|(text, mark)| {
             let is_hex = is_hex(&text);
-            (text, Pattern { mark, what: What::Known, is_hex })
+            (text, Pattern { mark, what: PatternKind::Known, is_hex })
         });
         let begins = shapes.iter().enumerate().map(|(index, shape)| {
             let mark = mark::mark(&shape.id).into();
-            (shape.prefix.as_bytes().to_vec(), Pattern { mark, what: What::Shape(index), is_hex: false })
+            (
+                shape.prefix.as_bytes().to_vec(),
+                Pattern { mark, what: PatternKind::Shape(index), is_hex: false },
+            )
         });
         let (literals, patterns): (Vec<_>, Vec<Pattern>) =
             known.chain(begins).map(|(text, pattern)| (Zeroizing::new(text), pattern)).unzip();
-        let known = patterns.iter().take_while(|pattern| matches!(pattern.what, What::Known)).count();
+        let known = patterns.iter().take_while(|pattern| matches!(pattern.what, PatternKind::Known)).count();
         let longest = literals.iter().map(|text| text.len()).max().unwrap_or_default();
         Self { automaton: Automaton::new(&literals, known), patterns, shapes, has_strict, longest }
     }
@@ -95,8 +99,8 @@ impl Patterns {
     /// The shape that a pattern begins; none for a known value.
     pub(crate) fn shape(&self, pattern: &Pattern) -> Option<&Shape> {
         match pattern.what {
-            What::Known => None,
-            What::Shape(index) => self.shapes.get(index),
+            PatternKind::Known => None,
+            PatternKind::Shape(index) => self.shapes.get(index),
         }
     }
 
@@ -143,7 +147,7 @@ impl Patterns {
             limit = limit.min(open);
         }
         let rank = |found: &Match<'_>| {
-            (found.start, matches!(found.pattern.what, What::Shape(_)), Reverse(found.length))
+            (found.start, matches!(found.pattern.what, PatternKind::Shape(_)), Reverse(found.length))
         };
         matches.sort_unstable_by_key(rank);
         (matches, limit)
@@ -212,8 +216,8 @@ impl Pattern {
     fn is_found_in(&self, view: View) -> bool {
         match (view, self.what) {
             (View::Plain, _) => true,
-            (_, What::Shape(_)) => false,
-            (view, What::Known) => self.is_hex || !view.is_folded(),
+            (_, PatternKind::Shape(_)) => false,
+            (view, PatternKind::Known) => self.is_hex || !view.is_folded(),
         }
     }
 }

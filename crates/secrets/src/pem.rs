@@ -1,6 +1,6 @@
 //! Private key blocks (RFC 7468, and OpenPGP's armour): from their first line to their last.
 
-use crate::shape::Found;
+use crate::shape::ShapeMatch;
 
 pub(crate) const BEGIN: &str = "-----BEGIN ";
 const END: &[u8] = b"-----END ";
@@ -20,25 +20,25 @@ const BODY_MAX: usize = 64 << 10;
 
 /// Decides by what follows [`BEGIN`] whether a private key follows. The line alone, as in a text about keys,
 /// is none.
-pub(crate) fn look(body: &[u8]) -> Found {
+pub(crate) fn look(body: &[u8]) -> ShapeMatch {
     let label = body.iter().take(LABEL_MAX).take_while(|byte| is_label(**byte)).count();
-    let (Some(name), Some(rest)) = (body.get(..label), body.get(label..)) else { return Found::No };
+    let (Some(name), Some(rest)) = (body.get(..label), body.get(label..)) else { return ShapeMatch::No };
     if !rest.starts_with(DASHES) {
-        return if DASHES.starts_with(rest) { Found::More } else { Found::No };
+        return if DASHES.starts_with(rest) { ShapeMatch::More } else { ShapeMatch::No };
     }
     if !(name.ends_with(b"PRIVATE KEY") || name.ends_with(b"PRIVATE KEY BLOCK")) {
-        return Found::No;
+        return ShapeMatch::No;
     }
     let rest = rest.get(DASHES.len()..).unwrap_or_default();
     let mut body = Body::START;
     for end in 1..=rest.len().min(HEADERS_MAX) {
-        let Some(next) = body.swallow(rest.get(..end).unwrap_or_default()) else { return Found::No };
+        let Some(next) = body.swallow(rest.get(..end).unwrap_or_default()) else { return ShapeMatch::No };
         if next.run == MATERIAL_MIN {
-            return Found::Yes(label + DASHES.len());
+            return ShapeMatch::Yes(label + DASHES.len());
         }
         body = next;
     }
-    if rest.len() < HEADERS_MAX { Found::More } else { Found::No }
+    if rest.len() < HEADERS_MAX { ShapeMatch::More } else { ShapeMatch::No }
 }
 
 /// How far a block has been swallowed.

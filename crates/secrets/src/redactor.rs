@@ -19,10 +19,11 @@ const WINDOW: usize = 64 << 10;
 /// Replaces secrets by marks. Clones share everything; the patterns are built at the first use.
 #[derive(Clone)]
 pub struct Redactor {
-    inner: Arc<Inner>,
+    inner: Arc<SecretSet>,
 }
 
-struct Inner {
+/// The secrets that a redactor looks for.
+struct SecretSet {
     values: Vec<(String, Zeroizing<String>)>,
     unmatched: Vec<String>,
     shapes: Vec<Shape>,
@@ -73,7 +74,7 @@ impl Redactor {
                 unmatched.push(name.to_owned());
             }
         }
-        Self { inner: Arc::new(Inner { values, unmatched, shapes, patterns: OnceLock::new() }) }
+        Self { inner: Arc::new(SecretSet { values, unmatched, shapes, patterns: OnceLock::new() }) }
     }
 
     /// The names of secrets that are too weak to be matched exactly; the owner should know.

@@ -9,7 +9,7 @@ use crate::{
     mark,
     patterns::{Match, Patterns},
     pem::Block,
-    shape::{Class, Found, Kind, Shape},
+    shape::{Class, Kind, Shape, ShapeMatch},
     view::CONTEXT,
 };
 use std::sync::Arc;
@@ -74,14 +74,14 @@ impl Scan {
             match self
                 .patterns
                 .shape(found.pattern)
-                .map_or(Found::Yes(found.length), |shape| shape.look(&self.buffer, found.start))
+                .map_or(ShapeMatch::Yes(found.length), |shape| shape.look(&self.buffer, found.start))
             {
-                Found::Yes(length) => {
+                ShapeMatch::Yes(length) => {
                     found.length = length;
                     matches.push(found);
                 }
-                Found::More if !end => return (matches, found.start),
-                Found::More | Found::No => {}
+                ShapeMatch::More if !end => return (matches, found.start),
+                ShapeMatch::More | ShapeMatch::No => {}
             }
         }
         (matches, limit)

@@ -136,9 +136,9 @@ pub(crate) static SHAPES: &[Shape] = &[
     of("private-key", pem::BEGIN, Class::Token, 0, Kind::Pem),
 ];
 
-/// What is known of a shape at a place.
+/// Whether a shape is at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ShapeMatch {
     /// It is not there.
     No,
     /// It depends on bytes that have not come yet.
@@ -149,38 +149,38 @@ pub(crate) enum Found {
 
 impl Shape {
     /// Decides whether the shape, whose prefix stands at `at`, is there.
-    pub(crate) fn look(&self, bytes: &[u8], at: usize) -> Found {
+    pub(crate) fn look(&self, bytes: &[u8], at: usize) -> ShapeMatch {
         let before = bytes.get(at.saturating_sub(CONTEXT)..at).unwrap_or_default();
         let body = bytes.get(at + self.prefix.len()..).unwrap_or_default();
         let decided = match self.kind {
-            Kind::Plain | Kind::Digit | Kind::Counted if !is_edge(before) => Found::No,
+            Kind::Plain | Kind::Digit | Kind::Counted if !is_edge(before) => ShapeMatch::No,
             Kind::Plain | Kind::Digit | Kind::Counted => self.look_at_run(body),
-            Kind::Authorization if !names_authorization(before) => Found::No,
+            Kind::Authorization if !names_authorization(before) => ShapeMatch::No,
             Kind::Authorization => self.look_at_run(body),
             Kind::Jwt
                 if !is_edge(before)
                     || before.last().is_some_and(|b| Class::Dash.has(*b) && !b.is_ascii_alphanumeric()) =>
             {
-                Found::No
+                ShapeMatch::No
             }
             Kind::Jwt => look_at_token(body),
             Kind::Pem => pem::look(body),
         };
         match decided {
-            Found::Yes(length) => Found::Yes(self.prefix.len() + length),
+            ShapeMatch::Yes(length) => ShapeMatch::Yes(self.prefix.len() + length),
             other => other,
         }
     }
 
-    fn look_at_run(&self, body: &[u8]) -> Found {
+    fn look_at_run(&self, body: &[u8]) -> ShapeMatch {
         let run = body.iter().take(self.min).take_while(|byte| self.class.has(**byte)).count();
-        let Some(run) = body.get(..run) else { return Found::No };
+        let Some(run) = body.get(..run) else { return ShapeMatch::No };
         if run.len() < self.min {
-            return if run.len() == body.len() { Found::More } else { Found::No };
+            return if run.len() == body.len() { ShapeMatch::More } else { ShapeMatch::No };
         }
         let digit = self.kind != Kind::Digit || run.iter().any(u8::is_ascii_digit);
         let mixed = self.kind == Kind::Counted || looks_random(run);
-        if digit && mixed { Found::Yes(run.len()) } else { Found::No }
+        if digit && mixed { ShapeMatch::Yes(run.len()) } else { ShapeMatch::No }
     }
 }
 
@@ -220,22 +220,22 @@ fn names_authorization(before: &[u8]) -> bool {
     notation > 0 && name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
 }
 
-fn look_at_token(body: &[u8]) -> Found {
+fn look_at_token(body: &[u8]) -> ShapeMatch {
     const PART_MIN: usize = 10;
     let header = body.iter().take(JWT_HEADER_MAX).take_while(|byte| Class::Dash.has(**byte)).count();
-    let Some(rest) = body.get(header..) else { return Found::No };
+    let Some(rest) = body.get(header..) else { return ShapeMatch::No };
     match rest {
-        [] => Found::More,
+        [] => ShapeMatch::More,
         [b'.', claims @ ..] if header >= PART_MIN => {
             let claim = claims.iter().take(PART_MIN).take_while(|byte| Class::Dash.has(**byte)).count();
             if claim == PART_MIN {
-                Found::Yes(header + 1 + claim)
+                ShapeMatch::Yes(header + 1 + claim)
             } else if claim == claims.len() {
-                Found::More
+                ShapeMatch::More
             } else {
-                Found::No
+                ShapeMatch::No
             }
         }
-        _ => Found::No,
+        _ => ShapeMatch::No,
     }
 }

@@ -6,7 +6,7 @@ use super::{
     trial::{Attempt, Tried},
 };
 use anyhow::{Context as _, Result};
-use bailey_journal::{Journal, JournalError, SCHEMA_VERSION, SystemClock, witness::Told};
+use bailey_journal::{Journal, JournalError, SCHEMA_VERSION, SystemClock, witness::WitnessRecord};
 use bailey_protocol::{Action, WsPath};
 use bailey_secrets::{Redactor, Vault};
 use bailey_store::{Grade, Migration, Store, StoreError, Tx, params};
@@ -78,7 +78,7 @@ async fn put_back(stand: &Stand, copy: &Path, signed: u64) -> Result<Tried> {
         let why = "nothing could be written after the copy was made: nothing can run here".to_owned();
         return Ok(Tried { attack: Attempt::Nothing(why), control: Attempt::Nothing(String::new()) });
     }
-    let told = Told { checkpoints: vec![newest], unreadable: 0 };
+    let told = WitnessRecord { checkpoints: vec![newest], unreadable: 0 };
     let (old, _mint) = Journal::open(copy, Redactor::new(&Vault::default()), Arc::new(SystemClock)).await?;
     let attack = match old.compare(told).await {
         Ok(_) => Attempt::Reached("the witness finds nothing".into()),

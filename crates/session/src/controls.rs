@@ -3,7 +3,7 @@
 //! `bailey-controls` has this, and no release has that program.
 
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Breach, InUse, Mint, Shelf, Step};
+use bailey_journal::{Breach, CrashPoint, InUse, Mint, Shelf};
 use bailey_policy::{Policy, Programs};
 use bailey_protocol::Wall;
 use bailey_sandbox::Config;
@@ -63,7 +63,7 @@ const OWN: &str = "BAILEY_CONTROL_OWN";
 /// Ends this process where the environment says, on the way of sessions into an archive.
 pub fn crash(mut shelf: Shelf) -> Result<Shelf> {
     if let Ok(name) = env::var(ARCHIVE) {
-        let step = Step::ALL.iter().find(|(known, _)| *known == name);
+        let step = CrashPoint::ALL.iter().find(|(known, _)| *known == name);
         shelf.crash_at = Some(step.with_context(|| format!("{ARCHIVE}: `{name}`"))?.1);
     }
     Ok(shelf)

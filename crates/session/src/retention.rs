@@ -11,7 +11,7 @@ use crate::{
     program,
 };
 use anyhow::{Context as _, Result, anyhow};
-use bailey_journal::{Archive, Holder, Idle, Journal, Kept, Leaving, Room, SessionLock, Shelf};
+use bailey_journal::{Archive, Holder, Idle, Journal, Leaving, RetentionReason, Room, SessionLock, Shelf};
 use bailey_protocol::{SessionId, Timestamp, WsPath};
 use bailey_sandbox::{may_hold_changes, may_hold_commits};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub struct Done {
     /// Archives that went because there was no room for them.
     pub removed: Vec<Archive>,
     /// How many sessions stay, by why.
-    pub kept: BTreeMap<Kept, u64>,
+    pub kept: BTreeMap<RetentionReason, u64>,
 }
 
 /// What leaves: the day before which a session was last used, and the same for one with changes of its own.
@@ -168,7 +168,7 @@ pub async fn leaving(home: &Home, journal: &Journal, before: String, limits: &Li
     for idle in std::mem::take(&mut leaving.idle) {
         let may_go = limits.changes_before.as_ref().is_some_and(|limit| idle.day < *limit);
         if !may_go && may_hold_work(home, &idle.sessions, &projects)? {
-            *leaving.kept.entry(Kept::Changes).or_default() += idle.sessions.len() as u64;
+            *leaving.kept.entry(RetentionReason::Changes).or_default() += idle.sessions.len() as u64;
         } else {
             leaving.idle.push(idle);
         }
@@ -206,7 +206,7 @@ impl Done {
         for idle in group {
             let held = lock(home, journal, &idle.sessions);
             let Ok(held) = held else {
-                *self.kept.entry(Kept::InUse).or_default() += idle.sessions.len() as u64;
+                *self.kept.entry(RetentionReason::InUse).or_default() += idle.sessions.len() as u64;
                 continue;
             };
             locks.extend(held);

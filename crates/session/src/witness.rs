@@ -10,7 +10,7 @@ use bailey_home::config::Witness;
 use bailey_journal::{
     Journal,
     checkpoint::Checkpoint,
-    witness::{Told, WITNESS_BYTES_MAX},
+    witness::{WITNESS_BYTES_MAX, WitnessRecord},
 };
 use bailey_kernel::{Acted, Kernel, Scope};
 use bailey_protocol::{Action, HeaderValue, HttpRequest, Report, Status};
@@ -35,7 +35,7 @@ pub struct Post {
 }
 
 /// All that a witness has, asked for by the owner.
-pub async fn ask(witness: &Witness, owner: Option<(&Kernel, &Scope)>) -> Result<Told> {
+pub async fn ask(witness: &Witness, owner: Option<(&Kernel, &Scope)>) -> Result<WitnessRecord> {
     let cannot = || format!("the witness `{witness}` cannot be asked");
     let bytes = match (witness, owner) {
         (Witness::File(path), _) => {
@@ -53,7 +53,7 @@ pub async fn ask(witness: &Witness, owner: Option<(&Kernel, &Scope)>) -> Result<
         let most = WITNESS_BYTES_MAX >> 20;
         anyhow!("the witness `{witness}` has more than {most} MiB: move its oldest lines to another file")
     };
-    Told::parse(&bytes).ok_or_else(too_much)
+    WitnessRecord::parse(&bytes).ok_or_else(too_much)
 }
 
 impl Post {

@@ -27,6 +27,6 @@ pub use rusqlite::{
     types,
 };
 pub use store::{Database, Store, in_memory};
-pub use torn::{Kind, Place, Torn};
+pub use torn::{Kind, RowAddress, Torn};
 pub use tx::Tx;
 pub use writer::Grade;

@@ -74,10 +74,11 @@ pub fn in_memory<T>(
 /// dropping waits for that. A closure must not wait for another write or read of the same store.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<Threads>,
 }
 
-struct Inner {
+/// The threads that work on a file.
+struct Threads {
     path: Arc<PathBuf>,
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
@@ -107,7 +108,7 @@ impl Store {
         let thread = thread::Builder::new().name("store-write".into()).spawn(move || writer.run(queue));
         let thread = thread
             .map_err(|source| StoreError::Access { path: path.to_path_buf(), source: Arc::new(source) })?;
-        let inner = Inner { path, jobs: Some(jobs), writer: Some(thread), readers: Readers::default() };
+        let inner = Threads { path, jobs: Some(jobs), writer: Some(thread), readers: Readers::default() };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -295,7 +296,7 @@ impl fmt::Debug for Store {
     }
 }
 
-impl Drop for Inner {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.jobs = None;
         let threads = self.readers.close().into_iter().chain(self.writer.take());

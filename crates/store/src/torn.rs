@@ -48,9 +48,9 @@ pub struct Torn {
     pages: u32,
 }
 
-/// Where a row stands.
+/// The address of a row: its page, and its offset in that page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct RowAddress {
     page: u32,
     at: u16,
 }
@@ -91,7 +91,7 @@ impl Torn {
 
     /// Calls for each row that a page seems to hold: where it stands, its number where it has one, and what
     /// its columns are.
-    pub fn each(&self, mut found: impl FnMut(Place, Option<i64>, &[Kind])) {
+    pub fn each(&self, mut found: impl FnMut(RowAddress, Option<i64>, &[Kind])) {
         let mut beyond: Vec<u32> = self.newer.keys().copied().filter(|page| *page > self.pages).collect();
         beyond.sort_unstable();
         for page in (1..=self.pages).chain(beyond) {
@@ -101,7 +101,7 @@ impl Torn {
                     && let Some((columns, _)) = cell.columns()
                 {
                     let kinds: Vec<Kind> = columns.iter().map(|serial| kind(*serial)).collect();
-                    found(Place { page, at }, cell.rowid, &kinds);
+                    found(RowAddress { page, at }, cell.rowid, &kinds);
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Torn {
 
     /// The columns of the row at a place; none where it cannot be read as one.
     #[must_use]
-    pub fn row(&self, place: Place) -> Option<Vec<Value>> {
+    pub fn row(&self, place: RowAddress) -> Option<Vec<Value>> {
         let bytes = self.page(place.page)?;
         let cell = Cell::read(&bytes, place.at, place.page)?;
         let (columns, mut at) = cell.columns()?;

@@ -2,7 +2,7 @@
 
 use crate::support::{Table, assert_every_call_has_its_result, observations, table, table_at, table_with};
 use bailey_agent::{Brain as _, Loop, TurnEnd};
-use bailey_journal::{Budgets, Fact, Query, Span};
+use bailey_journal::{BudgetScope, Budgets, Fact, Query};
 use bailey_kernel::{Instruction, Observation};
 use bailey_protocol::{Answer, Happening, SessionId};
 use bailey_testkit::{Gate, Message, ModelServer, Reply, Setup};
@@ -176,7 +176,11 @@ async fn what_is_given_on_is_paid_for_by_all_above() {
     assert!(above_two.part < 30_000, "{above_two:?}");
     let used = async |id: SessionId, part: u64| {
         let gauges = table.bench.journal.gauges(id, Budgets::default()).await.unwrap();
-        gauges.iter().find(|it| it.span == Span::Part && it.limit == part && it.is_of_tokens()).unwrap().taken
+        gauges
+            .iter()
+            .find(|it| it.span == BudgetScope::Part && it.limit == part && it.is_of_tokens())
+            .unwrap()
+            .taken
     };
     let all = table.bench.journal.sessions().await.unwrap()[0].tokens_used;
     let (one, two) = (used(*one, 30_000).await, used(*two, above_two.part).await);

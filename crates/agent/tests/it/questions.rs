@@ -5,7 +5,7 @@ use crate::{
     support::{ASK_DEPLOY, Table, assert_every_call_has_its_result, table_with},
 };
 use bailey_agent::{Brain as _, Loop, Patience, PendingCalls, TurnEnd};
-use bailey_journal::{Fact, Purpose, Recorded, Standing};
+use bailey_journal::{Fact, Purpose, QuestionState, Recorded};
 use bailey_kernel::{CallOutcome, Restored};
 use bailey_llm::Wire;
 use bailey_protocol::{Answer, ApprovalId, Happening};
@@ -278,7 +278,7 @@ async fn a_yes_to_what_was_asked_once_more_is_followed_once() {
         assert_eq!(table.bench.world.targets().len(), if is_there { 2 } else { 1 }, "the control");
         let questions = table.bench.kernel.journal().questions(None).await.unwrap();
         let standing = questions.iter().find(|question| question.id == again).unwrap().standing;
-        assert_eq!(standing, if is_there { Standing::Used } else { Standing::No });
+        assert_eq!(standing, if is_there { QuestionState::Used } else { QuestionState::No });
     }
 }
 
@@ -302,7 +302,7 @@ async fn a_turn_that_is_cancelled_takes_a_yes_back_that_nothing_began_on() {
         }
         // Whoever comes back in another process finds it taken back, too.
         let standing = table.bench.kernel.journal().questions(None).await.unwrap()[0].standing;
-        assert_eq!(standing, if is_cancelled { Standing::No } else { Standing::YesForSession });
+        assert_eq!(standing, if is_cancelled { QuestionState::No } else { QuestionState::YesForSession });
         let scope = table.bench.scope();
         let mut next = bailey_agent::Hands { scope, tools, ..hands };
         next.patience.at_end = false;

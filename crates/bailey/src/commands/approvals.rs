@@ -15,7 +15,7 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Answerer, Journal, JournalError, Mint, Question, Standing};
+use bailey_journal::{Answerer, Journal, JournalError, Mint, Question, QuestionState};
 use bailey_protocol::{Answer, Kind, Timestamp};
 use serde_json::json;
 use std::{process::ExitCode, time::Duration};
@@ -63,7 +63,8 @@ impl Desk<'_> {
     async fn list(&self, all: bool) -> Result<ExitCode> {
         let mut questions = self.journal.questions(None).await?;
         let now = self.journal.clock().now();
-        questions.retain(|question| all || matches!(question.standing, Standing::Open | Standing::Yes));
+        questions
+            .retain(|question| all || matches!(question.standing, QuestionState::Open | QuestionState::Yes));
         if questions.is_empty() && !self.printer.is_json() {
             self.printer.note("nothing waits for an answer");
         }
@@ -72,7 +73,7 @@ impl Desk<'_> {
                 self.printer.json(question);
                 continue;
             }
-            let style = if question.standing == Standing::Open { Style::Yellow } else { Style::Dim };
+            let style = if question.standing == QuestionState::Open { Style::Yellow } else { Style::Dim };
             let title = question.card.as_ref().map_or(question.target.as_str(), |card| card.title.as_str());
             self.printer.line(format!(
                 "{}  {}  {}  {}",
@@ -107,7 +108,7 @@ impl Desk<'_> {
                 question.id
             ),
         ));
-        if question.standing == Standing::Open {
+        if question.standing == QuestionState::Open {
             let wider = question.card.as_ref().is_some_and(|card| card.pattern.is_some());
             let pattern = if wider { " [--pattern]" } else { "" };
             self.printer.note(&format!(
@@ -122,11 +123,14 @@ impl Desk<'_> {
         let (id, session) = (question.id, question.session);
         let owner = Answerer::owner(Some(person()));
         match (question.standing, answer) {
-            (Standing::Open, _) => self.mint.answer(session, id, answer, owner, why).await?,
-            (Standing::Yes | Standing::YesForSession | Standing::YesForPattern, Answer::No) => {
+            (QuestionState::Open, _) => self.mint.answer(session, id, answer, owner, why).await?,
+            (
+                QuestionState::Yes | QuestionState::YesForSession | QuestionState::YesForPattern,
+                Answer::No,
+            ) => {
                 self.mint.revoke(session, id, owner, why).await?;
             }
-            (Standing::RanOut, _) => bail!(
+            (QuestionState::RanOut, _) => bail!(
                 "the question {0} has run out, which is a no; to have it asked once more: bailey approvals again {0}",
                 short_question(id)
             ),
@@ -166,7 +170,7 @@ impl Desk<'_> {
         let kind = kind.map(kind_of).transpose()?;
         let mut questions = self.journal.questions(session).await?;
         questions.retain(|question| {
-            question.standing == Standing::Open && (kind.is_none() || question.kind == kind)
+            question.standing == QuestionState::Open && (kind.is_none() || question.kind == kind)
         });
         let mut rejected = 0;
         for Question { id, session, .. } in &questions {
@@ -206,7 +210,7 @@ fn kind_of(name: &str) -> Result<Kind> {
 
 /// How a question stands, in a few words.
 fn standing(question: &Question, now: Timestamp) -> String {
-    let Some(until) = question.until.filter(|_| question.standing == Standing::Open) else {
+    let Some(until) = question.until.filter(|_| question.standing == QuestionState::Open) else {
         return word(question.standing).into();
     };
     let left = until.duration_since(now).as_secs().max(0);
@@ -217,16 +221,16 @@ fn standing(question: &Question, now: Timestamp) -> String {
     }
 }
 
-fn word(standing: Standing) -> &'static str {
+fn word(standing: QuestionState) -> &'static str {
     match standing {
-        Standing::Open => "open",
-        Standing::RanOut => "ran out",
-        Standing::Yes => "approved, not begun yet",
-        Standing::YesForSession => "approved for its session",
-        Standing::YesForPattern => "approved for its pattern, for its session",
-        Standing::No => "answered with no",
-        Standing::Used => "approved and begun",
-        Standing::Void => {
+        QuestionState::Open => "open",
+        QuestionState::RanOut => "ran out",
+        QuestionState::Yes => "approved, not begun yet",
+        QuestionState::YesForSession => "approved for its session",
+        QuestionState::YesForPattern => "approved for its pattern, for its session",
+        QuestionState::No => "answered with no",
+        QuestionState::Used => "approved and begun",
+        QuestionState::Void => {
             "void: other rules are in force since it was asked, everything was stopped, or the journal was restored"
         }
     }

@@ -18,7 +18,7 @@ use crate::{
     witness::Post,
 };
 use anyhow::Result;
-use bailey_journal::{Confined, Fact, Failure, Journal, Query, Recorded, Under, fact::Admitted};
+use bailey_journal::{Confined, ExtensionFailure, Fact, Journal, Query, Recorded, Under, fact::Admitted};
 use bailey_protocol::{Status, Verdict};
 use std::process::ExitCode;
 
@@ -207,9 +207,9 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Salvaged(loss) => (Style::Red, salvage::told(loss)),
         Fact::ExtensionFailed { extension, failure } => {
             let how = match failure {
-                Failure::Late => "did not answer in time",
-                Failure::Crashed => "crashed",
-                Failure::Garbled => "wrote what is no answer",
+                ExtensionFailure::Late => "did not answer in time",
+                ExtensionFailure::Crashed => "crashed",
+                ExtensionFailure::Garbled => "wrote what is no answer",
             };
             let told = recorded.text().lines().collect::<Vec<_>>().join(" · ");
             let told: String = told.chars().take(TOLD_CHARS_MAX).collect();

@@ -6,14 +6,15 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::Result;
-use bailey_kernel::{Bound, Gauge, Span};
+use bailey_kernel::{Bound, BudgetScope, Gauge};
 use serde_json::json;
 use std::process::ExitCode;
 
 pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let budgets = Config::load(home)?.budgets;
     let spent = super::journal(home, printer).await?.today().await?;
-    let spans = [Span::Call, Span::Turn, Span::Session, Span::Task, Span::Day];
+    let spans =
+        [BudgetScope::Call, BudgetScope::Turn, BudgetScope::Session, BudgetScope::Task, BudgetScope::Day];
     let bounds = [&budgets.call, &budgets.turn, &budgets.session, &budgets.task, &budgets.day];
     if printer.is_json() {
         let spent: Vec<_> =
@@ -32,12 +33,12 @@ pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
         printer.line("  nothing");
     }
     for (unit, taken) in spent {
-        let limit = gauges(Span::Day, &budgets.day).find(|gauge| gauge.unit == unit);
+        let limit = gauges(BudgetScope::Day, &budgets.day).find(|gauge| gauge.unit == unit);
         let of_limit = |limit: Gauge| {
             let gauge = Gauge { taken, ..limit };
             format!(" of {}, {} %", gauge.amount(gauge.limit), gauge.percent())
         };
-        let gauge = Gauge { span: Span::Day, unit, taken, limit: taken };
+        let gauge = Gauge { span: BudgetScope::Day, unit, taken, limit: taken };
         printer.line(format!("  {}{}", gauge.amount(taken), limit.map(of_limit).unwrap_or_default()));
     }
     printer.line("");
@@ -53,7 +54,7 @@ pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
 }
 
 /// The limits of a bound, with nothing taken.
-fn gauges(span: Span, bound: &Bound) -> impl Iterator<Item = Gauge> {
+fn gauges(span: BudgetScope, bound: &Bound) -> impl Iterator<Item = Gauge> {
     let money = bound.money.clone().map(|money| (money.currency, money.nanos));
     let units = bound.tokens.map(|tokens| ("tokens".to_owned(), tokens)).into_iter().chain(money);
     units.map(move |(unit, limit)| Gauge { span, unit, taken: 0, limit })

@@ -1,6 +1,6 @@
 //! What was signed of a torn journal: which checkpoints are kept, and what those say that are not.
 
-use super::{source::Source, way::Way};
+use super::{source::Source, way::LongestChain};
 use crate::{
     checkpoint::{Checkpoint, PublicKey, Statement},
     keys::State,
@@ -29,7 +29,7 @@ pub(super) struct Signed {
 impl Signed {
     /// Of each line that an entry on the way names, its checkpoints from the first on, as long as each
     /// follows from the one before and is about entries on the way.
-    pub(super) fn of(sources: &[Source], way: &Way, key: Option<&State>) -> Self {
+    pub(super) fn of(sources: &[Source], way: &LongestChain, key: Option<&State>) -> Self {
         let of_key = key.and_then(|state| Some((state.first.to_string(), state.newest.clone()?)));
         let found = sources.iter().flat_map(|source| &source.checkpoints).chain(&of_key);
         let mut lines: BTreeMap<&str, Statements<'_>> = BTreeMap::new();
@@ -69,7 +69,11 @@ impl Signed {
 
 /// The newest checkpoint that is about more than what there is. Copies do not count: they may be of before
 /// something was brought back on purpose.
-fn beyond(sources: &[Source], way: &Way, of_key: Option<&(String, Checkpoint)>) -> Option<Checkpoint> {
+fn beyond(
+    sources: &[Source],
+    way: &LongestChain,
+    of_key: Option<&(String, Checkpoint)>,
+) -> Option<Checkpoint> {
     let torn = sources.first().into_iter().flat_map(|source| &source.checkpoints);
     let is_of = |says: &Statement| says.journal == way.journal && says.entries > way.entries();
     let all = torn.chain(of_key).filter_map(|(_, it)| Some((it.statement().ok().filter(is_of)?.entries, it)));
@@ -91,7 +95,7 @@ fn follow(line: &Statements<'_>, first: &PublicKey, entries: u64) -> Vec<Checkpo
 }
 
 /// Whether a source by itself has every checkpoint of every line that begins on the way.
-pub(super) fn is_complete(sources: &[Source], way: &Way) -> bool {
+pub(super) fn is_complete(sources: &[Source], way: &LongestChain) -> bool {
     let signed = Signed::of(sources, way, None);
     signed.left == 0 && signed.lost.is_empty()
 }

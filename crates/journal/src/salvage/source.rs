@@ -8,7 +8,7 @@ use crate::{
     project::{NEWEST, STOPPED},
 };
 use bailey_protocol::{Digest, Timestamp};
-use bailey_store::{Kind, Place, Torn, types::Value};
+use bailey_store::{Kind, RowAddress, Torn, types::Value};
 use std::path::{Path, PathBuf};
 
 /// Of an entry's hash.
@@ -19,9 +19,9 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
     torn: Torn,
     /// Rows that have the shape of an entry's, by number.
-    entries: Vec<(u64, Place)>,
+    entries: Vec<(u64, RowAddress)>,
     /// Rows that have the shape of a payload's, by number.
-    payloads: Vec<(u64, Place)>,
+    payloads: Vec<(u64, RowAddress)>,
     /// With the first key of the line that each says it is of.
     pub(super) checkpoints: Vec<(String, Checkpoint)>,
     /// States with their names, among them what says when something was written last and whether everything
@@ -30,7 +30,7 @@ pub(super) struct Source {
 }
 
 /// An entry's row, with the number of its archive where it is in one.
-pub(super) struct Found {
+pub(super) struct EntryRow {
     pub(super) link: Link,
     pub(super) archive: Option<u64>,
 }
@@ -72,7 +72,7 @@ impl Source {
     /// The highest number of an entry that can be read and says the same of itself, and when that was
     /// written.
     pub(super) fn newest(&self) -> Option<(u64, Timestamp)> {
-        let says = |number: u64, place: Place| {
+        let says = |number: u64, place: RowAddress| {
             let found = self.entry(number, place)?;
             let stored: Stored = serde_json::from_slice(&found.link.body).ok()?;
             (stored.seq.0 == number).then_some((number, stored.time))
@@ -85,7 +85,7 @@ impl Source {
     pub(super) fn last(&self) -> u64 {
         let newest = self.newest().map_or(0, |(number, _)| number);
         let most = newest + self.entries.len() as u64;
-        let is_one = |(number, place): &&(u64, Place)| {
+        let is_one = |(number, place): &&(u64, RowAddress)| {
             *number <= most
                 && self.entry(*number, *place).is_some_and(|found| found.link.hash.len() == HASH_BYTES)
         };
@@ -102,15 +102,15 @@ impl Source {
         named(NEWEST).map(|time| time.parse().unwrap_or(Timestamp::MIN)).min()
     }
 
-    pub(super) fn entries(&self, number: u64) -> impl Iterator<Item = Place> {
+    pub(super) fn entries(&self, number: u64) -> impl Iterator<Item = RowAddress> {
         places(&self.entries, number)
     }
 
-    pub(super) fn payloads(&self, number: u64) -> impl Iterator<Item = Place> {
+    pub(super) fn payloads(&self, number: u64) -> impl Iterator<Item = RowAddress> {
         places(&self.payloads, number)
     }
 
-    pub(super) fn entry(&self, number: u64, place: Place) -> Option<Found> {
+    pub(super) fn entry(&self, number: u64, place: RowAddress) -> Option<EntryRow> {
         let mut row = self.torn.row(place)?.into_iter().skip(1);
         let name = text(row.next()?)?;
         let columns = Columns { name, session: text(row.next()?), effect: text(row.next()?) };
@@ -119,11 +119,11 @@ impl Source {
             Some(Value::Integer(archive)) => u64::try_from(archive).ok(),
             _ => None,
         };
-        Some(Found { link: Link { seq: number, body, hash, salt: None, payload: None, columns }, archive })
+        Some(EntryRow { link: Link { seq: number, body, hash, salt: None, payload: None, columns }, archive })
     }
 
     /// A payload with its salt before it.
-    pub(super) fn payload(&self, place: Place) -> Option<(Vec<u8>, Vec<u8>)> {
+    pub(super) fn payload(&self, place: RowAddress) -> Option<(Vec<u8>, Vec<u8>)> {
         match <[Value; 3]>::try_from(self.torn.row(place)?).ok()? {
             [_, Value::Blob(salt), Value::Blob(bytes)] => Some((salt, bytes)),
             _ => None,
@@ -131,7 +131,7 @@ impl Source {
     }
 }
 
-fn places(rows: &[(u64, Place)], number: u64) -> impl Iterator<Item = Place> {
+fn places(rows: &[(u64, RowAddress)], number: u64) -> impl Iterator<Item = RowAddress> {
     let first = rows.partition_point(|(other, _)| *other < number);
     let rest = rows.get(first..).unwrap_or_default();
     rest.iter().take_while(move |(other, _)| *other == number).map(|(_, place)| *place)

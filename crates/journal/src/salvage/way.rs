@@ -1,20 +1,20 @@
 //! The longest row of entries from genesis on in which each fits the one before, whichever source has it.
 
-use super::source::{Found, Source};
+use super::source::{EntryRow, Source};
 use crate::{
-    chain::{self, Broken, Link, Walk},
+    chain::{self, Broken, ChainWalk, Link},
     checkpoint::PublicKey,
     fact::{Fact, Stored},
     tree,
 };
 use bailey_protocol::{Digest, SessionId};
-use bailey_store::{Place, StoreError, Tx, params};
+use bailey_store::{RowAddress, StoreError, Tx, params};
 use std::collections::BTreeSet;
 
-/// Which row of which source each entry is.
-pub(super) struct Way {
+/// The longest chain of entries: for each entry, its row and its source.
+pub(super) struct LongestChain {
     picked: Vec<Pick>,
-    walk: Walk,
+    walk: ChainWalk,
     /// The hash of genesis.
     pub(super) journal: Digest,
     /// Keys that entries name as the first of a line.
@@ -23,18 +23,18 @@ pub(super) struct Way {
 
 struct Pick {
     source: usize,
-    entry: Place,
-    payload: Option<(usize, Place)>,
+    entry: RowAddress,
+    payload: Option<(usize, RowAddress)>,
     session: Option<SessionId>,
 }
 
 /// A row of the new journal.
-pub(super) struct Row {
+pub(super) struct JournalRow {
     link: Link,
     archive: Option<u64>,
 }
 
-impl Way {
+impl LongestChain {
     /// Goes as far as entries fit, and no further than `limit`. An entry that left for an archive counts as
     /// long as the entry that names the archive is on the way, too.
     pub(super) fn along(sources: &[Source], limit: u64) -> Self {
@@ -50,7 +50,7 @@ impl Way {
 
     /// The way, and the newest archive that an entry on it is said to be in.
     fn with_archives(sources: &[Source], limit: u64, archives_max: u64) -> (Self, Option<u64>) {
-        let walk = Walk::after(0, Digest([0; 32]));
+        let walk = ChainWalk::after(0, Digest([0; 32]));
         let mut way = Self { picked: Vec::new(), walk, journal: Digest([0; 32]), begun: Vec::new() };
         let mut named = None;
         while way.entries() < limit {
@@ -67,9 +67,9 @@ impl Way {
             let rows = source.entries(number).map(|row| (row, source.entry(number, row)));
             rows.filter_map(|(row, found)| Some((place, row, found?))).collect::<Vec<_>>()
         };
-        let all: Vec<(usize, Place, Found)> = sources.iter().enumerate().flat_map(found).collect();
+        let all: Vec<(usize, RowAddress, EntryRow)> = sources.iter().enumerate().flat_map(found).collect();
         let previous = self.walk.previous;
-        let fits = |found: &Found| {
+        let fits = |found: &EntryRow| {
             found.archive.is_none() && chain::link(&previous, &found.link.body).0 == *found.link.hash
         };
         let hash = all.iter().find(|(_, _, found)| fits(found)).map(|(_, _, found)| found.link.hash.clone());
@@ -139,12 +139,12 @@ impl Way {
     }
 
     /// The rows of the new journal, in order; none in the place of one that cannot be read any more.
-    pub(super) fn rows<'a>(&'a self, sources: &'a [Source]) -> impl Iterator<Item = Option<Row>> {
+    pub(super) fn rows<'a>(&'a self, sources: &'a [Source]) -> impl Iterator<Item = Option<JournalRow>> {
         (1..).zip(&self.picked).map(|(number, pick)| self.row(sources, number, pick))
     }
 
-    fn row(&self, sources: &[Source], number: u64, pick: &Pick) -> Option<Row> {
-        let Found { mut link, archive } = sources.get(pick.source)?.entry(number, pick.entry)?;
+    fn row(&self, sources: &[Source], number: u64, pick: &Pick) -> Option<JournalRow> {
+        let EntryRow { mut link, archive } = sources.get(pick.source)?.entry(number, pick.entry)?;
         // A copy may still have what was removed since.
         let removed = pick.session.and_then(|session| self.walk.removed.get(&session));
         if let Some((source, place)) =
@@ -153,12 +153,12 @@ impl Way {
             let (salt, bytes) = sources.get(source)?.payload(place)?;
             (link.salt, link.payload) = (Some(salt), Some(bytes));
         }
-        Some(Row { link, archive })
+        Some(JournalRow { link, archive })
     }
 }
 
 /// The payload that an entry names by its digest: where it is, its salt and its bytes.
-fn payload_of(sources: &[Source], stored: &Stored) -> Option<(usize, Place, Vec<u8>, Vec<u8>)> {
+fn payload_of(sources: &[Source], stored: &Stored) -> Option<(usize, RowAddress, Vec<u8>, Vec<u8>)> {
     let commitment = stored.payload.as_ref()?;
     sources.iter().enumerate().find_map(|(number, source)| {
         source.payloads(stored.seq.0).find_map(|place| {
@@ -169,7 +169,7 @@ fn payload_of(sources: &[Source], stored: &Stored) -> Option<(usize, Place, Vec<
     })
 }
 
-impl Row {
+impl JournalRow {
     pub(super) fn write(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         let Link { seq, body, hash, salt, payload, columns } = &self.link;
         tx.execute(

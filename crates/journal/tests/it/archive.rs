@@ -2,7 +2,7 @@
 
 use crate::support::{Desk, LASTS, command, desk, done, effect, holder, read, terms};
 use bailey_journal::{
-    Archive, Fact, Journal, JournalError, Kept, Query, SessionLock, Shelf, Terms,
+    Archive, Fact, Journal, JournalError, Query, RetentionReason, SessionLock, Shelf, Terms,
     archive::{self, Sealed},
     checkpoint::PublicKey,
     proof::Proven,
@@ -150,8 +150,13 @@ async fn what_somebody_needs_stays() {
     let mut wanted = vec![free, spent];
     wanted.sort();
     assert_eq!(found, wanted, "what ran out is no reason");
-    let kept =
-        [(Kept::Recent, 2), (Kept::Changes, 1), (Kept::Question, 1), (Kept::Token, 1), (Kept::Unfinished, 1)];
+    let kept = [
+        (RetentionReason::Recent, 2),
+        (RetentionReason::Changes, 1),
+        (RetentionReason::Question, 1),
+        (RetentionReason::Token, 1),
+        (RetentionReason::Unfinished, 1),
+    ];
     assert_eq!(leaving.kept, kept.into_iter().collect());
     // Nothing of today leaves, and changes do where their owner said after how long.
     assert_eq!(idle(&desk, "2999-01-01").await.len(), 2);
@@ -198,7 +203,7 @@ async fn an_unused_yes_keeps_its_session() {
     desk.mint.answer(asks, id, Answer::Yes, "owner", "").await.unwrap();
     desk.clock.advance(10 * DAY);
     let leaving = desk.journal.leaving("2026-01-10".into(), None).await.unwrap();
-    assert_eq!(leaving.kept, [(Kept::Question, 2)].into_iter().collect());
+    assert_eq!(leaving.kept, [(RetentionReason::Question, 2)].into_iter().collect());
     let left: Vec<_> = leaving.idle.into_iter().flat_map(|idle| idle.sessions).collect();
     assert!(left.len() == 3 && kept.iter().all(|(session, _)| !left.contains(session)), "{left:?}");
     // One that was taken back is none.

@@ -2,7 +2,7 @@
 //! that may have been used by what is missing.
 
 use crate::support::{Closed, Desk, LASTS, PAGE, RULES, command, desk, effect, policy, terms};
-use bailey_journal::{BeginError, Journal, JournalError, Salvage, Standing, Terms, Wider, is_stopped};
+use bailey_journal::{BeginError, Journal, JournalError, QuestionState, Salvage, Terms, Wider, is_stopped};
 use bailey_policy::Pattern;
 use bailey_protocol::{Answer, ApprovalId, Digest, Labels, Sealed, SessionId, TurnId};
 use bailey_secrets::{Redactor, Vault};
@@ -86,7 +86,7 @@ impl Asked {
         assert!(matches!(given, Err(JournalError::Settled(_))), "{what}: {given:?}");
         let questions = desk.journal.questions(None).await.unwrap();
         assert!(
-            questions.iter().all(|question| question.standing == Standing::Void),
+            questions.iter().all(|question| question.standing == QuestionState::Void),
             "{what}: {questions:?}"
         );
         let settled = desk.journal.settlement(self.open).await.unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! Budgets: reserved with the intent, settled with the outcome, never over the limit, whoever pays.
 
 use crate::support::{Desk, bounded, command, costing, decide, desk, done, paid_by, priced, why};
-use bailey_journal::{BeginError, Bound, Budgets, Exceeded, Receipt, SessionLock, Span, Warrant};
+use bailey_journal::{BeginError, Bound, BudgetScope, Budgets, Exceeded, Receipt, SessionLock, Warrant};
 use bailey_policy::Verdict;
 use bailey_protocol::{Cost, Labels, Money, Report, SessionId, TurnId};
 use bailey_store::params;
@@ -31,10 +31,10 @@ async fn the_limit_is_exact() {
     let desk = desk().await;
     let session = desk.session().await;
     let refused = reserve(&desk, session, 101, 100).await;
-    assert_eq!(exceeded(refused), (Span::Session, "tokens".into(), 0, 101, 100));
+    assert_eq!(exceeded(refused), (BudgetScope::Session, "tokens".into(), 0, 101, 100));
     let receipt = reserve(&desk, session, 100, 100).await.unwrap();
     let refused = reserve(&desk, session, 1, 100).await;
-    assert_eq!(exceeded(refused), (Span::Session, "tokens".into(), 100, 1, 100));
+    assert_eq!(exceeded(refused), (BudgetScope::Session, "tokens".into(), 100, 1, 100));
     // What was not used is free again.
     settle(&desk, receipt, 60).await;
     assert_eq!(booked(&desk, session).await, (60, 0));
@@ -115,7 +115,7 @@ async fn fifty_at_once_never_exceed_the_limit() {
 }
 
 /// Whose budget, its unit, what was taken, what was wanted, what is allowed.
-fn exceeded<T>(begun: Result<T, BeginError>) -> (Span, String, u64, u64, u64) {
+fn exceeded<T>(begun: Result<T, BeginError>) -> (BudgetScope, String, u64, u64, u64) {
     match begun {
         Err(BeginError::Budget(Exceeded { gauge, wanted })) => {
             (gauge.span, gauge.unit, gauge.taken, wanted, gauge.limit)
@@ -154,7 +154,7 @@ async fn money_is_reserved_and_settled_to_the_last_place() {
     let cost = |nanos| Cost { tokens: 1, money: dollars(nanos) };
     assert_eq!(
         exceeded(pay(&desk, session, cost(101), &budgets).await),
-        (Span::Session, "USD".into(), 0, 101, 100)
+        (BudgetScope::Session, "USD".into(), 0, 101, 100)
     );
     let receipt = pay(&desk, session, cost(100), &budgets).await.unwrap();
     assert_eq!(exceeded(pay(&desk, session, cost(1), &budgets).await).2, 100);
@@ -173,7 +173,9 @@ async fn what_nobody_knows_the_price_of_is_not_bought_on_a_budget_of_money() {
     let euros = Some(Money { nanos: 1, currency: "EUR".into() });
     for money in [None, euros] {
         let refused = pay(&desk, session, Cost { tokens: 1, money }, &budgets).await;
-        let Err(error @ BeginError::NoPrice { span: Span::Day, .. }) = refused else { panic!("{refused:?}") };
+        let Err(error @ BeginError::NoPrice { span: BudgetScope::Day, .. }) = refused else {
+            panic!("{refused:?}")
+        };
         assert!(error.to_string().contains("models.toml"), "{error}");
     }
     // Nothing is a price; and what uses no model needs none.
@@ -190,7 +192,7 @@ async fn one_call_has_a_limit_of_its_own() {
     let budgets = Budgets { call: Bound::tokens(10), ..Budgets::default() };
     assert_eq!(
         exceeded(pay(&desk, session, Cost::tokens(11), &budgets).await),
-        (Span::Call, "tokens".into(), 0, 11, 10)
+        (BudgetScope::Call, "tokens".into(), 0, 11, 10)
     );
     for _ in 0..3 {
         drop(pay(&desk, session, Cost::tokens(10), &budgets).await.unwrap());
@@ -207,22 +209,22 @@ async fn a_turn_begins_with_nothing_used() {
     settle(&desk, receipt, 10).await;
     // A message during the turn starts no other one.
     message(&desk, session, 1).await;
-    assert_eq!(exceeded(pay(&desk, session, Cost::tokens(1), &budgets).await).0, Span::Turn);
+    assert_eq!(exceeded(pay(&desk, session, Cost::tokens(1), &budgets).await).0, BudgetScope::Turn);
     message(&desk, session, 2).await;
     let running = pay(&desk, session, Cost::tokens(6), &budgets).await.unwrap();
     // What still runs when the next turn begins counts there.
     message(&desk, session, 3).await;
     assert_eq!(
         exceeded(pay(&desk, session, Cost::tokens(5), &budgets).await),
-        (Span::Turn, "tokens".into(), 6, 5, 10)
+        (BudgetScope::Turn, "tokens".into(), 6, 5, 10)
     );
     settle(&desk, running, 6).await;
-    assert_eq!(exceeded(pay(&desk, session, Cost::tokens(10), &budgets).await).0, Span::Turn);
+    assert_eq!(exceeded(pay(&desk, session, Cost::tokens(10), &budgets).await).0, BudgetScope::Turn);
     drop(pay(&desk, session, Cost::tokens(4), &budgets).await.unwrap());
     message(&desk, session, 4).await;
     assert_eq!(
         exceeded(pay(&desk, session, Cost::tokens(7), &budgets).await),
-        (Span::Session, "tokens".into(), 20, 7, 26)
+        (BudgetScope::Session, "tokens".into(), 20, 7, 26)
     );
     adds_up(&desk).await;
 }
@@ -236,7 +238,7 @@ async fn a_day_is_every_sessions_and_ends_at_midnight() {
     settle(&desk, receipt, 6).await;
     assert_eq!(
         exceeded(pay(&desk, other, Cost::tokens(5), &budgets).await),
-        (Span::Day, "tokens".into(), 6, 5, 10)
+        (BudgetScope::Day, "tokens".into(), 6, 5, 10)
     );
     // A session that is removed gives the day nothing back.
     let lock = SessionLock::take(one, desk.home.path(), &crate::support::holder()).unwrap();
@@ -259,7 +261,7 @@ async fn a_part_is_taken_from_the_whole() {
     let child = desk.child(parent, 50).await;
     let grandchild = desk.child(child, 40).await;
     let budgets = bounded(100);
-    assert_eq!(exceeded(pay(&desk, grandchild, Cost::tokens(41), &budgets).await).0, Span::Part);
+    assert_eq!(exceeded(pay(&desk, grandchild, Cost::tokens(41), &budgets).await).0, BudgetScope::Part);
     let receipt = pay(&desk, grandchild, Cost::tokens(40), &budgets).await.unwrap();
     settle(&desk, receipt, 30).await;
     // It is on the accounts of all three.
@@ -268,13 +270,13 @@ async fn a_part_is_taken_from_the_whole() {
     }
     assert_eq!(
         exceeded(pay(&desk, child, Cost::tokens(21), &budgets).await),
-        (Span::Part, "tokens".into(), 30, 21, 50)
+        (BudgetScope::Part, "tokens".into(), 30, 21, 50)
     );
     drop(pay(&desk, parent, Cost::tokens(70), &budgets).await.unwrap());
     // The whole is used up, though the part is not.
     assert_eq!(
         exceeded(pay(&desk, child, Cost::tokens(1), &budgets).await),
-        (Span::Session, "tokens".into(), 100, 1, 100)
+        (BudgetScope::Session, "tokens".into(), 100, 1, 100)
     );
     adds_up(&desk).await;
     // Without the session that it draws on, nothing is begun.
@@ -295,19 +297,19 @@ async fn a_task_has_a_limit_beside_its_part() {
     let cost = |tokens, nanos| Cost { money: Some(euros(nanos)), ..Cost::tokens(tokens) };
     assert_eq!(
         exceeded(pay(&desk, child, cost(51, 1), &budgets).await),
-        (Span::Task, "tokens".into(), 0, 51, 50)
+        (BudgetScope::Task, "tokens".into(), 0, 51, 50)
     );
     drop(pay(&desk, child, cost(20, 60), &budgets).await.unwrap());
     assert_eq!(
         exceeded(pay(&desk, child, cost(1, 11), &budgets).await),
-        (Span::Task, "EUR".into(), 60, 11, 70)
+        (BudgetScope::Task, "EUR".into(), 60, 11, 70)
     );
     // Each task has its own, and what is no task has none.
     drop(pay(&desk, other, cost(50, 70), &budgets).await.unwrap());
     drop(pay(&desk, parent, cost(500, 700), &budgets).await.unwrap());
     // The part is a limit of its own.
     let little = desk.child(parent, 10).await;
-    assert_eq!(exceeded(pay(&desk, little, cost(11, 1), &budgets).await).0, Span::Part);
+    assert_eq!(exceeded(pay(&desk, little, cost(11, 1), &budgets).await).0, BudgetScope::Part);
     adds_up(&desk).await;
 }
 
@@ -325,10 +327,10 @@ async fn what_a_sub_agent_does_in_its_parents_session_is_paid_from_its_part() {
             .await
             .map(|(_, receipt)| receipt)
     };
-    assert_eq!(exceeded(begin(51).await).0, Span::Part);
+    assert_eq!(exceeded(begin(51).await).0, BudgetScope::Part);
     settle(&desk, begin(50).await.unwrap(), 20).await;
     assert_eq!((booked(&desk, child).await, booked(&desk, parent).await), ((20, 0), (20, 0)));
-    assert_eq!(exceeded(begin(31).await).0, Span::Part);
+    assert_eq!(exceeded(begin(31).await).0, BudgetScope::Part);
     // Its parent itself has the rest of the whole.
     drop(pay(&desk, parent, Cost::tokens(80), &bounded(100)).await.unwrap());
     adds_up(&desk).await;
@@ -372,6 +374,6 @@ async fn a_provider_that_counts_beyond_all_numbers_uses_its_budget_up_and_breaks
     assert_eq!(desk.journal.today().await.unwrap(), [("tokens".to_owned(), most), ("USD".to_owned(), most)]);
     let session = desk.session().await;
     let budgets = Budgets { day: Bound::tokens(most), ..Budgets::default() };
-    assert_eq!(exceeded(pay(&desk, session, Cost::tokens(1), &budgets).await).0, Span::Day);
+    assert_eq!(exceeded(pay(&desk, session, Cost::tokens(1), &budgets).await).0, BudgetScope::Day);
     adds_up(&desk).await;
 }

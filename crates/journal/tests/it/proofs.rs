@@ -5,7 +5,7 @@ use bailey_journal::{
     Entry, Fact, Journal, JournalError, Query, Recorded, SystemClock,
     checkpoint::{PublicKey, Statement},
     proof::{PROOF_BYTES_MAX, Proof, ProofError, Proven},
-    witness::{Told, WITNESS_BYTES_MAX},
+    witness::{WITNESS_BYTES_MAX, WitnessRecord},
 };
 use bailey_protocol::{Digest, Labels, Report, SessionId, TurnId, number::Seq};
 use bailey_secrets::{Redactor, Vault};
@@ -236,10 +236,10 @@ async fn a_proof_of_more_bytes_than_any_has_is_not_read() {
 #[test]
 fn what_a_witness_tells_is_read_whole_or_not_at_all() {
     let much = vec![b'\n'; WITNESS_BYTES_MAX + 1];
-    assert_eq!(Told::parse(&much), None);
-    assert_eq!(Told::parse(&much[1..]), Some(Told::default()), "the control");
+    assert_eq!(WitnessRecord::parse(&much), None);
+    assert_eq!(WitnessRecord::parse(&much[1..]), Some(WitnessRecord::default()), "the control");
     let long = format!("{{\"note\":\"{}\"}}\nnonsense\n", "x".repeat(4096));
-    assert_eq!(Told::parse(long.as_bytes()).unwrap().unreadable, 2);
+    assert_eq!(WitnessRecord::parse(long.as_bytes()).unwrap().unreadable, 2);
 }
 
 #[tokio::test]

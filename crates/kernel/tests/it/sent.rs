@@ -1,6 +1,6 @@
 //! Files that people send: effects like any other, under names that lead nowhere.
 
-use bailey_journal::Standing;
+use bailey_journal::QuestionState;
 use bailey_protocol::{
     Action, Digest, FileChange, Happening, Inbound, Role, SENT_BYTES_MAX, SENT_FILES_MAX, SentFile, Speaker,
 };
@@ -64,7 +64,7 @@ async fn rules_decide_by_who_sent_it_and_nobody_waits_for_a_human() {
         let text = send(&bench, "a.txt", b"one", Some(Role::User)).await.unwrap();
         assert!(text.contains("came with this: 3 bytes"), "{text}");
         let questions = bench.journal.questions(None).await.unwrap();
-        assert!(questions.iter().all(|it| it.standing != Standing::Open), "{questions:?}");
+        assert!(questions.iter().all(|it| it.standing != QuestionState::Open), "{questions:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     retention::{self, Done, Limits, mib},
 };
 use anyhow::{Result, bail};
-use bailey_journal::{Archive, Journal, Kept, Leaving, Room, Shelf};
+use bailey_journal::{Archive, Journal, Leaving, RetentionReason, Room, Shelf};
 use bailey_protocol::Timestamp;
 use serde_json::json;
 use std::{collections::BTreeMap, process::ExitCode};
@@ -149,17 +149,19 @@ fn tell(done: &Done, home: &Home, config: &Config, printer: &Printer) -> Result<
 }
 
 /// What stays, and why.
-fn stay(kept: &BTreeMap<Kept, u64>, printer: &Printer) {
+fn stay(kept: &BTreeMap<RetentionReason, u64>, printer: &Printer) {
     for (why, count) in kept {
         let why = match why {
-            Kept::Recent => "used since, or with one that was",
-            Kept::Changes => {
+            RetentionReason::Recent => "used since, or with one that was",
+            RetentionReason::Changes => {
                 "with changes to apply or to take back (sessions discard, sessions rm, or `journal.keep_changes_days`)"
             }
-            Kept::Question => "with a question that is open, or a yes that nothing has used",
-            Kept::Token => "with a capability token that still holds",
-            Kept::Unfinished => "with an effect that may have happened (sessions resume, or sessions rm)",
-            Kept::InUse => "in use by a process",
+            RetentionReason::Question => "with a question that is open, or a yes that nothing has used",
+            RetentionReason::Token => "with a capability token that still holds",
+            RetentionReason::Unfinished => {
+                "with an effect that may have happened (sessions resume, or sessions rm)"
+            }
+            RetentionReason::InUse => "in use by a process",
         };
         let line = format!("{} stay: {why}", many(*count, "session"));
         printer.line(printer.paint(Style::Dim, &line));

@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use bailey_journal::{
     Archive, Journal, Query, Verified, Vouched,
     checkpoint::PublicKey,
-    witness::{Testimony, Told},
+    witness::{Testimony, WitnessRecord},
 };
 use bailey_protocol::{Seq, Timestamp};
 use serde_json::json;
@@ -70,7 +70,7 @@ async fn witnessed(
     config: &Config,
     keys: Keys,
     printer: &Printer,
-) -> Result<(Journal, Option<Result<Told>>)> {
+) -> Result<(Journal, Option<Result<WitnessRecord>>)> {
     let Some(witness @ Witness::Url(_)) = &config.witness else {
         let (journal, _) = compose::journal(home, &keys).await?;
         let told = match &config.witness {
