@@ -36,26 +36,26 @@ pub(crate) const CANCELLED: &str = "the call was cancelled";
 
 /// An order to a desk.
 pub(crate) enum Order {
-    Start(Box<(Guest, Option<Door>)>, Ended, oneshot::Sender<Result<(), Failed>>),
+    Start(Box<(Guest, Option<Door>)>, OutputSender, oneshot::Sender<Result<(), Failed>>),
     Ask(Object, CancellationToken, oneshot::Sender<Result<Result<Spoken, Failed>, Object>>),
     /// To end the program; it may be started again. The answer says whether it ran.
     Stop(oneshot::Sender<bool>),
 }
 
-/// Takes how a program ended.
-pub(crate) type Ended = oneshot::Sender<Output>;
+/// Takes the output with which a program ended.
+pub(crate) type OutputSender = oneshot::Sender<Output>;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failed {
-    pub(crate) fault: Fault,
+    pub(crate) fault: FailureKind,
     /// The reason, and the last lines of the program's standard error.
     pub(crate) told: String,
 }
 
 /// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum FailureKind {
     /// The answer did not come in time.
     Late,
     /// The question is longer than a frame.
@@ -68,13 +68,13 @@ pub(crate) enum Fault {
 
 impl Failed {
     pub(crate) fn crashed(told: impl Into<String>) -> Self {
-        Self { fault: Fault::Crashed, told: told.into() }
+        Self { fault: FailureKind::Crashed, told: told.into() }
     }
 }
 
 impl From<FrameError> for Failed {
     fn from(error: FrameError) -> Self {
-        Self { fault: Fault::Garbled, told: error.to_string() }
+        Self { fault: FailureKind::Garbled, told: error.to_string() }
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Desk {
     lease: SessionId,
     within: Duration,
     speech: Speech,
-    live: Option<Live>,
+    live: Option<LiveProgram>,
     /// Whether it is there, for those who only want to know that.
     runs: Arc<AtomicBool>,
     /// The session ends.
@@ -95,9 +95,9 @@ pub(crate) struct Desk {
 }
 
 /// A program that said that it is ready, or has yet to say it.
-struct Live {
+struct LiveProgram {
     visit: Visit,
-    ended: Ended,
+    ended: OutputSender,
     frames: Frames,
     /// Questions whose answers are not waited for any more.
     late: BTreeSet<u64>,
@@ -132,7 +132,7 @@ impl Desk {
         }
     }
 
-    async fn start(&mut self, guest: Guest, door: Option<Door>, ended: Ended) -> Result<(), Failed> {
+    async fn start(&mut self, guest: Guest, door: Option<Door>, ended: OutputSender) -> Result<(), Failed> {
         if self.live.is_some() {
             return Err(not_started(ended, "it runs already".into()));
         }
@@ -141,7 +141,8 @@ impl Desk {
             Ok(Err(error)) => return Err(not_started(ended, format!("it did not start: {error}"))),
             Err(_) => return Err(not_started(ended, "its walls were not ready in time".into())),
         };
-        let live = self.live.insert(Live { visit, ended, frames: Frames::default(), late: BTreeSet::new() });
+        let live =
+            self.live.insert(LiveProgram { visit, ended, frames: Frames::default(), late: BTreeSet::new() });
         let late = |_| Failed::crashed(format!("it was not ready within {} s", READY.as_secs()));
         let readied = tokio::select! {
             biased;
@@ -184,10 +185,10 @@ impl Desk {
     /// be.
     async fn failed(&mut self, failed: Failed) -> Failed {
         let Failed { fault, told } = failed;
-        if fault == Fault::TooLong || (fault == Fault::Late && self.speech.may_be_late()) {
+        if fault == FailureKind::TooLong || (fault == FailureKind::Late && self.speech.may_be_late()) {
             return Failed { fault, told };
         }
-        let by_itself = fault == Fault::Crashed && !self.closing.is_cancelled() && told != CANCELLED;
+        let by_itself = fault == FailureKind::Crashed && !self.closing.is_cancelled() && told != CANCELLED;
         let last = self.part(by_itself).await;
         let told = match (told.as_str(), last.as_str()) {
             (_, "") => told,
@@ -202,14 +203,14 @@ impl Desk {
     /// that is known.
     async fn part(&mut self, by_itself: bool) -> String {
         self.runs.store(false, Ordering::Release);
-        let Some(Live { visit, ended, .. }) = self.live.take() else { return String::new() };
+        let Some(LiveProgram { visit, ended, .. }) = self.live.take() else { return String::new() };
         let parting = visit.end(by_itself).await;
         ended.send(Output::new(parting.outcome)).ok();
         parting.told
     }
 }
 
-pub(crate) fn not_started(ended: Ended, why: String) -> Failed {
+pub(crate) fn not_started(ended: OutputSender, why: String) -> Failed {
     ended.send(Output::failed(&why)).ok();
     Failed::crashed(why)
 }
@@ -218,7 +219,7 @@ fn closed() -> Failed {
     Failed::crashed("the session ended")
 }
 
-impl Live {
+impl LiveProgram {
     async fn exchange(
         &mut self,
         number: u64,
@@ -227,7 +228,7 @@ impl Live {
         speech: &Speech,
     ) -> Result<Spoken, Failed> {
         question.insert("number".into(), Value::from(number));
-        let too_long = || Failed { fault: Fault::TooLong, told: "the question is too long".into() };
+        let too_long = || Failed { fault: FailureKind::TooLong, told: "the question is too long".into() };
         let frame = frame(&question).ok_or_else(too_long)?;
         self.hear_unasked(speech)?;
         let until = Instant::now() + within;
@@ -242,7 +243,7 @@ impl Live {
             Err(_) => {
                 self.late.insert(number);
                 let told = format!("it did not answer within {:.1} s", within.as_secs_f64());
-                Err(Failed { fault: Fault::Late, told })
+                Err(Failed { fault: FailureKind::Late, told })
             }
         }
     }

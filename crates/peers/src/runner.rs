@@ -1,7 +1,7 @@
 //! Runs the owner's programs, each at a desk of its own, by permits of the kernel.
 
 use crate::{
-    desk::{Desk, Ended, Failed, Fault, Order, not_started},
+    desk::{Desk, Failed, FailureKind, Order, OutputSender, not_started},
     frame::Object,
     shelf::Shelf,
     speech::{Speech, Spoken},
@@ -262,7 +262,7 @@ impl Runner {
         name: &str,
         permit: Permit,
         door: Option<Door>,
-        ended: Ended,
+        ended: OutputSender,
     ) -> Result<(), Failed> {
         let counter = self.counters.get(name).ok_or_else(|| NOBODY.to_owned());
         let (counter, guest) = match counter.and_then(|it| Ok((it, self.redeemed(permit)?))) {
@@ -278,9 +278,9 @@ impl Runner {
 /// A failure, as the policy counts it.
 fn heard(Failed { fault, told }: Failed) -> ExtensionOutcome {
     match fault {
-        Fault::Late => ExtensionOutcome { reply: ExtensionReply::Late, told: String::new() },
-        Fault::TooLong => ExtensionOutcome { reply: ExtensionReply::TooLong, told: String::new() },
-        Fault::Crashed => ExtensionOutcome { reply: ExtensionReply::Crashed, told },
-        Fault::Garbled => ExtensionOutcome { reply: ExtensionReply::Garbled, told },
+        FailureKind::Late => ExtensionOutcome { reply: ExtensionReply::Late, told: String::new() },
+        FailureKind::TooLong => ExtensionOutcome { reply: ExtensionReply::TooLong, told: String::new() },
+        FailureKind::Crashed => ExtensionOutcome { reply: ExtensionReply::Crashed, told },
+        FailureKind::Garbled => ExtensionOutcome { reply: ExtensionReply::Garbled, told },
     }
 }

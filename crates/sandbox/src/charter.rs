@@ -28,11 +28,12 @@ const OF_THE_HOST: &[&str] = &["/dev", "/proc", "/run", "/sys", "/var/run"];
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
     places: Vec<PathBuf>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<PathPattern>,
 }
 
+/// A glob for paths that nothing shows.
 #[derive(Debug)]
-struct Pattern {
+struct PathPattern {
     glob: Glob,
     /// Compiled for the first path that lies where the pattern may apply: all of them would be most of what a
     /// warden's start takes.
@@ -41,7 +42,7 @@ struct Pattern {
     within: PathBuf,
 }
 
-impl Pattern {
+impl PathPattern {
     /// Whether it names this path, or one that it lies in.
     fn covers(&self, path: &Path) -> bool {
         path.starts_with(&self.within) && {
@@ -57,7 +58,7 @@ impl Hidden {
     /// # Errors
     /// When a pattern is none.
     pub(crate) fn new(config: &Config) -> io::Result<Self> {
-        let pattern = |text: &String| -> Result<Pattern, globset::Error> {
+        let pattern = |text: &String| -> Result<PathPattern, globset::Error> {
             let literal = Path::new(text).components().take_while(|part| !is_wild(part));
             let mut within = config.user_home.join(literal.collect::<PathBuf>());
             if !text.contains(WILD) {
@@ -65,7 +66,7 @@ impl Hidden {
             }
             let home = globset::escape(&config.user_home.to_string_lossy());
             let glob: Glob = GlobBuilder::new(&format!("{home}/{text}")).literal_separator(true).build()?;
-            Ok(Pattern { glob, compiled: OnceLock::new(), within })
+            Ok(PathPattern { glob, compiled: OnceLock::new(), within })
         };
         let patterns = config.hidden_in_home.iter().map(pattern).collect::<Result<_, _>>();
         let own = OF_THE_HOST.iter().map(PathBuf::from);
@@ -84,7 +85,7 @@ impl Hidden {
         let is_plain = at.is_absolute()
             && at.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let is_place = |place: &PathBuf| at.starts_with(place) || place.starts_with(at);
-        let is_pattern = |pattern: &Pattern| pattern.within.starts_with(at) || pattern.covers(at);
+        let is_pattern = |pattern: &PathPattern| pattern.within.starts_with(at) || pattern.covers(at);
         if is_plain && !self.places.iter().any(is_place) && !self.patterns.iter().any(is_pattern) {
             return Ok(());
         }

@@ -8,7 +8,7 @@
 
 use crate::{
     running::{Story, hear},
-    worker::{Reply, Request},
+    worker::{Request, Response},
 };
 use bailey_protocol::{Enforced, Isolation, SessionId};
 use std::{
@@ -67,7 +67,7 @@ impl Clerk {
 
     /// Hears the worker. A reply is none when it did not come whole; with [`Until::Reply`] that means that
     /// the worker is gone, too.
-    pub(crate) async fn hear(&mut self, until: Until, cancel: &CancellationToken) -> Option<Reply> {
+    pub(crate) async fn hear(&mut self, until: Until, cancel: &CancellationToken) -> Option<Response> {
         let Self { stdout, control, story, .. } = self;
         let mut bytes = Vec::new();
         let (mut has_ended, mut is_over, mut asked) = (false, false, false);
@@ -118,15 +118,15 @@ impl Clerk {
     }
 }
 
-/// Workers that stay for what is asked next. Clones are one.
+/// Workers that stay for the next request. All clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct IdleClerks {
     clerks: Arc<Mutex<Vec<(u64, Clerk)>>>,
     /// Held while some are sent away: whoever needs them gone waits for those that another sends.
     leaving: Arc<tokio::sync::Mutex<u64>>,
 }
 
-impl Waiting {
+impl IdleClerks {
     /// Keeps a worker for a moment.
     pub(crate) async fn keep(&self, clerk: Clerk) {
         let mut number = self.leaving.lock().await;

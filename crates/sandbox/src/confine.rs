@@ -120,7 +120,7 @@ impl Confinement {
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| ConfineError::System("no_new_privs", error.into()))?;
         let landlock_abi = self.landlock()?;
-        sys::set_seccomp_filter(&seccomp::own(), sys::Words::default())
+        sys::set_seccomp_filter(&seccomp::own(), sys::SeccompSecret::default())
             .map_err(|error| ConfineError::System("seccomp", error))?;
         let newer = [
             (3, "truncating files outside of its own"),

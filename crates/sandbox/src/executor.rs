@@ -10,9 +10,9 @@ use crate::{
     config::{Guest, Shape},
     guest::Visit,
     native::{Extras, Native, WorkError},
-    running::{Piece, Source},
+    running::{OutputStream, Piece},
     wire::{Named, Shown},
-    worker::{Reply, Request},
+    worker::{Request, Response},
 };
 use bailey_kernel::{
     BoxFuture, Chunk, Door, Executor, Gateway, Io, Output, Pass, Permit, Redeemed, RequestSource,
@@ -24,7 +24,7 @@ use bailey_protocol::{
 };
 pub(crate) use lives::Stay;
 use lives::{Lives, Living};
-use scans::Known;
+use scans::ScanState;
 use std::{
     collections::BTreeMap,
     io,
@@ -48,7 +48,7 @@ pub struct Walls {
     path: String,
     /// What is known of each session's layer; nothing of one that this process did not look at, or lost sight
     /// of.
-    known: Mutex<BTreeMap<SessionId, Known>>,
+    known: Mutex<BTreeMap<SessionId, ScanState>>,
     /// Who serves the requests of commands; none where no command has a way to the network.
     gateway: Option<Arc<dyn Gateway>>,
     /// What is at work in each session.
@@ -226,8 +226,8 @@ impl Walls {
         let forward = async {
             while let Some((source, bytes)) = live.recv().await {
                 let chunk = match source {
-                    Source::Stdout => Chunk::Stdout(bytes),
-                    Source::Stderr => Chunk::Stderr(bytes),
+                    OutputStream::Stdout => Chunk::Stdout(bytes),
+                    OutputStream::Stderr => Chunk::Stderr(bytes),
                 };
                 if io.out.send(chunk).await.is_err() {
                     // Nobody listens: the command must not wait for us.
@@ -354,8 +354,8 @@ impl Executor for Walls {
             let request = Request::Resolve { action, workspace };
             let never = CancellationToken::new();
             match self.native.work(session, request, &Isolation::default(), &never).await.map_err(failed)? {
-                (Reply::Resolved(action), _) => self.beside_project(session, action),
-                (Reply::Refused { reason }, _) => Err(ResolveError(reason)),
+                (Response::Resolved(action), _) => self.beside_project(session, action),
+                (Response::Refused { reason }, _) => Err(ResolveError(reason)),
                 _ => Err(failed(WorkError::NoAnswer)),
             }
         })
@@ -379,8 +379,8 @@ impl Executor for Walls {
             let request = Request::Named { command: command.clone(), path: self.path.clone() };
             let never = CancellationToken::new();
             match self.native.work(session, request, isolation, &never).await {
-                Ok((Reply::Named(digest), _)) => Ok(Some(digest)),
-                Ok((Reply::Refused { reason }, _)) => Err(ResolveError(reason)),
+                Ok((Response::Named(digest), _)) => Ok(Some(digest)),
+                Ok((Response::Refused { reason }, _)) => Err(ResolveError(reason)),
                 Ok(_) => Err(ResolveError(WorkError::NoAnswer.to_string())),
                 Err(error) => Err(ResolveError(error.to_string())),
             }
@@ -397,17 +397,17 @@ impl Executor for Walls {
     }
 }
 
-fn report(reply: Reply, enforced: Enforced, duration_ms: u64) -> Outcome {
+fn report(reply: Response, enforced: Enforced, duration_ms: u64) -> Outcome {
     let (status, report) = match reply {
-        Reply::Report(report) => (Status::Done, report),
-        Reply::Diff(report) => (Status::Done, Report::Diff(report)),
-        Reply::Refused { reason } => (Status::Failed { reason }, Report::Nothing),
-        Reply::Resolved(_)
-        | Reply::Named(_)
-        | Reply::Scanned { .. }
-        | Reply::References(_)
-        | Reply::Settled
-        | Reply::Page { .. } => (status(WorkError::NoAnswer), Report::Nothing),
+        Response::Report(report) => (Status::Done, report),
+        Response::Diff(report) => (Status::Done, Report::Diff(report)),
+        Response::Refused { reason } => (Status::Failed { reason }, Report::Nothing),
+        Response::Resolved(_)
+        | Response::Named(_)
+        | Response::Scanned { .. }
+        | Response::References(_)
+        | Response::Settled
+        | Response::Page { .. } => (status(WorkError::NoAnswer), Report::Nothing),
     };
     Outcome { status, enforced: Some(enforced), duration_ms, report }
 }

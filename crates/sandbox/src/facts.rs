@@ -36,9 +36,9 @@ impl Namespaces {
     }
 }
 
-/// What was known before the last wall stood.
+/// The facts that were known before the last wall stood.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct EarlyFacts {
     /// What the walls are made of, or `none`.
     pub(crate) backend: &'static str,
     /// Namespaces that are not the warden's.
@@ -46,7 +46,7 @@ pub(crate) struct Known {
     /// The Landlock ABI in force; 0 for none.
     pub(crate) landlock_abi: u32,
     /// What the kernel says of this process, where nothing of that changes any more.
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<ProcessStatus>,
     /// Whether our own filter of system calls was taken: a container's may have stood before.
     pub(crate) has_filter: bool,
     /// The name of the owner's own profile, where that is in force.
@@ -63,7 +63,7 @@ pub(crate) struct Known {
     pub(crate) absent: Vec<String>,
 }
 
-impl Default for Known {
+impl Default for EarlyFacts {
     fn default() -> Self {
         Self {
             backend: "native",
@@ -83,7 +83,7 @@ impl Default for Known {
 
 /// What the kernel says of this process (proc_pid_status(5)).
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Status {
+pub(crate) struct ProcessStatus {
     is_filtered: bool,
     has_no_new_privileges: bool,
     /// Whether no execution could add a capability.
@@ -91,7 +91,7 @@ pub(crate) struct Status {
     has_no_capabilities: bool,
 }
 
-impl Status {
+impl ProcessStatus {
     /// Reads /proc/self/status. What cannot be read does not hold.
     pub(crate) fn of_self() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -113,9 +113,9 @@ impl Status {
 }
 
 /// Looks at this process.
-pub(crate) fn look(isolation: &Isolation, known: Known) -> Enforced {
+pub(crate) fn look(isolation: &Isolation, known: EarlyFacts) -> Enforced {
     let mut walls = known.namespaces;
-    let status = known.status.unwrap_or_else(Status::of_self);
+    let status = known.status.unwrap_or_else(ProcessStatus::of_self);
     if known.has_filter && status.is_filtered {
         walls.insert(Wall::Seccomp);
     }

@@ -6,7 +6,7 @@ use crate::{
     config::{Config, Lease, Shape, Yard},
     seccomp::Calls,
     wire::{self, Job, View, Wish},
-    worker::{self, Reply},
+    worker::{self, Response},
 };
 use bailey_protocol::Tier;
 use std::{collections::BTreeSet, path::Path};
@@ -39,7 +39,7 @@ pub fn order(bytes: &[u8]) {
 /// A reply of the worker, which has parsed the workspace's bytes: what is read of it can be written down
 /// again.
 pub fn reply(bytes: &[u8]) {
-    let Ok(reply) = serde_json::from_slice::<Reply>(bytes) else { return };
+    let Ok(reply) = serde_json::from_slice::<Response>(bytes) else { return };
     assert!(serde_json::to_vec(&reply).is_ok());
 }
 

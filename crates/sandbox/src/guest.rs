@@ -5,7 +5,7 @@ use crate::{
     config::Guest,
     executor::Stay,
     native::{self, Native},
-    running::{Running, Source, Story, hear, packets, pump},
+    running::{OutputStream, Running, Story, hear, packets, pump},
     wire::{Job, Message, Shown, Task},
 };
 use bailey_kernel::{Door, Gateway, Pass, RequestSource};
@@ -94,7 +94,7 @@ impl Native {
         // Read all the time, so that it need not wait to be heard; nobody is shown it while it lives.
         let told = tokio::spawn(async move {
             let (out, _) = mpsc::channel(1);
-            pump(stderr, Source::Stderr, TOLD_BYTES, out, &CancellationToken::new()).await
+            pump(stderr, OutputStream::Stderr, TOLD_BYTES, out, &CancellationToken::new()).await
         });
         let (stdin, begin) = (Sender::from_owned_fd(stdin)?, Instant::now());
         let (control, story) = (packets(control)?, Story::default());

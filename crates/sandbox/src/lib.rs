@@ -61,7 +61,7 @@ pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;
 pub use guest::{Parting, Visit};
 pub use native::{Native, WorkError};
-pub use running::{Piece, Source};
+pub use running::{OutputStream, Piece};
 pub use seccomp::{CallError, Calls};
 pub use sys::Forbidden;
 pub use warden::{Coming, StartError, Warden, can_make_namespaces, read_own, remove, warden_main};

@@ -1,12 +1,12 @@
 //! The runtime's side: asks the warden for sandboxes, and reports what came of them.
 
 use crate::{
-    clerk::{Clerk, Until, Waiting},
+    clerk::{Clerk, IdleClerks, Until},
     config::{Lease, Shape, Yard},
-    running::{Awaited, Piece, Running, Source, Story, attend, packets, pump},
+    running::{Awaited, OutputStream, Piece, Running, Story, attend, packets, pump},
     warden::{Order, Warden},
     wire::{self, Job, Layer, Named, Paper, Shown, Streams, Swap, Swapped, Task, Wish},
-    worker::{Keep, Reply, Request},
+    worker::{Keep, Request, Response},
 };
 use bailey_protocol::{
     Blob, Command, Enforced, ExecReport, Isolation, Limits, Outcome, Outside, Profile, Report, SessionId,
@@ -39,7 +39,7 @@ pub struct Native {
     warden: Warden,
     /// Sessions that had a command.
     begun: Mutex<BTreeSet<SessionId>>,
-    waiting: Waiting,
+    waiting: IdleClerks,
     /// Those of the next sandbox, made while nobody waits for it.
     ends: Mutex<Option<Ends>>,
 }
@@ -100,7 +100,7 @@ impl Native {
     /// Sandboxes from this warden.
     #[must_use]
     pub fn new(warden: Warden) -> Self {
-        Self { warden, begun: Mutex::default(), waiting: Waiting::default(), ends: Mutex::default() }
+        Self { warden, begun: Mutex::default(), waiting: IdleClerks::default(), ends: Mutex::default() }
     }
 
     /// Has made ready what the session's next effects need, while the caller does other things, such as
@@ -278,8 +278,8 @@ impl Native {
         let Running { stdout, stderr, control } = running;
         let streams = async {
             tokio::join!(
-                pump(stdout, Source::Stdout, limits.output_bytes, out.clone(), cancel),
-                pump(stderr, Source::Stderr, limits.output_bytes, out, cancel),
+                pump(stdout, OutputStream::Stdout, limits.output_bytes, out.clone(), cancel),
+                pump(stderr, OutputStream::Stderr, limits.output_bytes, out, cancel),
             )
         };
         match attend(control, streams, awaited, cancel).await {
@@ -299,7 +299,7 @@ impl Native {
         request: Request,
         isolation: &Isolation,
         cancel: &CancellationToken,
-    ) -> Result<(Reply, Enforced), WorkError> {
+    ) -> Result<(Response, Enforced), WorkError> {
         let again = request.is_read().then(|| request.clone());
         match (self.work_once(session, request, isolation, cancel).await, again) {
             (Err(WorkError::NoAnswer), Some(again)) => {
@@ -315,7 +315,7 @@ impl Native {
         request: Request,
         isolation: &Isolation,
         cancel: &CancellationToken,
-    ) -> Result<(Reply, Enforced), WorkError> {
+    ) -> Result<(Response, Enforced), WorkError> {
         let isolation = Isolation { profile: Profile::Strict, ..isolation.clone() };
         if matches!(request, Request::Merge { .. }) {
             // It writes beneath what they see.

@@ -10,9 +10,9 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// In the order in which it is built.
-    pub(crate) system: Vec<Entry>,
+    pub(crate) system: Vec<PlanEntry>,
     /// What lies inside of the home: built after the private home stands.
-    pub(crate) tools: Vec<Entry>,
+    pub(crate) tools: Vec<PlanEntry>,
     /// Those of them that the owner named, where secrets are masked.
     pub(crate) reads: Vec<PathBuf>,
     /// Those of them that hold what the person put there, where secrets are masked, too.
@@ -25,13 +25,14 @@ pub(crate) struct Plan {
 
 /// One thing at one absolute path.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct PlanEntry {
     pub(crate) at: PathBuf,
-    pub(crate) what: What,
+    pub(crate) what: EntryKind,
 }
 
+/// The kind of an entry.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EntryKind {
     /// The host's directory or file of the same path, read-only.
     Bind,
     /// The same, of the user: its owner is mapped to the inside's user where the two differ.
@@ -101,7 +102,7 @@ impl Plan {
         let may_be_seen = |path: &&PathBuf| path.to_str().is_some_and(|path| hidden.check(path).is_ok());
         let reads: Vec<PathBuf> =
             config.reads.iter().filter(|path| path.is_dir()).filter(may_be_seen).cloned().collect();
-        let mut system: Vec<Entry> = TOP.iter().filter_map(|path| mirror(Path::new(path))).collect();
+        let mut system: Vec<PlanEntry> = TOP.iter().filter_map(|path| mirror(Path::new(path))).collect();
         let own = toolchain::own_in_home(&home, settings);
         let tools = toolchain::in_home(&home, settings).into_iter();
         let tools: Vec<PathBuf> = tools.chain(own.iter().chain(&reads).cloned()).collect();
@@ -112,20 +113,20 @@ impl Plan {
             .chain(prefixes.iter().cloned())
             .chain(tools.iter().cloned())
             .collect();
-        system.extend(prefixes.into_iter().map(|at| Entry { at, what: What::Bind }));
+        system.extend(prefixes.into_iter().map(|at| PlanEntry { at, what: EntryKind::Bind }));
         system.extend(etc());
         system.extend(written(&home));
         if let Some(git) = config.git.clone() {
-            system.push(Entry { at: GIT.into(), what: What::Text(git) });
+            system.push(PlanEntry { at: GIT.into(), what: EntryKind::Text(git) });
         }
         if let Some(authority) = config.authority.clone() {
-            system.push(Entry { at: AUTHORITY.into(), what: What::Text(authority) });
-            system.push(Entry { at: NODE.into(), what: What::Text(FOR_NODE.into()) });
+            system.push(PlanEntry { at: AUTHORITY.into(), what: EntryKind::Text(authority) });
+            system.push(PlanEntry { at: NODE.into(), what: EntryKind::Text(FOR_NODE.into()) });
         }
         system.extend(dev());
         Self {
             system,
-            tools: tools.into_iter().map(|at| Entry { at, what: What::BindOwn }).collect(),
+            tools: tools.into_iter().map(|at| PlanEntry { at, what: EntryKind::BindOwn }).collect(),
             reads,
             own,
             path: toolchain::path_inside(&config.path, &visible),
@@ -137,29 +138,29 @@ impl Plan {
 impl Plan {
     /// The parts of the host that it shows, where nothing in them is to be masked.
     pub(crate) fn bound(&self) -> impl Iterator<Item = PathBuf> {
-        let is_bound = |entry: &&Entry| match entry.what {
-            What::Bind | What::BindOwn => true,
+        let is_bound = |entry: &&PlanEntry| match entry.what {
+            EntryKind::Bind | EntryKind::BindOwn => true,
             // Those of devices lead to whatever a process has open.
-            What::Link(_) => !entry.at.starts_with("/dev"),
-            What::Device | What::Text(_) | What::Directory => false,
+            EntryKind::Link(_) => !entry.at.starts_with("/dev"),
+            EntryKind::Device | EntryKind::Text(_) | EntryKind::Directory => false,
         };
-        let is_masked = |entry: &&Entry| self.reads.contains(&entry.at) || self.own.contains(&entry.at);
+        let is_masked = |entry: &&PlanEntry| self.reads.contains(&entry.at) || self.own.contains(&entry.at);
         let tools = self.tools.iter().filter(move |entry| !is_masked(entry));
         self.system.iter().chain(tools).filter(is_bound).map(|entry| entry.at.clone())
     }
 }
 
 /// The host's path as it is: a link stays a link, the rest is bound.
-fn mirror(path: &Path) -> Option<Entry> {
+fn mirror(path: &Path) -> Option<PlanEntry> {
     let what = match fs::read_link(path) {
-        Ok(target) => What::Link(target),
-        Err(_) if path.exists() => What::Bind,
+        Ok(target) => EntryKind::Link(target),
+        Err(_) if path.exists() => EntryKind::Bind,
         Err(_) => return None,
     };
-    Some(Entry { at: path.to_path_buf(), what })
+    Some(PlanEntry { at: path.to_path_buf(), what })
 }
 
-fn etc() -> Vec<Entry> {
+fn etc() -> Vec<PlanEntry> {
     let names = || fs::read_dir("/etc").into_iter().flatten().flatten().map(|entry| entry.file_name());
     let mut entries = Vec::new();
     for pattern in ETC {
@@ -176,9 +177,10 @@ fn etc() -> Vec<Entry> {
 }
 
 /// Files of /etc that are written anew: the host's would name its users, hosts and resolvers.
-fn written(home: &Path) -> Vec<Entry> {
+fn written(home: &Path) -> Vec<PlanEntry> {
     let home = home.display();
-    let text = |at: &str, text: String| Entry { at: Path::new("/etc").join(at), what: What::Text(text) };
+    let text =
+        |at: &str, text: String| PlanEntry { at: Path::new("/etc").join(at), what: EntryKind::Text(text) };
     vec![
         text(
             "passwd",
@@ -192,11 +194,11 @@ fn written(home: &Path) -> Vec<Entry> {
     ]
 }
 
-fn dev() -> Vec<Entry> {
+fn dev() -> Vec<PlanEntry> {
     let at = |name: &str| Path::new("/dev").join(name);
-    let link = |name: &str, to: &str| Entry { at: at(name), what: What::Link(to.into()) };
-    let mut entries: Vec<Entry> =
-        DEVICES.iter().map(|name| Entry { at: at(name), what: What::Device }).collect();
+    let link = |name: &str, to: &str| PlanEntry { at: at(name), what: EntryKind::Link(to.into()) };
+    let mut entries: Vec<PlanEntry> =
+        DEVICES.iter().map(|name| PlanEntry { at: at(name), what: EntryKind::Device }).collect();
     entries.extend([
         link("fd", "/proc/self/fd"),
         link("stdin", "/proc/self/fd/0"),
@@ -206,7 +208,7 @@ fn dev() -> Vec<Entry> {
     ]);
     entries.extend(
         ["/dev/pts", "/dev/shm", "/proc", "/tmp", "/run", "/var/tmp"]
-            .map(|path| Entry { at: path.into(), what: What::Directory }),
+            .map(|path| PlanEntry { at: path.into(), what: EntryKind::Directory }),
     );
     entries
 }

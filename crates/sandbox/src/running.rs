@@ -2,7 +2,7 @@
 
 use crate::{
     capture::Capture,
-    wire::{self, Ended, Message},
+    wire::{self, Message, PayloadEnd},
 };
 use bailey_protocol::{Enforced, Stream};
 use bytes::{Bytes, BytesMut};
@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 /// How much is read of a stream at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Which stream a piece of live output belongs to.
+/// The stream to which a piece of live output belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -31,7 +31,7 @@ pub enum Source {
 }
 
 /// A piece of a command's output while it runs.
-pub type Piece = (Source, Bytes);
+pub type Piece = (OutputStream, Bytes);
 
 /// Our ends of a sandbox.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) struct Running {
 pub(crate) struct Story {
     pub(crate) enforced: Option<Enforced>,
     pub(crate) refused: Option<String>,
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<PayloadEnd>,
     /// The signal that ended the sandbox's first process.
     pub(crate) killed: Option<i32>,
 }
@@ -174,7 +174,7 @@ pub(crate) async fn hear(control: &UnixDatagram) -> Option<(Message, Option<Owne
 /// Records a stream until its end, and hands it on piece by piece.
 pub(crate) async fn pump(
     mut stream: Receiver,
-    source: Source,
+    source: OutputStream,
     limit: u64,
     out: mpsc::Sender<Piece>,
     cancel: &CancellationToken,
@@ -218,7 +218,7 @@ mod tests {
     async fn an_end_is_heard_that_came_before_its_cancel() {
         for is_late in [false, true] {
             let (ours, theirs) = wire::pair().unwrap();
-            let ended = Ended { exit: Some(7), signal: None, limit: None, out_no_routes: 0 };
+            let ended = PayloadEnd { exit: Some(7), signal: None, limit: None, out_no_routes: 0 };
             wire::tell(theirs.as_fd(), &Message::Ended(ended)).unwrap();
             let control = packets(ours).unwrap();
             if is_late {

@@ -10,7 +10,7 @@ use crate::{
     apart::{self, Mounts},
     config::Yard,
     ids::{Ids, Owners},
-    plan::{Entry, Plan, What},
+    plan::{EntryKind, Plan, PlanEntry},
     tree::{self, Access, Content, Kind},
     wire::View,
 };
@@ -35,11 +35,11 @@ pub(crate) const STAGING: &str = "/sys";
 const ROOT: &str = "root";
 
 /// Tools that only root can open on behalf of its unprivileged child; empty for an ordinary user.
-pub(crate) type Tools = Vec<(PathBuf, OwnedFd)>;
+pub(crate) type OpenTools = Vec<(PathBuf, OwnedFd)>;
 
 /// The project and the session's folder, which only root can open on behalf of its unprivileged child, in
 /// this order; empty for an ordinary user.
-pub(crate) type Opened = VecDeque<OwnedFd>;
+pub(crate) type OpenFolders = VecDeque<OwnedFd>;
 
 /// Beside the root: the trees that it is made of.
 const PROJECT: &str = "../project";
@@ -130,8 +130,8 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
 }
 
 /// Opens the tools, where a holder will not be able to.
-pub(crate) fn open_tools(ids: &mut Ids, plan: &Plan) -> Tools {
-    let Ids::Root(owners) = ids else { return Tools::new() };
+pub(crate) fn open_tools(ids: &mut Ids, plan: &Plan) -> OpenTools {
+    let Ids::Root(owners) = ids else { return OpenTools::new() };
     // One of another file system, such as a share, that maps no owners is not there inside.
     let mut open = |at: &PathBuf| Some((at.clone(), mapped(owners, at, Access::ReadOnly, at).ok()?));
     plan.tools.iter().filter_map(|entry| open(&entry.at)).collect()
@@ -141,9 +141,9 @@ pub(crate) fn open_tools(ids: &mut Ids, plan: &Plan) -> Tools {
 ///
 /// # Errors
 /// Names the path.
-pub(crate) fn open(ids: &mut Ids, yard: &Yard, view: View) -> Result<Opened, StageError> {
+pub(crate) fn open(ids: &mut Ids, yard: &Yard, view: View) -> Result<OpenFolders, StageError> {
     folders(ids, yard, view)?;
-    let Ids::Root(owners) = ids else { return Ok(Opened::new()) };
+    let Ids::Root(owners) = ids else { return Ok(OpenFolders::new()) };
     let mut open = |path: &Path, access: Access| mapped(owners, path, access, &yard.project);
     Ok([open(&yard.project, view.project())?, open(&yard.folder, Access::ReadWrite)?].into())
 }
@@ -208,13 +208,18 @@ fn passable(ids: &Ids, yard: &Yard) -> io::Result<()> {
 ///
 /// # Errors
 /// Names the step.
-pub(crate) fn lay(plan: &Plan, has_programs: bool, tools: Tools, binds: bool) -> Result<Base, StageError> {
+pub(crate) fn lay(
+    plan: &Plan,
+    has_programs: bool,
+    tools: OpenTools,
+    binds: bool,
+) -> Result<Base, StageError> {
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).map_err(|error| failed("making mounts private")(error.into()))?;
     // Sources are opened before the staging directory can hide one of them.
     let little = [
-        Entry { at: "/dev/null".into(), what: What::Device },
-        Entry { at: "/proc".into(), what: What::Directory },
+        PlanEntry { at: "/dev/null".into(), what: EntryKind::Device },
+        PlanEntry { at: "/proc".into(), what: EntryKind::Directory },
     ];
     let system = sources(if has_programs { &plan.system } else { &little })?;
     let tools = if has_programs { own_sources(&plan.tools, tools)? } else { Vec::new() };
@@ -274,7 +279,7 @@ impl Base {
         plan: &Plan,
         yard: &Yard,
         view: View,
-        mut opened: Opened,
+        mut opened: OpenFolders,
     ) -> Result<Stage, StageError> {
         let project = open_or(opened.pop_front(), &yard.project, view.project())?;
         let folder = open_or(opened.pop_front(), &yard.folder, Access::ReadWrite)?;
@@ -384,16 +389,16 @@ enum PieceSource<'a> {
 type Placed<'a> = (&'a Path, PieceSource<'a>);
 
 /// Opens what the entries bind. What has gone since the plan was made is left out.
-fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
+fn sources(entries: &[PlanEntry]) -> Result<Vec<Placed<'_>>, StageError> {
     let mut placed = Vec::new();
     for entry in entries {
-        let access = if entry.what == What::Device { Access::Device } else { Access::ReadOnly };
+        let access = if entry.what == EntryKind::Device { Access::Device } else { Access::ReadOnly };
         let source = match &entry.what {
-            What::Link(target) => PieceSource::Content(Content::Link(target)),
-            What::Text(text) => PieceSource::Content(Content::Text(text)),
-            What::Directory => PieceSource::Directory,
-            What::Bind | What::BindOwn | What::Device => match open_tree(&entry.at, access) {
-                Ok(tree) if entry.what == What::Device => PieceSource::Device(tree),
+            EntryKind::Link(target) => PieceSource::Content(Content::Link(target)),
+            EntryKind::Text(text) => PieceSource::Content(Content::Text(text)),
+            EntryKind::Directory => PieceSource::Directory,
+            EntryKind::Bind | EntryKind::BindOwn | EntryKind::Device => match open_tree(&entry.at, access) {
+                Ok(tree) if entry.what == EntryKind::Device => PieceSource::Device(tree),
                 Ok(tree) => PieceSource::Tree(tree),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(format!("`{}`", entry.at.display()))(error)),
@@ -404,7 +409,7 @@ fn sources(entries: &[Entry]) -> Result<Vec<Placed<'_>>, StageError> {
     Ok(placed)
 }
 
-fn own_sources(entries: &[Entry], opened: Tools) -> Result<Vec<Placed<'_>>, StageError> {
+fn own_sources(entries: &[PlanEntry], opened: OpenTools) -> Result<Vec<Placed<'_>>, StageError> {
     if opened.is_empty() {
         return sources(entries);
     }

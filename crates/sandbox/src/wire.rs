@@ -282,7 +282,7 @@ pub(crate) enum Message {
     /// It was not started (or could not be executed), and this is why.
     Refused(String),
     /// The payload ended and nothing of it is left but the sandbox's first process, which ends.
-    Ended(Ended),
+    Ended(PayloadEnd),
     /// The sandbox's first process is gone: its wait status, when a signal ended it.
     Gone {
         /// The signal.
@@ -292,7 +292,7 @@ pub(crate) enum Message {
 
 /// How a payload ended.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct PayloadEnd {
     pub(crate) exit: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) limit: Option<String>,

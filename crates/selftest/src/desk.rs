@@ -23,13 +23,13 @@ const WANTED: u64 = 1_000;
 const LEFT: u64 = 10;
 
 /// A separate journal, with rules in force and a session.
-pub(crate) struct Desk {
+pub(crate) struct TrialJournal {
     mint: Mint,
     policy: Policy,
     session: SessionId,
 }
 
-impl Desk {
+impl TrialJournal {
     pub(crate) async fn open(stand: &Stand, name: &str) -> Result<Self> {
         let path = stand.folder(name)?.join("journal.db");
         let redactor = Redactor::new(&Vault::default());

@@ -2,7 +2,7 @@
 //! the session's kernel.
 
 use super::{
-    desk::Desk,
+    desk::TrialJournal,
     stand::Stand,
     trial::{Attempt, Tried},
 };
@@ -71,13 +71,13 @@ pub(crate) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
         Check::Unwalled => unwalled(stand),
         Check::Tier => tier(stand).await,
         Check::Files => files(stand).await,
-        Check::Once => Desk::open(stand, "once").await?.once().await,
-        Check::Budget => Desk::open(stand, "budget").await?.budget().await,
-        Check::Stop => Desk::open(stand, "stop").await?.stop().await,
-        Check::Late => Desk::open(stand, "late").await?.late().await,
-        Check::Rules => Desk::open(stand, "rules").await?.rules().await,
-        Check::Forged => Desk::open(stand, "forged").await?.forged().await,
-        Check::Spent => Desk::open(stand, "spent").await?.spent().await,
+        Check::Once => TrialJournal::open(stand, "once").await?.once().await,
+        Check::Budget => TrialJournal::open(stand, "budget").await?.budget().await,
+        Check::Stop => TrialJournal::open(stand, "stop").await?.stop().await,
+        Check::Late => TrialJournal::open(stand, "late").await?.late().await,
+        Check::Rules => TrialJournal::open(stand, "rules").await?.rules().await,
+        Check::Forged => TrialJournal::open(stand, "forged").await?.forged().await,
+        Check::Spent => TrialJournal::open(stand, "spent").await?.spent().await,
     }
 }
 

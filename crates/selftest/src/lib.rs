@@ -30,7 +30,7 @@ use std::{
     process::ExitCode,
     time::{Duration, Instant},
 };
-use table::{LINES, Line};
+use table::{Attack, LINES};
 use tokio::signal::unix::{SignalKind, signal};
 use trial::{Attempt, Tried, Verdict};
 
@@ -57,7 +57,7 @@ struct Finding {
 
 /// Tries every line, or the lines whose names begin with one of `only`.
 pub async fn run(home: &Home, only: &[String], printer: &Printer) -> Result<ExitCode> {
-    let lines: Vec<&Line> = LINES.iter().filter(|line| is_wanted(line, only)).collect();
+    let lines: Vec<&Attack> = LINES.iter().filter(|line| is_wanted(line, only)).collect();
     if lines.is_empty() {
         let known: Vec<&str> = LINES.iter().map(|line| line.id).collect();
         bail!(exit::Mistyped(format!(
@@ -86,11 +86,11 @@ async fn interrupted() -> Result<u8> {
     }
 }
 
-fn is_wanted(line: &Line, only: &[String]) -> bool {
+fn is_wanted(line: &Attack, only: &[String]) -> bool {
     only.is_empty() || only.iter().any(|name| line.id.starts_with(name.as_str()))
 }
 
-async fn all(config: Config, lines: &[&Line], printer: &Printer) -> Result<ExitCode> {
+async fn all(config: Config, lines: &[&Attack], printer: &Printer) -> Result<ExitCode> {
     let since = Instant::now();
     // When the output's reader goes away, the run ends and leaves nothing behind: the stand removes
     // everything that was made for it.
@@ -161,7 +161,7 @@ fn code(count: [usize; 3]) -> u8 {
     if not_held > 0 || is_nothing_shown(count) { exit::FAILED } else { exit::DONE }
 }
 
-fn is_all(lines: &[&Line]) -> bool {
+fn is_all(lines: &[&Attack]) -> bool {
     lines.len() == LINES.len()
 }
 
@@ -172,7 +172,7 @@ fn folded(text: &str) -> String {
     format!("{:INDENT$}{text}", "")
 }
 
-async fn one(stand: &Stand, line: &Line, left: Duration) -> Tried {
+async fn one(stand: &Stand, line: &Attack, left: Duration) -> Tried {
     let nothing =
         |why: String| Tried { attack: Attempt::Nothing(why.clone()), control: Attempt::Nothing(why) };
     match tokio::time::timeout(left.min(LINE_MAX), trial::tried(stand, line.trial)).await {
@@ -183,7 +183,7 @@ async fn one(stand: &Stand, line: &Line, left: Duration) -> Tried {
 }
 
 impl Finding {
-    fn of(line: &Line, tried: &Tried, took: Duration) -> Self {
+    fn of(line: &Attack, tried: &Tried, took: Duration) -> Self {
         let (verdict, because) = tried.verdict();
         let (Attempt::Reached(control) | Attempt::Refused(control) | Attempt::Nothing(control)) =
             &tried.control;

@@ -5,7 +5,7 @@ use super::{door::Request, gate::Check, record::Tampering};
 
 /// One attack.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct Attack {
     /// Its name.
     pub(crate) id: &'static str,
     /// The property that must hold, in plain words.
@@ -130,13 +130,13 @@ const fn line(
     wall: &'static str,
     claim: &'static str,
     trial: Trial,
-) -> Line {
-    Line { id, says, wall, claim, trial }
+) -> Attack {
+    Attack { id, says, wall, claim, trial }
 }
 
 use Trial::{Door, File, Gate, Grow, Kill, Leave, Probe, Record, Secret, Swap};
 
-pub(crate) const LINES: &[Line] = &[
+pub(crate) const LINES: &[Attack] = &[
     line(
         "home.key",
         "a command cannot read a key in ~/.ssh",

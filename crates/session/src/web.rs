@@ -11,7 +11,7 @@ use bailey_protocol::{
 };
 use bailey_sandbox::{
     Native,
-    worker::{Reply, Request},
+    worker::{Request, Response},
 };
 use std::{
     collections::VecDeque,
@@ -138,11 +138,11 @@ impl Web {
         let request = Request::Page { body: page.body.clone().into(), charset, html };
         let read = self.native.work(session, request, isolation, cancel).await;
         match read.map_err(|error| format!("the page could not be read: {error}"))? {
-            (Reply::Page { text, cut }, enforced) => {
+            (Response::Page { text, cut }, enforced) => {
                 let unread = text.is_none().then(|| UNKNOWN.into());
                 Ok(Read { text, cut, unread, enforced: Some(enforced) })
             }
-            (Reply::Refused { reason }, _) => Err(reason),
+            (Response::Refused { reason }, _) => Err(reason),
             _ => Err("the walls answered something else".into()),
         }
     }

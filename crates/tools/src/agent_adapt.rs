@@ -3,7 +3,7 @@
 
 use crate::{
     aliases, change,
-    typed::{Done, Typed, writes},
+    typed::{PerformedCall, Typed, writes},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{AGENT_FILE_BYTES_MAX, Action, Adaptation, Kind, ToolSpec};
@@ -74,7 +74,7 @@ impl Typed for AgentAdapt {
         Ok(Plan::Act(Action::Adapt(Adaptation { path: "agent.toml".into(), old: None, new })))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         let said = match written(done.args).is_empty() {
             true => "removed agent.toml",
             false => "wrote agent.toml: it holds from now on, and in every later session",

@@ -1,7 +1,7 @@
 //! `agent.run`: a sub-agent with a task, some of the tools, and a part of what the session may use.
 
 use crate::aliases;
-use crate::typed::{Done, Typed, unexpected};
+use crate::typed::{PerformedCall, Typed, unexpected};
 use bailey_kernel::{Claims, Conclusion, Errand, Output, Plan};
 use bailey_protocol::{Kind, ToolSpec, WsPath};
 use serde::Deserialize;
@@ -94,7 +94,7 @@ impl Typed for AgentRun {
         }))
     }
 
-    fn conclude(&self, _: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, _: &PerformedCall<'_, Args>) -> Conclusion {
         // It has no effect of its own.
         unexpected()
     }

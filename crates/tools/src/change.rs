@@ -3,7 +3,7 @@
 
 use crate::{
     diff,
-    typed::{Done, count, unexpected},
+    typed::{PerformedCall, count, unexpected},
 };
 use bailey_kernel::{Conclusion, Marks, Output, Plan};
 use bailey_protocol::{Action, Blob, FileChange, FileKind, FileReport, Report, Status, WsPath};
@@ -25,8 +25,8 @@ pub(crate) struct NewContent<'a> {
     pub(crate) new: Option<Vec<u8>>,
 }
 
-/// What a plan knows of a path that shall hold something new as a whole.
-pub(crate) enum Standing<'a> {
+/// What a plan knows of a path whose content it replaces as a whole.
+pub(crate) enum PathKnowledge<'a> {
     /// Nothing yet: this is to be looked at next.
     Unknown(Action),
     /// What stands there, if anything does, and what else was brought after that.
@@ -37,13 +37,17 @@ pub(crate) enum Standing<'a> {
 ///
 /// # Errors
 /// When no regular file can be put there, or the one that is there cannot be read.
-pub(crate) fn standing<'a>(path: &WsPath, seen: &'a [Output]) -> Result<Standing<'a>, String> {
-    let [stat, rest @ ..] = seen else { return Ok(Standing::Unknown(Action::Stat { path: path.clone() })) };
+pub(crate) fn standing<'a>(path: &WsPath, seen: &'a [Output]) -> Result<PathKnowledge<'a>, String> {
+    let [stat, rest @ ..] = seen else {
+        return Ok(PathKnowledge::Unknown(Action::Stat { path: path.clone() }));
+    };
     if !exists(path, stat)? {
-        return Ok(Standing::Known(None, rest));
+        return Ok(PathKnowledge::Known(None, rest));
     }
-    let [read, rest @ ..] = rest else { return Ok(Standing::Unknown(Action::Read { path: path.clone() })) };
-    Ok(Standing::Known(Some(base(path, read)?), rest))
+    let [read, rest @ ..] = rest else {
+        return Ok(PathKnowledge::Unknown(Action::Read { path: path.clone() }));
+    };
+    Ok(PathKnowledge::Known(Some(base(path, read)?), rest))
 }
 
 fn exists(path: &WsPath, stat: &Output) -> Result<bool, String> {
@@ -116,7 +120,7 @@ pub(crate) fn plan(files: Vec<NewContent<'_>>) -> Result<Plan, String> {
 }
 
 /// What the model is told of a change.
-pub(crate) fn conclude<A>(done: &Done<'_, A>) -> Conclusion {
+pub(crate) fn conclude<A>(done: &PerformedCall<'_, A>) -> Conclusion {
     let Report::Changed { files: changed } = &done.outcome.report else { return unexpected() };
     let Some(Action::Change { files }) = done.action else {
         let lines: Vec<String> = changed.iter().map(|file| format!("changed {}", file.path)).collect();

@@ -4,7 +4,7 @@ use crate::{
     aliases, arguments,
     config::ToolConfig,
     exec, process,
-    typed::{Done, Typed},
+    typed::{PerformedCall, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Action, Blob, Command, Kind, Report, ToolSpec, WsPath};
@@ -124,7 +124,7 @@ impl Typed for CommandRun {
         })
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         match (done.action, &done.outcome.report) {
             (Some(Action::Exec(command)), Report::Process(report)) => {
                 process::begun(command, report, done.redactor)

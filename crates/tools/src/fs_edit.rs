@@ -4,7 +4,7 @@ use crate::{
     aliases, arguments,
     change::{self, NewContent},
     edit,
-    typed::{Done, Typed, writes},
+    typed::{PerformedCall, Typed, writes},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Action, Kind, ToolSpec};
@@ -63,7 +63,7 @@ impl Typed for FsEdit {
         change::plan(vec![NewContent { path, base: Some(base), source: None, new: Some(new.into_bytes()) }])
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         change::conclude(done)
     }
 }

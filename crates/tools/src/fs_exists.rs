@@ -2,7 +2,7 @@
 
 use crate::{
     aliases, arguments,
-    typed::{Done, Typed, reads, unexpected},
+    typed::{PerformedCall, Typed, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Action, FileKind, Kind, Report, ToolSpec};
@@ -44,7 +44,7 @@ impl Typed for FsExists {
         Ok(Plan::Act(Action::Stat { path: arguments::path("path", &args.path)? }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         let Report::Stat(stat) = &done.outcome.report else { return unexpected() };
         let what = match stat.found {
             None => "does not exist".into(),

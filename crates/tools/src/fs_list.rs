@@ -3,7 +3,7 @@
 use crate::{
     aliases, arguments,
     config::ToolConfig,
-    typed::{Done, Typed, count, reads, unexpected},
+    typed::{PerformedCall, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Action, FileKind, Kind, ListReport, Listed, Report, ToolSpec, quoted};
@@ -51,7 +51,7 @@ impl Typed for FsList {
         Ok(Plan::Act(Action::List { path }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         match &done.outcome.report {
             Report::List(list) => show(list),
             _ => unexpected(),

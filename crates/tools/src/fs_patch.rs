@@ -4,7 +4,7 @@ use crate::{
     aliases, arguments,
     change::{self, NewContent},
     patch::{self, Change, FilePatch, PatchError},
-    typed::{Done, Typed},
+    typed::{PerformedCall, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Action, FileKind, Kind, Report, StatReport, Status, ToolSpec, WsPath};
@@ -66,7 +66,7 @@ impl Typed for FsPatch {
         change::plan(changes)
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         change::conclude(done)
     }
 }

@@ -5,7 +5,7 @@
 use crate::{
     aliases, arguments,
     edit::is_crlf,
-    typed::{Done, Typed, count, reads, unexpected},
+    typed::{PerformedCall, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan, show_spaces};
 use bailey_protocol::{Action, FileReport, Image, ImageKind, Kind, Report, ToolSpec};
@@ -65,7 +65,7 @@ impl Typed for FsRead {
         Ok(Plan::Act(Action::Read { path: arguments::path("path", &args.path)? }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         match &done.outcome.report {
             Report::File(file) => show(done.args, file),
             _ => unexpected(),

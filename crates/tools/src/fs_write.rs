@@ -3,8 +3,8 @@
 
 use crate::{
     aliases, arguments,
-    change::{self, NewContent, Standing},
-    typed::{Done, Typed, writes},
+    change::{self, NewContent, PathKnowledge},
+    typed::{PerformedCall, Typed, writes},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan, meant};
 use bailey_protocol::{Kind, ToolSpec};
@@ -52,15 +52,15 @@ impl Typed for FsWrite {
     fn plan(&self, args: &Args, seen: &[Output]) -> Result<Plan, String> {
         let path = arguments::path("path", &args.path)?;
         let base = match change::standing(&path, seen)? {
-            Standing::Unknown(look) => return Ok(Plan::Need(vec![look])),
-            Standing::Known(base, _) => base,
+            PathKnowledge::Unknown(look) => return Ok(Plan::Need(vec![look])),
+            PathKnowledge::Known(base, _) => base,
         };
         let held = base.map(|base| String::from_utf8_lossy(&base.content.0)).unwrap_or_default();
         let new = Some(meant(&args.content, &held).into_owned().into_bytes());
         change::plan(vec![NewContent { path, base, source: None, new }])
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         change::conclude(done)
     }
 }

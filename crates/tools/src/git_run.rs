@@ -4,7 +4,7 @@ use crate::{
     aliases, arguments,
     config::ToolConfig,
     exec,
-    typed::{Done, Typed, reads},
+    typed::{PerformedCall, Typed, reads},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Command, Kind, ToolSpec};
@@ -75,7 +75,7 @@ impl Typed for GitRun {
         })
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         exec::conclude(done.action, done.outcome, self.0.max_wall_ms)
     }
 }

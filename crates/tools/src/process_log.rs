@@ -3,7 +3,7 @@
 use crate::{
     aliases,
     process::{self, LINES},
-    typed::{Done, Typed},
+    typed::{PerformedCall, Typed},
 };
 use bailey_kernel::{Attend, Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Kind, ToolSpec};
@@ -54,7 +54,7 @@ impl Typed for ProcessLog {
         Ok(Plan::Attend(Attend { process: args.process, stop: false }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         process::conclude(done.outcome, done.args.lines.unwrap_or(LINES.0).clamp(1, LINES.1))
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     aliases,
     process::{self, LINES},
-    typed::{Done, Typed},
+    typed::{PerformedCall, Typed},
 };
 use bailey_kernel::{Attend, Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Kind, ToolSpec};
@@ -47,7 +47,7 @@ impl Typed for ProcessStop {
         Ok(Plan::Attend(Attend { process: args.process, stop: true }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         process::conclude(done.outcome, LINES.0)
     }
 }

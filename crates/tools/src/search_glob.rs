@@ -4,7 +4,7 @@ use crate::{
     aliases, arguments,
     config::ToolConfig,
     search_grep::beneath,
-    typed::{Done, Typed, count, reads, unexpected},
+    typed::{PerformedCall, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Action, Kind, Report, ToolSpec};
@@ -56,7 +56,7 @@ impl Typed for SearchGlob {
         Ok(Plan::Act(Action::Search { root, pattern: None, glob: Some(args.pattern.clone()) }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         let Report::Search(report) = &done.outcome.report else { return unexpected() };
         let found = report.found.iter();
         let mut lines: Vec<String> = found.map(|hit| beneath(done.args.path.as_deref(), &hit.path)).collect();

@@ -3,7 +3,7 @@
 use crate::{
     aliases, arguments,
     config::ToolConfig,
-    typed::{Done, Typed, count, reads, unexpected},
+    typed::{PerformedCall, Typed, count, reads, unexpected},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan, show_spaces};
 use bailey_protocol::{Action, Kind, Report, ToolSpec};
@@ -64,7 +64,7 @@ impl Typed for SearchGrep {
         Ok(Plan::Act(Action::Search { root, pattern, glob: args.glob.clone() }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         let Report::Search(report) = &done.outcome.report else { return unexpected() };
         let name = |path: &str| beneath(done.args.path.as_deref(), path);
         let hits = report.found.iter();

@@ -4,7 +4,7 @@ use crate::{
     aliases,
     config::ToolConfig,
     exec,
-    typed::{Done, Typed},
+    typed::{PerformedCall, Typed},
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
 use bailey_protocol::{Action, Command, FileKind, Kind, Report, ToolSpec, WsPath};
@@ -92,7 +92,7 @@ impl Typed for TestRun {
         })
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         exec::conclude(done.action, done.outcome, self.0.max_wall_ms)
     }
 }

@@ -19,11 +19,11 @@ pub(crate) trait Typed: Send + Sync + 'static {
     /// What the call comes to; an error is a refusal, told to the model as it is.
     fn plan(&self, args: &Self::Args, seen: &[Output]) -> Result<Plan, String>;
     /// What the model is told of an effect that was performed or cancelled.
-    fn conclude(&self, done: &Done<'_, Self::Args>) -> Conclusion;
+    fn conclude(&self, done: &PerformedCall<'_, Self::Args>) -> Conclusion;
 }
 
 /// A performed call.
-pub(crate) struct Done<'a, A> {
+pub(crate) struct PerformedCall<'a, A> {
     /// The call's arguments.
     pub(crate) args: &'a A,
     /// What was planned, with the names that the model gave; none when what was read is only left in its
@@ -89,7 +89,7 @@ impl<T: Typed> Tool for Parsed<T> {
         };
         let plan = self.tool.plan(&parsed.args, seen);
         let action = if let Ok(Plan::Act(action)) = &plan { Some(action) } else { None };
-        let done = Done { args: &parsed.args, action, seen, outcome, redactor };
+        let done = PerformedCall { args: &parsed.args, action, seen, outcome, redactor };
         let mut conclusion = self.tool.conclude(&done);
         if let Some(note) = parsed.note() {
             conclusion.text.push_str(&note);

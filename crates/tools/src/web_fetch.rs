@@ -2,8 +2,8 @@
 
 use crate::{
     aliases, arguments,
-    change::{self, NewContent, Standing},
-    typed::{Done, Typed, unexpected, writes},
+    change::{self, NewContent, PathKnowledge},
+    typed::{PerformedCall, Typed, unexpected, writes},
     web,
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
@@ -73,15 +73,15 @@ impl Typed for WebFetch {
         let path = arguments::path("save_to", save_to)?;
         // The path first: nothing is asked of a server that cannot be kept.
         let (base, page) = match change::standing(&path, seen)? {
-            Standing::Unknown(look) => return Ok(Plan::Need(vec![look])),
-            Standing::Known(_, []) => return Ok(Plan::Need(vec![args.fetch(true)])),
-            Standing::Known(base, [page, ..]) => (base, page),
+            PathKnowledge::Unknown(look) => return Ok(Plan::Need(vec![look])),
+            PathKnowledge::Known(_, []) => return Ok(Plan::Need(vec![args.fetch(true)])),
+            PathKnowledge::Known(base, [page, ..]) => (base, page),
         };
         let body = web::body(&args.url, page.outcome())?;
         change::plan(vec![NewContent { path, base, source: Some(body), new: Some(body.to_vec()) }])
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         match &done.args.save_to {
             None => web::conclude(&done.args.url, done.outcome, done.args.from.unwrap_or(0)),
             Some(_) => saved(done),
@@ -90,7 +90,7 @@ impl Typed for WebFetch {
 }
 
 /// What the model is told of a page that was saved: all but what it says.
-fn saved(done: &Done<'_, Args>) -> Conclusion {
+fn saved(done: &PerformedCall<'_, Args>) -> Conclusion {
     let Report::Changed { files } = &done.outcome.report else { return unexpected() };
     let ([file], Some(page)) = (files.as_slice(), done.seen.last()) else { return unexpected() };
     let digest = file.new.map(|digest| format!(", SHA-256 {digest}")).unwrap_or_default();

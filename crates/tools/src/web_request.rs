@@ -2,7 +2,7 @@
 
 use crate::{
     aliases,
-    typed::{Done, Typed},
+    typed::{PerformedCall, Typed},
     web,
 };
 use bailey_kernel::{Claims, Conclusion, Output, Plan};
@@ -73,7 +73,7 @@ impl Typed for WebRequest {
         Ok(Plan::Act(Action::Fetch { request, raw: false }))
     }
 
-    fn conclude(&self, done: &Done<'_, Args>) -> Conclusion {
+    fn conclude(&self, done: &PerformedCall<'_, Args>) -> Conclusion {
         web::conclude(&done.args.url, done.outcome, 0)
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use anyhow::{Result, bail};
 use bailey_protocol::{Action, Isolation, WsPath};
-use bailey_sandbox::worker::{self, Reply, Request};
+use bailey_sandbox::worker::{self, Request, Response};
 use std::{fs, path::Path};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -54,18 +54,18 @@ pub(super) fn run(bailey: &Path) -> Result<()> {
     Ok(())
 }
 
-fn asked(walls: &Walls, runtime: &Runtime, request: Request) -> Result<Reply> {
+fn asked(walls: &Walls, runtime: &Runtime, request: Request) -> Result<Response> {
     let (isolation, cancel) = (Isolation::default(), CancellationToken::new());
     let answer = walls.native.work(session(0), request, &isolation, &cancel);
     Ok(runtime.block_on(answer)?.0)
 }
 
 /// What a call comes to: its names first, which are what is decided, and then the act itself.
-fn inside(mut work: impl FnMut(Request) -> Result<Reply>, action: &Action) -> Result<()> {
+fn inside(mut work: impl FnMut(Request) -> Result<Response>, action: &Action) -> Result<()> {
     let resolve = Request::Resolve { action: action.clone(), workspace: "/".into() };
-    let Reply::Resolved(action) = work(resolve)? else { bail!("its names lead nowhere") };
+    let Response::Resolved(action) = work(resolve)? else { bail!("its names lead nowhere") };
     match work(Request::Perform { action })? {
-        Reply::Report(_) => Ok(()),
+        Response::Report(_) => Ok(()),
         other => bail!("no report: {other:?}"),
     }
 }

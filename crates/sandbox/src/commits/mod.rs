@@ -12,7 +12,7 @@ mod said;
 use crate::{
     config::Shape,
     native::{Native, WorkError},
-    worker::{Carried, Fate, References, Reply, Request, is_object, is_plain},
+    worker::{Carried, Fate, References, Request, Response, is_object, is_plain},
 };
 use bailey_protocol::{
     Blob, Branch, Command, DiffReport, ExecReport, Isolation, Limits, Merge, MergeKind, Report, SessionId,
@@ -195,8 +195,8 @@ impl Commits<'_> {
             .await
             .map_err(text)?
         {
-            (Reply::References(found), _) => Ok(found),
-            (Reply::Refused { reason }, _) => Err(reason),
+            (Response::References(found), _) => Ok(found),
+            (Response::Refused { reason }, _) => Err(reason),
             _ => Err(text(WorkError::NoAnswer)),
         }
     }

@@ -5,7 +5,7 @@ use super::Walls;
 use crate::{
     config::Shape,
     native::WorkError,
-    worker::{Reply, Request},
+    worker::{Request, Response},
 };
 use bailey_protocol::{Isolation, SessionId, WsPath};
 use tokio_util::sync::CancellationToken;
@@ -76,8 +76,8 @@ impl Walls {
         // It writes what later looks rely on, so it is not cut off.
         let never = CancellationToken::new();
         match self.native.work(session, request, &Isolation::default(), &never).await? {
-            (Reply::Settled, _) => Ok(()),
-            (Reply::Refused { reason }, _) => Err(WorkError::Refused(reason)),
+            (Response::Settled, _) => Ok(()),
+            (Response::Refused { reason }, _) => Err(WorkError::Refused(reason)),
             _ => Err(WorkError::NoAnswer),
         }
     }

@@ -4,7 +4,7 @@ use super::Walls;
 use crate::{
     config::{Shape, Yard},
     native::WorkError,
-    worker::{Reply, Request},
+    worker::{Request, Response},
 };
 use bailey_protocol::{Isolation, Outside, SessionId, Touched, WsPath};
 use std::{
@@ -15,9 +15,9 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What this process saw in a layer, so that a scan tells only what is new.
+/// What the scans of a layer have found so far, so that the next scan tells only what is new.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ScanState {
     paths: BTreeSet<WsPath>,
     /// Whether it holds something that can never leave it.
     is_holding: bool,
@@ -25,7 +25,7 @@ pub(super) struct Known {
     untold: Vec<Touched>,
 }
 
-impl Known {
+impl ScanState {
     /// Whether the layer held nothing.
     fn is_bare(&self) -> bool {
         self.paths.is_empty() && !self.is_holding
@@ -35,7 +35,7 @@ impl Known {
 impl Walls {
     /// Says that a session begins, so that nobody has to look whether its layer holds something.
     pub fn begin(&self, session: SessionId) {
-        self.known(|known| drop(known.insert(session, Known::default())));
+        self.known(|known| drop(known.insert(session, ScanState::default())));
     }
 
     /// Sees what the layer holds before this process first does anything there: what a killed command left
@@ -102,7 +102,7 @@ impl Walls {
         };
         // The command is over; its cancellation is not the scan's.
         match self.native.work(session, request, isolation, &CancellationToken::new()).await? {
-            (Reply::Scanned { mut touched, is_holding, mut outside }, _) => {
+            (Response::Scanned { mut touched, is_holding, mut outside }, _) => {
                 touched.iter_mut().for_each(|touched| of_copy.name_outward(&mut touched.path));
                 outside.paths.iter_mut().for_each(|path| of_copy.name_outward(path));
                 self.known(|known| {
@@ -113,7 +113,7 @@ impl Walls {
                 });
                 Ok(outside)
             }
-            (Reply::Refused { reason }, _) => Err(WorkError::Refused(reason)),
+            (Response::Refused { reason }, _) => Err(WorkError::Refused(reason)),
             _ => Err(WorkError::NoAnswer),
         }
     }
@@ -132,7 +132,7 @@ impl Walls {
         if self.living(|living| living.is_any(session)) {
             return false;
         }
-        self.known(|known| known.get(&session).is_some_and(Known::is_bare))
+        self.known(|known| known.get(&session).is_some_and(ScanState::is_bare))
     }
 
     /// Whether nothing is at a path of the workspace, as the project alone says where it is known that the
@@ -146,7 +146,7 @@ impl Walls {
         }
     }
 
-    pub(super) fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, Known>) -> T) -> T {
+    pub(super) fn known<T>(&self, with: impl FnOnce(&mut BTreeMap<SessionId, ScanState>) -> T) -> T {
         with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     own::LIMITS,
-    table::{ALWAYS, Answer, Row, Test, one_of, table},
+    table::{ALWAYS, FilterAction, Row, Test, one_of, table},
 };
 use bailey_protocol::Profile;
 
@@ -66,7 +66,7 @@ const OPENAT2: &[Row] = &[Row {
     number: libc::SYS_openat2 as u32,
     name: "SYS_openat2",
     tests: ALWAYS,
-    answer: Answer::Unknown,
+    answer: FilterAction::Unknown,
     or: None,
     who: "what falls back to openat",
 }];
@@ -77,7 +77,7 @@ const SOCKETS: &[Row] = &[Row {
     number: libc::SYS_socket as u32,
     name: "SYS_socket",
     tests: ALWAYS,
-    answer: Answer::NoFamily,
+    answer: FilterAction::NoFamily,
     or: None,
     who: "nobody",
 }];

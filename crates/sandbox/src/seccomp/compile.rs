@@ -1,7 +1,7 @@
 //! From the table to instructions of the classic BPF machine (linux/filter.h, linux/seccomp.h).
 
-use super::table::{self, Answer, Row, Test};
-use crate::sys::{Instruction, Words};
+use super::table::{self, FilterAction, Row, Test};
+use crate::sys::{Instruction, SeccompSecret};
 
 /// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
@@ -30,7 +30,7 @@ pub(super) fn compile(row: impl Fn(u32) -> Option<&'static Row>) -> Vec<Instruct
 
 /// The same program, in which seccomp(2) is allowed with these words in the arguments behind its own, and
 /// without them denied.
-pub(super) fn with_door(program: &[Instruction], words: Words) -> Vec<Instruction> {
+pub(super) fn with_door(program: &[Instruction], words: SeccompSecret) -> Vec<Instruction> {
     let (head, search) = program.split_at(head().len().min(program.len()));
     let door = [
         branch(op::IF_EQUAL, SECCOMP, 0, 6),
@@ -38,8 +38,8 @@ pub(super) fn with_door(program: &[Instruction], words: Words) -> Vec<Instructio
         branch(op::IF_EQUAL, words[0], 0, 3),
         plain(op::LOAD, ARGUMENTS + 8 * 4),
         branch(op::IF_EQUAL, words[1], 0, 1),
-        answer(Answer::Allowed),
-        answer(Answer::Denied),
+        answer(FilterAction::Allowed),
+        answer(FilterAction::Denied),
     ];
     [head, &door, search].concat()
 }
@@ -49,10 +49,10 @@ fn head() -> [Instruction; 6] {
     [
         plain(op::LOAD, ARCHITECTURE),
         branch(op::IF_EQUAL, table::ARCHITECTURE, 1, 0),
-        answer(Answer::Kill),
+        answer(FilterAction::Kill),
         plain(op::LOAD, NUMBER),
         branch(op::IF_AT_LEAST, X32, 0, 1),
-        answer(Answer::Denied),
+        answer(FilterAction::Denied),
     ]
 }
 
@@ -65,9 +65,9 @@ struct Range {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Leaf {
-    Answer(Answer),
+    Answer(FilterAction),
     /// The answer of the first of which all tests hold.
-    Ways(Vec<(&'static [Test], Answer)>),
+    Ways(Vec<(&'static [Test], FilterAction)>),
 }
 
 /// All numbers from 0, neighbours with the same answer joined.
@@ -81,13 +81,13 @@ fn ranges(row: impl Fn(u32) -> Option<&'static Row>) -> Vec<Range> {
     };
     for number in 0..=table::NEWEST {
         let leaf = match row(number) {
-            None => Leaf::Answer(Answer::Denied),
+            None => Leaf::Answer(FilterAction::Denied),
             Some(row) if row.tests.is_empty() => Leaf::Answer(row.answer),
             Some(row) => Leaf::Ways([(row.tests, row.answer)].into_iter().chain(row.or).collect()),
         };
         push(number, leaf);
     }
-    push(table::NEWEST + 1, Leaf::Answer(Answer::Unknown));
+    push(table::NEWEST + 1, Leaf::Answer(FilterAction::Unknown));
     ranges
 }
 
@@ -108,7 +108,7 @@ fn search(ranges: &[Range]) -> Vec<Instruction> {
             code.extend(above);
             code
         }
-        (_, []) => vec![answer(Answer::Denied)],
+        (_, []) => vec![answer(FilterAction::Denied)],
     }
 }
 
@@ -117,13 +117,13 @@ fn leaf(leaf: &Leaf) -> Vec<Instruction> {
         Leaf::Answer(only) => vec![answer(*only)],
         Leaf::Ways(ways) => {
             let each = ways.iter().flat_map(|(tests, answer)| way(tests, *answer));
-            each.chain([answer(Answer::Denied)]).collect()
+            each.chain([answer(FilterAction::Denied)]).collect()
         }
     }
 }
 
 /// Answers when all tests hold, else comes to what follows.
-fn way(tests: &[Test], then: Answer) -> Vec<Instruction> {
+fn way(tests: &[Test], then: FilterAction) -> Vec<Instruction> {
     let mut code = vec![answer(then)];
     for test in tests.iter().rev() {
         let behind = u32::try_from(code.len()).unwrap_or(u32::MAX);
@@ -151,13 +151,13 @@ fn check(test: &Test, miss: Instruction) -> Vec<Instruction> {
     code
 }
 
-fn answer(answer: Answer) -> Instruction {
+fn answer(answer: FilterAction) -> Instruction {
     let value = match answer {
-        Answer::Allowed => libc::SECCOMP_RET_ALLOW,
-        Answer::Denied => libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs(),
-        Answer::NoFamily => libc::SECCOMP_RET_ERRNO | libc::EAFNOSUPPORT.unsigned_abs(),
-        Answer::Unknown => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
-        Answer::Kill => libc::SECCOMP_RET_KILL_PROCESS,
+        FilterAction::Allowed => libc::SECCOMP_RET_ALLOW,
+        FilterAction::Denied => libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs(),
+        FilterAction::NoFamily => libc::SECCOMP_RET_ERRNO | libc::EAFNOSUPPORT.unsigned_abs(),
+        FilterAction::Unknown => libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs(),
+        FilterAction::Kill => libc::SECCOMP_RET_KILL_PROCESS,
     };
     plain(op::RETURN, value)
 }

@@ -7,7 +7,7 @@
 
 use super::{
     Sockets,
-    table::{Answer, Row, SOCKET, SOCKET_NET, SOCKETPAIR, UNIX, table},
+    table::{FilterAction, Row, SOCKET, SOCKET_NET, SOCKETPAIR, UNIX, table},
 };
 use bailey_protocol::Profile;
 

@@ -17,7 +17,7 @@ mod tests;
 
 pub use calls::{CallError, Calls};
 
-use crate::sys::{Instruction, Words};
+use crate::sys::{Instruction, SeccompSecret};
 use bailey_protocol::Profile;
 use std::sync::OnceLock;
 
@@ -43,7 +43,7 @@ pub(crate) fn program(profile: Profile, sockets: Sockets) -> Option<&'static [In
 
 /// The same program for a process that may bind itself to a smaller one later: to that it needs words that
 /// nobody else knows, and what it starts does not.
-pub(crate) fn with_door(program: &[Instruction], words: Words) -> Vec<Instruction> {
+pub(crate) fn with_door(program: &[Instruction], words: SeccompSecret) -> Vec<Instruction> {
     compile::with_door(program, words)
 }
 

@@ -4,7 +4,7 @@
 //! io_uring, bpf, keys, signals to others; and whatever changes files in ways that Landlock does not judge
 //! (modes, owners, times, attributes).
 
-use super::table::{ALWAYS, Answer, CLONE3, Row, SOCKET, SOCKETPAIR, Test, none_of, one_of, table};
+use super::table::{ALWAYS, CLONE3, FilterAction, Row, SOCKET, SOCKETPAIR, Test, none_of, one_of, table};
 use bailey_protocol::Profile;
 use std::sync::OnceLock;
 
@@ -24,7 +24,7 @@ fn signals() -> &'static [Row] {
             number: number as u32,
             name,
             tests: Box::leak(Box::new([one_of(0, u32::MAX, own), signal])),
-            answer: Answer::Allowed,
+            answer: FilterAction::Allowed,
             or: None,
             who,
         };
@@ -88,7 +88,7 @@ pub(super) static LIMITS: &Row = &Row {
     number: libc::SYS_prlimit64 as u32,
     name: "SYS_prlimit64",
     tests: OWN,
-    answer: Answer::Allowed,
+    answer: FilterAction::Allowed,
     or: None,
     who: "asking for its own limits",
 };

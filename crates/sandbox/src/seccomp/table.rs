@@ -20,17 +20,17 @@ pub(super) struct Row {
     /// What must hold of its arguments.
     pub(super) tests: &'static [Test],
     /// The answer when they hold (or there are none).
-    pub(super) answer: Answer,
+    pub(super) answer: FilterAction,
     /// What else may hold of its arguments, and the answer then.
-    pub(super) or: Option<(&'static [Test], Answer)>,
+    pub(super) or: Option<(&'static [Test], FilterAction)>,
     /// Who needs it.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and tests"))]
     pub(super) who: &'static str,
 }
 
-/// What a filter answers.
+/// What a filter does with a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum FilterAction {
     Allowed,
     /// `EPERM`.
     Denied,
@@ -169,21 +169,21 @@ pub(super) const CLONE3: Row = Row {
     number: libc::SYS_clone3 as u32,
     name: "clone3",
     tests: ALWAYS,
-    answer: Answer::Unknown,
+    answer: FilterAction::Unknown,
     or: None,
     who: "libc, which falls back to clone",
 };
 
 macro_rules! table {
     (@or) => { None };
-    (@or $other:ident $answer:ident) => { Some(($other, Answer::$answer)) };
+    (@or $other:ident $answer:ident) => { Some(($other, FilterAction::$answer)) };
     ($($profile:ident, $call:ident, $tests:ident $(or $other:ident = $answer:ident)?, $who:literal;)*) => {
         &[$(Row {
             profile: Profile::$profile,
             number: libc::$call as u32,
             name: stringify!($call),
             tests: $tests,
-            answer: Answer::Allowed,
+            answer: FilterAction::Allowed,
             or: table!(@or $($other $answer)?),
             who: $who,
         },)*]

@@ -239,16 +239,16 @@ pub(crate) fn set_host_name(name: &str) -> io::Result<()> {
     check(i64::from(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })).map(drop)
 }
 
-/// What a filter of system calls may ask for before it allows another: behind the three arguments of
-/// seccomp(2), which the kernel does not look at.
-pub(crate) type Words = [u32; 2];
+/// The words that a filter of system calls may ask for before it allows another filter. They stand behind the
+/// three arguments of seccomp(2), where the kernel does not look.
+pub(crate) type SeccompSecret = [u32; 2];
 
 /// Words that nobody can guess.
 ///
 /// # Errors
 /// `ENOSYS` on a kernel before 3.17.
-pub(crate) fn random_words() -> io::Result<Words> {
-    let mut words = Words::default();
+pub(crate) fn random_words() -> io::Result<SeccompSecret> {
+    let mut words = SeccompSecret::default();
     // SAFETY: memory of that size, of which any bytes are a value. So few come whole, or not at all.
     check(unsafe { libc::getrandom((&raw mut words).cast(), size_of_val(&words), 0) } as i64)?;
     Ok(words)
@@ -283,7 +283,7 @@ pub(crate) fn touch() {
 ///
 /// # Errors
 /// `EINVAL` for a program that the kernel does not accept, `EACCES` without no_new_privs.
-pub(crate) fn set_seccomp_filter(program: &[Instruction], words: Words) -> io::Result<()> {
+pub(crate) fn set_seccomp_filter(program: &[Instruction], words: SeccompSecret) -> io::Result<()> {
     seccomp(program, 0, words).map(drop)
 }
 
@@ -294,13 +294,13 @@ pub(crate) fn set_seccomp_filter(program: &[Instruction], words: Words) -> io::R
 /// # Errors
 /// Those of [`set_seccomp_filter`]; `EBUSY` where an earlier filter has one.
 pub(crate) fn set_kept_seccomp_filter(program: &[Instruction]) -> io::Result<OwnedFd> {
-    let number = seccomp(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, Words::default())?;
+    let number = seccomp(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, SeccompSecret::default())?;
     let number = RawFd::try_from(number).map_err(io::Error::other)?;
     // SAFETY: the kernel just made it, for this process alone.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-fn seccomp(program: &[Instruction], flags: libc::c_ulong, words: Words) -> io::Result<i64> {
+fn seccomp(program: &[Instruction], flags: libc::c_ulong, words: SeccompSecret) -> io::Result<i64> {
     let length = u16::try_from(program.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
     // SAFETY: a sock_fprog of the right length, which the kernel copies and does not write to.

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     cgroup::Group,
     plan::Plan,
-    stage::Opened,
+    stage::OpenFolders,
     wire::{self, Header},
 };
 use rustix::{
@@ -79,15 +79,15 @@ impl Unclaimed {
     ///
     /// # Errors
     /// When it is gone.
-    pub(super) fn claim(&self, claim: &Claim, opened: &Opened) -> io::Result<()> {
+    pub(super) fn claim(&self, claim: &Claim, opened: &OpenFolders) -> io::Result<()> {
         let trees: Vec<BorrowedFd<'_>> = opened.iter().map(AsFd::as_fd).collect();
         wire::send(self.socket.as_fd(), claim, &trees)
     }
 
     /// What it is once it was claimed; the project as it was before that was opened.
-    pub(super) fn held(self, claim: Claim, project: Identity) -> Held {
+    pub(super) fn held(self, claim: Claim, project: Identity) -> SessionHolder {
         let Self { process, socket, group, programs, .. } = self;
-        Held {
+        SessionHolder {
             process,
             socket,
             live: BTreeMap::new(),
@@ -104,7 +104,7 @@ impl Unclaimed {
 }
 
 /// A session's holder.
-pub(super) struct Held {
+pub(super) struct SessionHolder {
     pub(super) process: Pid,
     pub(super) socket: OwnedFd,
     /// Sandboxes that live in it.
@@ -151,7 +151,7 @@ pub(super) struct Living {
     pub(super) over: OwnedFd,
 }
 
-impl Held {
+impl SessionHolder {
     /// Whether the last of a sandbox is about to go, which takes nothing but the kernel's time.
     pub(super) fn is_settling(&self) -> bool {
         self.live.values().any(|living| watch::has_input(living.over.as_fd()))

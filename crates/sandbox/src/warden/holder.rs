@@ -6,7 +6,7 @@ use crate::{
     config::{Shape, Yard},
     ids,
     seccomp::Sockets,
-    stage::{self, Base, Stage, Tools},
+    stage::{self, Base, OpenTools, Stage},
     sys::{self, Namespaces, SignalFd},
     tree,
     wire::{self, Forward, Header, Message, Streams, View},
@@ -97,7 +97,7 @@ impl Claim {
 pub(super) struct Birth {
     pub(super) kind: Kind,
     pub(super) is_root: bool,
-    pub(super) tools: Tools,
+    pub(super) tools: OpenTools,
     /// Of the control group that it sits in.
     pub(super) doors: Vec<OwnedFd>,
     pub(super) socket: OwnedFd,
@@ -137,7 +137,7 @@ fn prepare(
     ground: &Ground,
     kind: Kind,
     is_root: bool,
-    tools: Tools,
+    tools: OpenTools,
     doors: Vec<OwnedFd>,
     socket: &OwnedFd,
 ) -> Result<Option<Base>, String> {
@@ -187,7 +187,7 @@ fn refuse(reason: &str, socket: &OwnedFd) -> io::Result<()> {
 }
 
 /// One sandbox, as its holder knows it.
-struct Live {
+struct LiveSandbox {
     /// Which the warden counts it as.
     number: u64,
     /// Where its runtime listens.
@@ -218,7 +218,7 @@ struct Holder<'a> {
     before: u64,
     socket: OwnedFd,
     /// By the process id of its init.
-    live: HashMap<Pid, Live>,
+    live: HashMap<Pid, LiveSandbox>,
     /// Made while nothing lives.
     spare: Option<Spare>,
     /// Whether one died by itself: then the next is made when it is needed.
@@ -398,7 +398,7 @@ impl<'a> Holder<'a> {
                 self.has_lost_spare = true;
                 self.lost_by = status.terminating_signal();
             }
-            let Some(Live { number, control, .. }) = self.live.remove(&pid) else { continue };
+            let Some(LiveSandbox { number, control, .. }) = self.live.remove(&pid) else { continue };
             self.tell_gone(number, &control, status.terminating_signal())?;
         }
         Ok(())
@@ -502,7 +502,7 @@ impl<'a> Holder<'a> {
         let disk_bytes = limits.disk_bytes;
         let free = self.growing().and_then(|(folder, _)| watch::free(folder));
         let floor = free.map_or(0, |free| watch::floor(self.ground.config.reserve_bytes, free));
-        self.live.insert(init, Live { number, control, disk_bytes, floor, is_told: false });
+        self.live.insert(init, LiveSandbox { number, control, disk_bytes, floor, is_told: false });
         self.claim.limits = limits;
     }
 

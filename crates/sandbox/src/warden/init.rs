@@ -12,7 +12,7 @@ use crate::{
     stage,
     sys::{self, SignalFd},
     tree,
-    wire::{self, Ended, Grant, Handover, Header, Job, Message, Streams, View},
+    wire::{self, Grant, Handover, Header, Job, Message, PayloadEnd, Streams, View},
 };
 use bailey_protocol::{SessionId, Wall, WsPath};
 use rustix::{
@@ -411,7 +411,7 @@ struct Watch {
 
 impl Watch {
     /// Waits for the payload's end and ends all it left behind.
-    fn wait(&mut self, control: &OwnedFd) -> Ended {
+    fn wait(&mut self, control: &OwnedFd) -> PayloadEnd {
         let deadline = Instant::now().checked_add(self.wall);
         let mut kill_at: Option<Instant> = None;
         let mut limit: Option<&str> = None;
@@ -457,7 +457,7 @@ impl Watch {
         if limit.is_none() && self.has_killed() {
             limit = Some("memory limit");
         }
-        Ended {
+        PayloadEnd {
             exit: status.and_then(|status| status.exit_status()),
             signal: status.and_then(|status| status.terminating_signal()),
             limit: limit.map(str::to_owned),

@@ -16,9 +16,9 @@ use std::{
     path::Path,
 };
 
-/// A place on the way at which a test ends everything, as by kill -9.
+/// A place in a change at which a test ends everything, as kill -9 does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum CrashPoint {
     /// Nothing was done yet.
     Asked,
     /// The new text lies beside the file.
@@ -35,7 +35,7 @@ pub(super) trait Asker {
     fn waits(&self) -> bool;
 
     /// The change came so far.
-    fn reached(&self, step: Step);
+    fn reached(&self, step: CrashPoint);
 }
 
 /// Puts `new` in the place of `old`; where both are the same, only says whether the file holds it. None: no
@@ -68,7 +68,7 @@ fn try_swap(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>, asker: &impl As
     if old == new {
         return Ok(true);
     }
-    asker.reached(Step::Asked);
+    asker.reached(CrashPoint::Asked);
     // Whoever takes the session up looks under the same lock: what they found is not changed after it.
     if !asker.waits() {
         return Err("was not changed: nobody waits for it any more".into());
@@ -85,16 +85,16 @@ fn try_swap(path: &Path, old: Option<&[u8]>, new: Option<&[u8]>, asker: &impl As
             let mut file = File::from(file.map_err(cannot("be written"))?);
             let written = file.write_all(new).and_then(|()| file.sync_all());
             written.map_err(|error| format!("cannot be written: {error}"))?;
-            asker.reached(Step::Beside);
+            asker.reached(CrashPoint::Beside);
             renameat(&folder, &beside, &folder, name).map_err(cannot("be written"))?;
         }
         None => unlinkat(&folder, name, AtFlags::empty()).map_err(cannot("be removed"))?,
     }
-    asker.reached(Step::Renamed);
+    asker.reached(CrashPoint::Renamed);
     // Whoever looks finds the new text from now on: where the disk fails here, it is not for the journal to
     // say that nothing was done.
     let _ = rustix::fs::fsync(&folder);
-    asker.reached(Step::Done);
+    asker.reached(CrashPoint::Done);
     Ok(true)
 }
 

@@ -11,7 +11,7 @@ use super::{Ground, init, way};
 use crate::{
     charter,
     config::Shape,
-    facts::{self, Known, Namespaces, Status},
+    facts::{self, EarlyFacts, Namespaces, ProcessStatus},
     plan::{self, USER},
     ruleset,
     seccomp::{self, Sockets},
@@ -47,8 +47,8 @@ struct Start<'a> {
     header: &'a Header,
     job: Job,
     /// What it executes, where it executes something.
-    words: Result<Words, String>,
-    known: Known,
+    words: Result<ExecArguments, String>,
+    known: EarlyFacts,
     bound: Option<Bound>,
     sockets: Sockets,
     /// What of the workspace is masked.
@@ -75,14 +75,15 @@ pub(super) fn main(
     // A lender is as bound as what becomes of its memory. Where no namespace holds them, nothing would end
     // the two with their init.
     let lends = bound.is_some() && !ground.lacks(header.session, Wall::PidNamespace);
-    let life = |lender| wait(ground, header, Waiting { known, bound, sockets, socket, is_ahead, lender });
+    let life =
+        |lender| wait(ground, header, WaitingPayload { known, bound, sockets, socket, is_ahead, lender });
     let life = if lends { sys::go_on_beside(life) } else { life };
     match life(None) {}
 }
 
 /// What a payload's process has by the time that it waits.
-struct Waiting {
-    known: Result<Known, String>,
+struct WaitingPayload {
+    known: Result<EarlyFacts, String>,
     bound: Option<Bound>,
     sockets: Sockets,
     /// To init.
@@ -92,8 +93,8 @@ struct Waiting {
 }
 
 /// Waits for something to do and becomes that.
-fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
-    let Waiting { mut known, mut bound, sockets, socket, is_ahead, lender } = waiting;
+fn wait(ground: &Ground, header: &Header, waiting: WaitingPayload) -> Infallible {
+    let WaitingPayload { mut known, mut bound, sockets, socket, is_ahead, lender } = waiting;
     if lender.is_some()
         && let Err(errno) = rustix::process::setsid()
     {
@@ -119,8 +120,11 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
     };
     let read = |error: std::io::Error| format!("the job cannot be read: {error}");
     let job = paper.read().map_err(read);
-    let ahead =
-        job.as_ref().ok().filter(|job| job.way.is_none()).map(|job| Words::of(ground, header, job, None));
+    let ahead = job
+        .as_ref()
+        .ok()
+        .filter(|job| job.way.is_none())
+        .map(|job| ExecArguments::of(ground, header, job, None));
     // Whatever was refused there ends here.
     let checked = wire::receive::<Handover>(socket.as_fd());
     let Ok(Some((handover, mut fds))) = checked else { sys::exit(0) };
@@ -133,9 +137,9 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
         become_payload(Start {
             ground,
             header,
-            words: ahead.unwrap_or_else(|| Words::of(ground, header, &job, door)),
+            words: ahead.unwrap_or_else(|| ExecArguments::of(ground, header, &job, door)),
             job,
-            known: Known { limits, watched, absent, ..known },
+            known: EarlyFacts { limits, watched, absent, ..known },
             bound,
             sockets,
             covered: covered.into_iter().map(PathBuf::from).collect(),
@@ -150,9 +154,9 @@ fn wait(ground: &Ground, header: &Header, waiting: Waiting) -> Infallible {
 }
 
 /// The part of the lockdown that is the same whatever is to be done.
-fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
+fn ahead(ground: &Ground, header: &Header) -> Result<EarlyFacts, String> {
     let lacks = |wall| ground.lacks(header.session, wall);
-    let mut known = Known::default();
+    let mut known = EarlyFacts::default();
     let shape = ground.shape(header.session);
     known.backend = shape.backend();
     if shape != Shape::Walled {
@@ -189,7 +193,7 @@ fn ahead(ground: &Ground, header: &Header) -> Result<Known, String> {
 struct Bound {
     program: &'static [sys::Instruction],
     /// With these it may bind itself to fewer.
-    words: sys::Words,
+    words: sys::SeccompSecret,
     /// Keeps the filter until init ends: it would be taken down where the command ends, while somebody waits
     /// for that.
     kept: Option<OwnedFd>,
@@ -197,16 +201,16 @@ struct Bound {
 
 /// Binds this process to the system calls that most of what comes has. None where there are none such, or it
 /// is not bound.
-fn bind(ground: &Ground, header: &Header, sockets: Sockets, known: &mut Known) -> Option<Bound> {
+fn bind(ground: &Ground, header: &Header, sockets: Sockets, known: &mut EarlyFacts) -> Option<Bound> {
     let program = usual(ground, header, sockets)?;
     let words = sys::random_words().ok()?;
     let filter = seccomp::with_door(program, words);
     let kept = sys::set_kept_seccomp_filter(&filter).ok();
     if kept.is_none() {
-        sys::set_seccomp_filter(&filter, sys::Words::default()).ok()?;
+        sys::set_seccomp_filter(&filter, sys::SeccompSecret::default()).ok()?;
     }
     known.has_filter = true;
-    known.status = Some(Status::of_self());
+    known.status = Some(ProcessStatus::of_self());
     Some(Bound { program, words, kept })
 }
 
@@ -255,7 +259,7 @@ pub(super) fn rehearse(ground: &Ground, header: &Header) {
         background: false,
     };
     let isolation = Isolation::default();
-    let started = Message::Started(facts::look(&isolation, Known::default()));
+    let started = Message::Started(facts::look(&isolation, EarlyFacts::default()));
     let task = Task::Run(command, None);
     let job = Job { task, isolation, limits: header.limits.clone(), is_first: false, way: None };
     let grant = Grant {
@@ -266,7 +270,7 @@ pub(super) fn rehearse(ground: &Ground, header: &Header) {
     };
     let handover =
         Handover { limits: grant.limits.clone(), watched: BTreeSet::new(), absent: Vec::new(), door: None };
-    let words = Words::of(ground, header, &job, None);
+    let words = ExecArguments::of(ground, header, &job, None);
     let checked = charter::lease(&ground.config, header.session)
         .and_then(|lease| charter::check(&ground.config.calls, lease, header.view, &job));
     // Where the kernel reads them.
@@ -430,7 +434,7 @@ fn program<'a>(ground: &'a Ground, header: &Header, sockets: Sockets, job: &Job)
 }
 
 /// The limits of a job that its process has.
-fn limits(limits: &Limits, without_pids: bool, known: &mut Known) -> Vec<(Resource, u64)> {
+fn limits(limits: &Limits, without_pids: bool, known: &mut EarlyFacts) -> Vec<(Resource, u64)> {
     let mut rows = vec![(Resource::Fsize, limits.disk_bytes)];
     // A control group counts this command's alone.
     if !without_pids && !known.limits.contains(&Wall::PidsLimit) {
@@ -560,9 +564,9 @@ fn work(request: worker::Request, unseen: Unseen<'_>, streams: [OwnedFd; 3]) -> 
     sys::exit(i32::from(served.is_err()))
 }
 
-/// What execve(2) takes.
+/// The arguments of execve(2).
 #[derive(Default)]
-struct Words {
+struct ExecArguments {
     /// What the program may be; the first that there is counts.
     candidates: Vec<CString>,
     argv: Vec<CString>,
@@ -571,7 +575,7 @@ struct Words {
     path: String,
 }
 
-impl Words {
+impl ExecArguments {
     /// Those of a job; none where our own worker does it. The network door listens at this port, where it has
     /// a way to that.
     fn of(ground: &Ground, header: &Header, job: &Job, door: Option<u16>) -> Result<Self, String> {
@@ -603,7 +607,11 @@ impl Words {
 }
 
 /// Becomes the program.
-fn execute(words: Words, streams: [OwnedFd; 3], lender: Option<Lender>) -> Result<Infallible, String> {
+fn execute(
+    words: ExecArguments,
+    streams: [OwnedFd; 3],
+    lender: Option<Lender>,
+) -> Result<Infallible, String> {
     let failed = |error: std::io::Error| format!("standard streams: {error}");
     // The warden has no standard input, so one of these may bear the number of another's place.
     let apart = |fd: OwnedFd| {
@@ -617,7 +625,7 @@ fn execute(words: Words, streams: [OwnedFd; 3], lender: Option<Lender>) -> Resul
     sys::close_on_exec_from(3).map_err(failed)?;
     sys::default_signals().map_err(failed)?;
     lender.into_iter().for_each(Lender::make_way);
-    let Words { candidates, argv, env, path } = words;
+    let ExecArguments { candidates, argv, env, path } = words;
     let mut worst = std::io::Error::from(Errno::NOENT);
     for candidate in &candidates {
         let error = sys::execve(candidate, &argv, &env);

@@ -2,7 +2,7 @@
 
 use super::{
     Ground, Order,
-    held::{Before, Held, Living, Ready, Unclaimed},
+    held::{Before, Living, Ready, SessionHolder, Unclaimed},
     holder::{self, Birth, Claim, Kind, Notice, Word},
     own, probe, remove,
     shown::identity,
@@ -13,7 +13,7 @@ use crate::{
     charter,
     config::{Lease, NOT_FOR_ROOT, Shape, Yard},
     ids::{Ids, map_child},
-    stage::{self, Opened, StageError, Tools},
+    stage::{self, OpenFolders, OpenTools, StageError},
     sys::{self, Namespaces},
     tree,
     wire::{self, Forward, Grant, Header, Layer, Message, Streams, Swap, Swapped, View, Wish},
@@ -33,13 +33,13 @@ use std::{
 };
 
 /// A session and what its sandboxes see.
-type Key = (SessionId, View);
+type HolderKey = (SessionId, View);
 
 pub(super) struct Server {
     socket: OwnedFd,
     ground: Ground,
     ids: Ids,
-    holders: BTreeMap<Key, Held>,
+    holders: BTreeMap<HolderKey, SessionHolder>,
     /// Made while nothing else was to be done.
     unclaimed: Option<Unclaimed>,
     /// Whether that could not be done: then the next is made when it is needed.
@@ -133,7 +133,7 @@ impl Server {
     }
 
     fn hear_holders(&mut self) {
-        let keys: Vec<Key> = self.holders.keys().copied().collect();
+        let keys: Vec<HolderKey> = self.holders.keys().copied().collect();
         for key in keys {
             let Some(holder) = self.holders.get_mut(&key) else { continue };
             let mut is_gone = false;
@@ -184,8 +184,10 @@ impl Server {
     }
 
     /// Ends a holder and waits for it: when this returns, its overlay is unmounted.
-    fn retire(&mut self, key: &Key) {
-        let Some(Held { process, socket, live, group, .. }) = self.holders.remove(key) else { return };
+    fn retire(&mut self, key: &HolderKey) {
+        let Some(SessionHolder { process, socket, live, group, .. }) = self.holders.remove(key) else {
+            return;
+        };
         drop(socket);
         let _ = waitpid(Some(process), WaitOptions::empty());
         self.wait_for_orphans();
@@ -403,7 +405,7 @@ impl Server {
 
     /// A holder is of no use when it is broken, when meanwhile something else has taken the place of the
     /// project or of another file that it shows, or when the session works elsewhere.
-    fn retire_stale(&mut self, key: &Key, header: &Header) {
+    fn retire_stale(&mut self, key: &HolderKey, header: &Header) {
         let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.live.is_empty()) else { return };
         if !holder.is_current(&self.ground.plan) || holder.is_broken || holder.claim.yard != header.yard {
             self.retire(key);
@@ -441,7 +443,7 @@ impl Server {
             })
     }
 
-    fn make(&mut self, header: &Header) -> Result<Held, String> {
+    fn make(&mut self, header: &Header) -> Result<SessionHolder, String> {
         check_yard(&self.ground, header)?;
         let claim = Claim::of(header);
         let project = identity(&header.yard.project);
@@ -456,7 +458,7 @@ impl Server {
                 fs::create_dir_all(header.yard.copy()).map_err(|error| format!("the copy: {error}"))?;
                 self.write_git(&header.yard);
             }
-            Opened::new()
+            OpenFolders::new()
         };
         if let Some(unclaimed) = self.unclaimed.take_if(|unclaimed| unclaimed.kind == kind) {
             if unclaimed.is_current(&self.ground.plan) && unclaimed.claim(&claim, &opened).is_ok() {
@@ -493,7 +495,7 @@ impl Server {
         let tools = if is_walled && kind.has_programs {
             stage::open_tools(&mut self.ids, &self.ground.plan)
         } else {
-            Tools::new()
+            OpenTools::new()
         };
         let is_mapped = self.ids.is_root() && is_walled;
         let (ours, theirs) = wire::pair().map_err(|error| error.to_string())?;
@@ -561,7 +563,7 @@ impl own::Asker for Listener<'_> {
 
     /// Ends everything where a test says, or the runtime alone, as by kill -9.
     #[cfg(feature = "controls")]
-    fn reached(&self, step: own::Step) {
+    fn reached(&self, step: own::CrashPoint) {
         let is_at =
             |suffix: &str| self.ground.config.crash_at.as_deref() == Some(&format!("{step:?}{suffix}"));
         let (all, alone) = (is_at(""), is_at(" alone"));
@@ -581,7 +583,7 @@ impl own::Asker for Listener<'_> {
     }
 
     #[cfg(not(feature = "controls"))]
-    fn reached(&self, _: own::Step) {}
+    fn reached(&self, _: own::CrashPoint) {}
 }
 
 /// To which a sandbox's init adds when nothing else of it is left.

@@ -1,6 +1,6 @@
 //! What of the host a holder mounts once, and whether that is still what stands there.
 
-use crate::plan::{Entry, Plan, What};
+use crate::plan::{EntryKind, Plan, PlanEntry};
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 /// A file's device and inode, where it is there.
@@ -8,7 +8,7 @@ pub(super) type Identity = Option<(u64, u64)>;
 
 /// Programs, files and tools of the host, each of which a holder mounts once.
 pub(super) fn programs(plan: &Plan) -> Vec<Identity> {
-    let is_bound = |entry: &&Entry| matches!(entry.what, What::Bind | What::BindOwn);
+    let is_bound = |entry: &&PlanEntry| matches!(entry.what, EntryKind::Bind | EntryKind::BindOwn);
     plan.system.iter().chain(&plan.tools).filter(is_bound).map(|entry| identity(&entry.at)).collect()
 }
 

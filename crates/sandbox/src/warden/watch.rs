@@ -75,7 +75,8 @@ impl Nameless {
     /// Those of a tree.
     pub(super) fn of(tree: Tree) -> Self {
         let shared = fs::metadata("/dev/shm").map(|shared| shared.dev()).ok();
-        let mut count = Count { shared, sum: Self::default(), seen: BTreeSet::new(), looks: 0..LOOKS_MAX };
+        let mut count =
+            NamelessSearch { shared, sum: Self::default(), seen: BTreeSet::new(), looks: 0..LOOKS_MAX };
         for process in tree.processes() {
             let counted = match fs::read_dir(process.join("fd")) {
                 Ok(open) => count.shown(open),
@@ -90,8 +91,8 @@ impl Nameless {
     }
 }
 
-/// Files without a name, as they are found.
-struct Count {
+/// A search for files without a name.
+struct NamelessSearch {
     /// The device of /dev/shm.
     shared: Option<u64>,
     sum: Nameless,
@@ -100,7 +101,7 @@ struct Count {
     looks: Range<usize>,
 }
 
-impl Count {
+impl NamelessSearch {
     /// Those of a process whose descriptors are shown; `None` once the looks are used up.
     fn shown(&mut self, open: fs::ReadDir) -> Option<()> {
         for open in open.flatten() {

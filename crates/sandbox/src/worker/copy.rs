@@ -50,8 +50,8 @@ const BYTES_MAX: u64 = 8 << 30;
 /// copy it could have the name of a project.
 const PASSING: &str = "copied.passing";
 
-/// Where everything lies.
-pub(super) struct Places<'a> {
+/// The paths that a copy is made from, and the copy's own.
+pub(super) struct CopyPaths<'a> {
     pub(super) project: &'a str,
     pub(super) copy: &'a str,
     pub(super) upper: &'a str,
@@ -62,7 +62,12 @@ pub(super) struct Places<'a> {
 /// is in `own`, absolute in the project, is the session's, whatever the project comes to hold, until the next
 /// look that names nothing is over, also where this process ends before. `anew`: the copy is thrown away
 /// first.
-pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew: bool) -> Result<(), Error> {
+pub(super) fn settle(
+    places: &CopyPaths<'_>,
+    masks: &[String],
+    own: &[WsPath],
+    anew: bool,
+) -> Result<(), Error> {
     unlock(places)?;
     let open = |path: &str| Root::open(path);
     let masks = mask::compile(masks).map_err(|error| Error::Request(error.to_string()))?;
@@ -106,7 +111,7 @@ pub(super) fn settle(places: &Places<'_>, masks: &[String], own: &[WsPath], anew
 
 /// Gives the owner back what the session may have taken from the directories that all of it hangs from, and
 /// from its home and temporary files, without which no command of it begins.
-fn unlock(places: &Places<'_>) -> Result<(), Error> {
+fn unlock(places: &CopyPaths<'_>) -> Result<(), Error> {
     let above = [places.record, places.copy].map(|path| Path::new(path).parent().unwrap_or(Path::new("/")));
     for path in above.into_iter().chain([places.copy, places.upper].map(Path::new)) {
         unlock_one(path).map_err(Error::system("open", &path.to_string_lossy()))?;

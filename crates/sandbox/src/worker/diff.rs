@@ -4,7 +4,7 @@ use super::attributes;
 use super::bases::{Bases, Keep};
 use super::beneath::{Root, ancestors, look, split};
 use super::error::Error;
-use super::layer::{Entry, Layer, changed};
+use super::layer::{Layer, LayerEntry, changed};
 use super::links;
 use super::read::size;
 use super::state::{MODE_BITS, Seen, State, Unreadable, seen, state_of};
@@ -176,7 +176,7 @@ struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    fn add(&mut self, at: &str, entry: Entry) -> Result<(), Unreadable> {
+    fn add(&mut self, at: &str, entry: LayerEntry) -> Result<(), Unreadable> {
         let project = &self.layer.project;
         let most = CONTENT_MAX.min(self.left);
         let new = if entry.upper.is_some() { self.layer.above(at, most)? } else { None };

@@ -104,7 +104,7 @@ pub(super) struct Layer {
 /// What a layer holds, by path relative to the project.
 #[derive(Default)]
 pub(super) struct Survey {
-    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) entries: BTreeMap<String, LayerEntry>,
     /// What stays in the layer and why; the path may hold U+FFFD.
     pub(super) held: Vec<(String, String)>,
     /// Whether references of the project's repository were moved there.
@@ -117,7 +117,7 @@ pub(super) struct Survey {
 
 /// A path that the layer created, changed or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct LayerEntry {
     /// Its type in the layer; none: the layer deleted it.
     pub(super) upper: Option<FileType>,
     /// Its type in the project; none: nothing is there.
@@ -139,8 +139,9 @@ impl Layer {
             survey.held.push((".git/info/exclude".into(), format!("{why}{UNKNOWN}")));
             Ignores::of_anything()
         });
-        let root = Pending { at: String::new(), view: View::Merged, ignored: false, taken: false, rules };
-        let mut walk = Walk {
+        let root =
+            Pending { at: String::new(), view: DirectoryView::Merged, ignored: false, taken: false, rules };
+        let mut walk = LayerWalk {
             layer: self,
             tracked: Tracked::of(&self.project),
             survey,
@@ -232,7 +233,7 @@ impl Layer {
 
 /// How the layer and the project show in one directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum View {
+enum DirectoryView {
     /// The layer's entries over the project's.
     Merged,
     /// The layer's entries only; the project has such a directory, whose entries are hidden.
@@ -245,7 +246,7 @@ enum View {
 
 struct Pending {
     at: String,
-    view: View,
+    view: DirectoryView,
     /// Whether it lies in an ignored directory.
     ignored: bool,
     /// Whether all of it is taken although git ignores it.
@@ -261,7 +262,7 @@ enum Node {
     Leaf(FileType),
 }
 
-struct Walk<'a> {
+struct LayerWalk<'a> {
     layer: &'a Layer,
     tracked: Tracked,
     survey: Survey,
@@ -273,7 +274,7 @@ struct Walk<'a> {
     pending: Vec<Pending>,
 }
 
-impl Walk<'_> {
+impl LayerWalk<'_> {
     fn directory(&mut self, here: Pending) {
         let text = self.rules_of(&here);
         let rules = text.and_then(|text| here.rules.within(&here.at, text.as_deref()));
@@ -284,7 +285,7 @@ impl Walk<'_> {
         let here = Pending { rules, ..here };
         // What the layer has there decides what of the project it hides.
         let Some(shown) = self.layer_entries(&here) else { return };
-        if matches!(here.view, View::Opaque | View::Removed)
+        if matches!(here.view, DirectoryView::Opaque | DirectoryView::Removed)
             && let Err(errno) = self.project_entries(&here, &shown)
         {
             self.hold_directory(&here, format!("cannot be listed in the project: {}", plain(errno)));
@@ -293,7 +294,7 @@ impl Walk<'_> {
 
     /// Has a directory itself stay as it is on both sides.
     fn hold_directory(&mut self, here: &Pending, why: String) {
-        if here.view == View::Removed {
+        if here.view == DirectoryView::Removed {
             self.kept.push(join(&here.at, "…"));
         } else {
             self.survey.entries.remove(&here.at);
@@ -305,18 +306,18 @@ impl Walk<'_> {
     fn rules_of(&self, here: &Pending) -> Result<Option<String>, Unusable> {
         let at = join(&here.at, ".gitignore");
         let Layer { upper, project } = self.layer;
-        let above = if here.view == View::Removed { None } else { upper.stat(&at).ok().flatten() };
+        let above = if here.view == DirectoryView::Removed { None } else { upper.stat(&at).ok().flatten() };
         match (above, here.view) {
             (Some(_), _) => rules_text(upper, &at),
-            (None, View::Merged | View::Removed) => rules_text(project, &at),
-            (None, View::Opaque | View::Fresh) => Ok(None),
+            (None, DirectoryView::Merged | DirectoryView::Removed) => rules_text(project, &at),
+            (None, DirectoryView::Opaque | DirectoryView::Fresh) => Ok(None),
         }
     }
 
     /// Takes the layer's entries of a directory; gives their names, or none where they cannot be told.
     fn layer_entries(&mut self, here: &Pending) -> Option<BTreeSet<OsString>> {
         let mut seen = BTreeSet::new();
-        if here.view == View::Removed {
+        if here.view == DirectoryView::Removed {
             return Some(seen);
         }
         let left = VISITS_MAX.saturating_sub(self.visits);
@@ -335,7 +336,7 @@ impl Walk<'_> {
         self.visits += names.len();
         self.survey.cut |= cut;
         let shaped = self.is_repository(here);
-        if shaped && !matches!(here.view, View::Merged | View::Opaque) {
+        if shaped && !matches!(here.view, DirectoryView::Merged | DirectoryView::Opaque) {
             self.survey.entries.remove(&here.at);
             self.hold(
                 &here.at,
@@ -362,16 +363,16 @@ impl Walk<'_> {
 
     fn layer_entry(&mut self, here: &Pending, at: &str, name: &str, node: Node, above: u64) {
         let (below, mounted) = match here.view {
-            View::Merged | View::Opaque => match self.layer.project.stat(at) {
+            DirectoryView::Merged | DirectoryView::Opaque => match self.layer.project.stat(at) {
                 Err(Errno::XDEV) => (None, true),
                 found => (found.ok().flatten(), false),
             },
-            View::Fresh | View::Removed => (None, false),
+            DirectoryView::Fresh | DirectoryView::Removed => (None, false),
         };
         let project = below.as_ref().map(type_of);
         if is_vcs(name) {
             let was = below.as_ref().map(|stat| (type_of(stat), stat.st_mode & MODE_BITS));
-            let is_as_it_was = here.view == View::Merged
+            let is_as_it_was = here.view == DirectoryView::Merged
                 && matches!(node, Node::Directory { opaque: false, mode } if was == Some((FileType::Directory, mode)));
             return self.version_control(at, is_as_it_was);
         }
@@ -412,10 +413,10 @@ impl Walk<'_> {
             Node::Whiteout => None,
             Node::Leaf(kind) => Some(kind),
             Node::Directory { opaque, mode } => {
-                let view = match (gone, opaque || here.view == View::Opaque) {
-                    (false, _) => View::Fresh,
-                    (true, true) => View::Opaque,
-                    (true, false) => View::Merged,
+                let view = match (gone, opaque || here.view == DirectoryView::Opaque) {
+                    (false, _) => DirectoryView::Fresh,
+                    (true, true) => DirectoryView::Opaque,
+                    (true, false) => DirectoryView::Merged,
                 };
                 self.descend(here, at, view, ignored);
                 if below.is_some_and(|stat| gone && stat.st_mode & MODE_BITS == mode) {
@@ -425,10 +426,10 @@ impl Walk<'_> {
             }
         };
         if gone && upper != Some(FileType::Directory) {
-            self.descend(here, at, View::Removed, here.ignored || here.rules.ignored(at, true));
+            self.descend(here, at, DirectoryView::Removed, here.ignored || here.rules.ignored(at, true));
         }
         let size = above.saturating_add(below.as_ref().map_or(0, size));
-        self.survey.entries.insert(at.into(), Entry { upper, project, size });
+        self.survey.entries.insert(at.into(), LayerEntry { upper, project, size });
     }
 
     /// Takes the project's entries of a directory that the layer hides, but for the names in `seen`.
@@ -441,7 +442,7 @@ impl Walk<'_> {
         if cut {
             self.kept.push(join(&here.at, "…"));
         }
-        let shaped = here.view == View::Opaque && self.is_repository(here);
+        let shaped = here.view == DirectoryView::Opaque && self.is_repository(here);
         for raw in names.iter().filter(|name| !seen.contains(*name)) {
             let at = join(&here.at, &raw.to_string_lossy());
             let stat = look(&dir, raw).ok().flatten();
@@ -462,10 +463,10 @@ impl Walk<'_> {
                 self.kept.push(at);
             } else {
                 if is_dir {
-                    self.descend(here, &at, View::Removed, ignored);
+                    self.descend(here, &at, DirectoryView::Removed, ignored);
                 }
                 let size = stat.as_ref().map_or(0, size);
-                self.survey.entries.insert(at, Entry { upper: None, project: kind, size });
+                self.survey.entries.insert(at, LayerEntry { upper: None, project: kind, size });
             }
         }
         Ok(())
@@ -513,7 +514,7 @@ impl Walk<'_> {
         here.taken || self.wanted.contains(at) || first().is_some_and(|first| first.starts_with(&below))
     }
 
-    fn descend(&mut self, here: &Pending, at: &str, view: View, ignored: bool) {
+    fn descend(&mut self, here: &Pending, at: &str, view: DirectoryView, ignored: bool) {
         let taken = ignored && (here.taken || self.wanted.contains(at));
         self.pending.push(Pending { at: at.into(), view, ignored, taken, rules: Rc::clone(&here.rules) });
     }
@@ -528,7 +529,7 @@ impl Walk<'_> {
         let in_project = |name: &str| project.holds(&join(&here.at, name));
         let in_view = |name: &str| match upper.stat(&join(&here.at, name)) {
             Ok(Some(stat)) => !is_device(&stat),
-            _ => here.view == View::Merged && in_project(name),
+            _ => here.view == DirectoryView::Merged && in_project(name),
         };
         is_shaped(in_project) || is_shaped(in_view)
     }
@@ -537,7 +538,7 @@ impl Walk<'_> {
     /// replaces it.
     fn finish(mut self) -> Survey {
         let above: BTreeSet<&str> = self.kept.iter().flat_map(|kept| ancestors(kept)).collect();
-        let stays = |at: &String, entry: &mut Entry| {
+        let stays = |at: &String, entry: &mut LayerEntry| {
             entry.project == Some(FileType::Directory)
                 && entry.upper != Some(FileType::Directory)
                 && above.contains(at.as_str())

@@ -22,7 +22,7 @@ pub(super) fn lead_out(layer: &Layer, at: &str, target: &[u8]) -> bool {
         return true;
     }
     let Ok(target) = std::str::from_utf8(target) else { return true };
-    let mut ways: Vec<Way> = Way::begin(layer, split(at).0, target).into_iter().collect();
+    let mut ways: Vec<LinkPath> = LinkPath::begin(layer, split(at).0, target).into_iter().collect();
     for _ in 0..FOLLOWED_MAX {
         let Some(way) = ways.pop() else { return false };
         match way.follow(layer) {
@@ -38,12 +38,12 @@ struct Out;
 
 /// A path that is being followed: the place that it has reached,
 /// through no link, and the parts that are left.
-struct Way {
+struct LinkPath {
     here: String,
     left: Vec<String>,
 }
 
-impl Way {
+impl LinkPath {
     /// The way of a link's target from the directory that the link is in; `None` where it leads out at once.
     fn begin(layer: &Layer, dir: &str, target: &str) -> Option<Self> {
         let (here, target) = match target.starts_with('/') {

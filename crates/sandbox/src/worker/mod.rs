@@ -213,7 +213,7 @@ impl Request {
 /// The worker's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "reply", content = "value")]
-pub enum Reply {
+pub enum Response {
     /// To `Resolve`.
     Resolved(Action),
     /// To `Named`.
@@ -274,40 +274,42 @@ impl Unseen<'_> {
 
 /// Does what was asked. Blocks for at most about ten seconds (searches) or as long as the disk needs.
 #[must_use]
-pub fn run(request: Request) -> Reply {
+pub fn run(request: Request) -> Response {
     run_but(request, Unseen::default())
 }
 
-fn run_but(request: Request, unseen: Unseen<'_>) -> Reply {
+fn run_but(request: Request, unseen: Unseen<'_>) -> Response {
     let reply = match request {
-        Request::Resolve { action, workspace } => resolve::resolve(action, &workspace).map(Reply::Resolved),
-        Request::Named { command, path } => named::named(&command, &path).map(Reply::Named),
+        Request::Resolve { action, workspace } => {
+            resolve::resolve(action, &workspace).map(Response::Resolved)
+        }
+        Request::Named { command, path } => named::named(&command, &path).map(Response::Named),
         Request::Settle { project, copy, upper, record, own, anew, masks } => {
-            let places = copy::Places { project: &project, copy: &copy, upper: &upper, record: &record };
-            copy::settle(&places, &masks, &own, anew).map(|()| Reply::Settled)
+            let places = copy::CopyPaths { project: &project, copy: &copy, upper: &upper, record: &record };
+            copy::settle(&places, &masks, &own, anew).map(|()| Response::Settled)
         }
         Request::Page { body, charset, html } => Ok(page::read(&body.0, charset.as_deref(), html)),
-        Request::Perform { action } => perform(action, unseen).map(Reply::Report),
+        Request::Perform { action } => perform(action, unseen).map(Response::Report),
         Request::Scan { upper, project, known, since, outside, bases } => {
             let outside = outside.then_some(since);
             diff::scan(&upper, &project, &known, since, bases.as_ref())
                 .and_then(|(touched, is_holding)| scanned(touched, is_holding, &project, outside))
         }
         Request::Diff { upper, project, is_copy, also, bases } => {
-            diff::diff(&upper, &project, is_copy, &also, bases.as_ref()).map(Reply::Diff)
+            diff::diff(&upper, &project, is_copy, &also, bases.as_ref()).map(Response::Diff)
         }
         Request::References { project, upper } => {
-            references::of(&project, upper.as_deref()).map(Reply::References)
+            references::of(&project, upper.as_deref()).map(Response::References)
         }
         Request::Merge { merge, upper, project, backup, carried, bases } => {
             let merged = merge::merge(&merge, &upper, &project, &backup, carried.as_ref());
             if let (Ok(Report::Merged { files, .. }), Some(bases)) = (&merged, &bases) {
                 merge::rebase(&merge, files, &project, bases);
             }
-            merged.map(Reply::Report)
+            merged.map(Response::Report)
         }
     };
-    reply.unwrap_or_else(|error| Reply::Refused { reason: error.to_string() })
+    reply.unwrap_or_else(|error| Response::Refused { reason: error.to_string() })
 }
 
 /// A worker's life: does what was asked, and as long as that was about names only, what is asked next.
@@ -350,7 +352,7 @@ fn hear(input: impl io::BufRead) -> io::Result<Option<Request>> {
 #[cfg(feature = "fuzz")]
 pub(crate) fn page_text(html: &[u8]) -> String {
     match page::read(html, None, true) {
-        Reply::Page { text, .. } => text.unwrap_or_default(),
+        Response::Page { text, .. } => text.unwrap_or_default(),
         _ => String::new(),
     }
 }
@@ -370,9 +372,9 @@ fn scanned(
     is_holding: bool,
     project: &str,
     outside: Option<u64>,
-) -> Result<Reply, Error> {
+) -> Result<Response, Error> {
     let outside = outside.map(|since| outside::changed(project, since)).transpose()?.unwrap_or_default();
-    Ok(Reply::Scanned { touched, is_holding, outside })
+    Ok(Response::Scanned { touched, is_holding, outside })
 }
 
 fn perform(action: Action, unseen: Unseen<'_>) -> Result<Report, Error> {

@@ -3,7 +3,7 @@
 //! This is no browser: it runs nothing, follows nothing, and needs no tree. It goes over the bytes once,
 //! keeps what a person would read, and writes links as `text (address)`.
 
-use super::{Reply, charset};
+use super::{Response, charset};
 
 /// The longest text that is made, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -80,13 +80,13 @@ const LATIN: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf 
     ugrave uacute ucirc uuml yacute thorn yuml";
 
 /// What can be read of what a server sent.
-pub(super) fn read(body: &[u8], charset: Option<&str>, is_html: bool) -> Reply {
+pub(super) fn read(body: &[u8], charset: Option<&str>, is_html: bool) -> Response {
     // A text with such a character is none, or one of another set than it is said to be.
     let Some(read) = charset::decoded(body, charset, is_html).filter(|text| !text.contains('\0')) else {
-        return Reply::Page { text: None, cut: false };
+        return Response::Page { text: None, cut: false };
     };
     let (text, cut) = if is_html { text(&read) } else { (read.into_owned(), false) };
-    Reply::Page { text: Some(text), cut }
+    Response::Page { text: Some(text), cut }
 }
 
 /// Bytes of a tag that holds a picture.
@@ -94,7 +94,7 @@ const PICTURE_BYTES_MAX: usize = 4 << 20;
 
 /// The text of a page, and whether there was more of it.
 fn text(html: &str) -> (String, bool) {
-    let (mut page, mut is_closed) = (Page::default(), true);
+    let (mut page, mut is_closed) = (PageText::default(), true);
     let mut rest = html;
     while !rest.is_empty() && page.text.len() < TEXT_BYTES_MAX {
         let at = rest.find('<').unwrap_or(rest.len());
@@ -129,8 +129,9 @@ fn text(html: &str) -> (String, bool) {
     (text, cut || !rest.is_empty())
 }
 
+/// The text of a page, as far as the page was read.
 #[derive(Default)]
-struct Page {
+struct PageText {
     text: String,
     /// Whether a space is due before the next word.
     spaced: bool,
@@ -224,7 +225,7 @@ fn end_of(inner: &str) -> Option<usize> {
     inner.bytes().take(TAG_BYTES_MAX).position(|byte| byte == b'>')
 }
 
-impl Page {
+impl PageText {
     fn words(&mut self, text: &str) {
         let text = decoded(text);
         if self.kept > 0 {

@@ -11,7 +11,7 @@ use bailey_protocol::{
 };
 use bailey_sandbox::{
     Shape,
-    worker::{Reply, Request},
+    worker::{Request, Response},
 };
 use std::{
     ffi::OsStr,
@@ -88,7 +88,7 @@ impl Worked {
         match work(&self.house, Request::Diff { upper, project, is_copy, also: Vec::new(), bases: None })
             .await
         {
-            Reply::Diff(DiffReport { files, .. }) => files,
+            Response::Diff(DiffReport { files, .. }) => files,
             other => panic!("no diff: {other:?}"),
         }
     }
@@ -125,7 +125,7 @@ impl Worked {
             carried: None,
             bases: None,
         };
-        let Reply::Report(Report::Merged { files, .. }) = work(house, request).await else {
+        let Response::Report(Report::Merged { files, .. }) = work(house, request).await else {
             panic!("no merge")
         };
         assert!(files.iter().all(|file| file.state == MergeState::Done), "{files:?}");
@@ -161,7 +161,7 @@ impl Worked {
     }
 }
 
-async fn work(house: &House, request: Request) -> Reply {
+async fn work(house: &House, request: Request) -> Response {
     house
         .native
         .work(house.session, request, &Isolation::default(), &CancellationToken::new())

@@ -7,7 +7,7 @@ use bailey_protocol::{
     Action, Command, EffectId, FileChange, FileDiff, Isolation, Level, Limits, Merge, MergeFile, MergeKind,
     Report, SessionId, Wall, WsPath,
 };
-use bailey_sandbox::{Config, Shape, Walls, Yard, worker::Reply, worker::Request};
+use bailey_sandbox::{Config, Shape, Walls, Yard, worker::Request, worker::Response};
 use bailey_testkit::{Bench, Setup};
 use std::{
     fs,
@@ -67,7 +67,7 @@ pub(crate) async fn settle_with(house: &House, own: Vec<WsPath>, anew: bool) {
     };
     let never = CancellationToken::new();
     let (reply, _) = house.native.work(house.session, request, &Isolation::default(), &never).await.unwrap();
-    assert!(matches!(reply, Reply::Settled), "{reply:?}");
+    assert!(matches!(reply, Response::Settled), "{reply:?}");
 }
 
 async fn run(house: &House, shape: Shape, line: &str) -> Ran {
@@ -354,9 +354,9 @@ async fn the_worker_reads_and_changes_the_copy_and_nothing_beside() {
             house.native.work(house.session, request, &Isolation::default(), &never).await.unwrap().0
         };
         let reply = done(change(yard(&house).copy().join("n.txt"))).await;
-        assert!(matches!(reply, Reply::Report(_)), "{reply:?}");
+        assert!(matches!(reply, Response::Report(_)), "{reply:?}");
         let reply = done(change(house.project.join("n.txt"))).await;
-        assert!(matches!(reply, Reply::Refused { .. }), "{reply:?}");
+        assert!(matches!(reply, Response::Refused { .. }), "{reply:?}");
         assert!(!house.project.join("n.txt").exists());
     }
 }

@@ -7,13 +7,13 @@ use bailey_protocol::{
 };
 use bailey_sandbox::{
     WorkError,
-    worker::{Reply, Request},
+    worker::{Request, Response},
 };
 use std::{fs, os::unix::fs::MetadataExt, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 impl House {
-    async fn work(&self, request: Request) -> Result<Reply, WorkError> {
+    async fn work(&self, request: Request) -> Result<Response, WorkError> {
         let cancel = CancellationToken::new();
         let (reply, enforced) =
             self.native.work(self.session, request, &Isolation::default(), &cancel).await?;
@@ -24,8 +24,8 @@ impl House {
 
     async fn perform(&self, action: Action) -> Result<Report, String> {
         match self.work(Request::Perform { action }).await.map_err(|error| error.to_string())? {
-            Reply::Report(report) => Ok(report),
-            Reply::Refused { reason } => Err(reason),
+            Response::Report(report) => Ok(report),
+            Response::Refused { reason } => Err(reason),
             other => panic!("{other:?}"),
         }
     }
@@ -34,7 +34,7 @@ impl House {
         WsPath(self.project.join(name).display().to_string())
     }
 
-    async fn merge(&self, direction: MergeKind, files: Vec<MergeFile>) -> Reply {
+    async fn merge(&self, direction: MergeKind, files: Vec<MergeFile>) -> Response {
         let text = |path: &std::path::Path| path.display().to_string();
         let merge = Merge::of_files(direction, None, files);
         let request = Request::Merge {
@@ -58,7 +58,7 @@ impl House {
             also: Vec::new(),
             bases: None,
         };
-        let Reply::Diff(diff) = self.work(request).await.unwrap() else { panic!("no diff") };
+        let Response::Diff(diff) = self.work(request).await.unwrap() else { panic!("no diff") };
         let file = |file: bailey_protocol::FileDiff| {
             MergeFile::whole(file.path, file.old.map(|state| state.state), file.new.map(|state| state.state))
         };
@@ -104,13 +104,13 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
             outside: false,
             bases: None,
         };
-        let Reply::Scanned { touched, .. } = house.work(request).await.unwrap() else { panic!() };
+        let Response::Scanned { touched, .. } = house.work(request).await.unwrap() else { panic!() };
         let names: Vec<&str> =
             touched.iter().filter_map(|touched| touched.path.relative_to(house.project.to_str()?)).collect();
         assert!(["a.txt", "d/new.txt", "gone.txt"].iter().all(|name| names.contains(name)), "{names:?}");
 
         let files = house.differences().await;
-        let Reply::Report(Report::Merged { files: results, .. }) =
+        let Response::Report(Report::Merged { files: results, .. }) =
             house.merge(MergeKind::Apply, files.clone()).await
         else {
             panic!()
@@ -124,7 +124,8 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
 
         let back =
             files.iter().map(|file| MergeFile::whole(file.path.clone(), file.new, file.base)).collect();
-        let Reply::Report(Report::Merged { files: results, .. }) = house.merge(MergeKind::Undo, back).await
+        let Response::Report(Report::Merged { files: results, .. }) =
+            house.merge(MergeKind::Undo, back).await
         else {
             panic!()
         };
@@ -133,7 +134,7 @@ async fn a_session_is_scanned_applied_undone_and_discarded() {
         assert_eq!(fs::read_to_string(house.project.join("gone.txt")).unwrap(), "gone\n");
 
         assert_eq!(house.sh("cat a.txt").await.ok(), "a\nmore");
-        let Reply::Report(_) = house.merge(MergeKind::Discard, files).await else { panic!() };
+        let Response::Report(_) = house.merge(MergeKind::Discard, files).await else { panic!() };
         assert_eq!(
             house.sh("cat a.txt gone.txt; ls d 2>/dev/null; echo end").await.ok(),
             "a\ngone\nend",
@@ -169,7 +170,7 @@ async fn nothing_is_merged_beside_a_living_command() {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("still running"), "{refused}");
         // The control: afterwards it is.
-        let Reply::Report(_) = house.merge(MergeKind::Discard, files).await else { panic!() };
+        let Response::Report(_) = house.merge(MergeKind::Discard, files).await else { panic!() };
     }
 }
 
@@ -185,7 +186,7 @@ async fn a_worker_that_saw_names_only_waits_a_moment_for_the_next_request() {
             workspace: house.project.display().to_string(),
         };
         let path = house.path("a.txt");
-        let Reply::Resolved(action) = house.work(resolve()).await.unwrap() else { panic!() };
+        let Response::Resolved(action) = house.work(resolve()).await.unwrap() else { panic!() };
         assert_eq!(action, Action::Read { path });
         // It waits for a moment, which is over at once on a busy machine.
         let mut rounds = 0;

@@ -3,7 +3,7 @@
 use crate::direct::direct;
 use crate::house::{As, House, descendants, everyone};
 use bailey_protocol::{Action, Blob, FileChange, Isolation, Level, Report, Status, Wall, WsPath};
-use bailey_sandbox::{Source, WorkError, worker::Request};
+use bailey_sandbox::{OutputStream, WorkError, worker::Request};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -174,8 +174,12 @@ async fn output_streams_while_the_command_runs() {
     };
     let (outcome, (heard, after)) =
         tokio::join!(house.native.exec(house.session, &command, &isolation, out, &cancel), heard);
-    assert!(heard.iter().any(|(source, bytes)| (*source, bytes.as_ref()) == (Source::Stdout, b"one\n")));
-    assert!(heard.iter().any(|(source, bytes)| (*source, bytes.as_ref()) == (Source::Stderr, b"two\n")));
+    assert!(
+        heard.iter().any(|(source, bytes)| (*source, bytes.as_ref()) == (OutputStream::Stdout, b"one\n"))
+    );
+    assert!(
+        heard.iter().any(|(source, bytes)| (*source, bytes.as_ref()) == (OutputStream::Stderr, b"two\n"))
+    );
     assert!(after < Duration::from_millis(1900) && begin.elapsed() > Duration::from_secs(2), "{after:?}");
     assert_eq!(outcome.status, Status::Done);
 }

@@ -24,7 +24,7 @@ mod resolve;
 mod search;
 
 use bailey_protocol::{Action, Report, WsPath};
-use bailey_sandbox::worker::{Reply, Request, run};
+use bailey_sandbox::worker::{Request, Response, run};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -123,8 +123,8 @@ fn mode_of(path: &Path) -> u32 {
 /// Performs an action; the report or the refusal's reason.
 fn perform(action: Action) -> Result<Report, String> {
     match run(Request::Perform { action }) {
-        Reply::Report(report) => Ok(report),
-        Reply::Refused { reason } => Err(reason),
+        Response::Report(report) => Ok(report),
+        Response::Refused { reason } => Err(reason),
         other => panic!("{other:?}"),
     }
 }

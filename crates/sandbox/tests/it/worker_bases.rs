@@ -1,7 +1,7 @@
 //! The texts that a scan keeps, for what both sides change: which, for how long, and that nothing else is
 //! taken for one.
 
-use super::{Ground, Reply, Request, mode, run};
+use super::{Ground, Request, Response, mode, run};
 use bailey_protocol::{FileDiff, Merge, MergeFile, MergeKind};
 use bailey_sandbox::worker::Keep;
 use std::{collections::BTreeMap, fs};
@@ -14,7 +14,7 @@ fn keep(ground: &Ground) -> Option<Keep> {
 fn scan(ground: &Ground) {
     let (upper, project, known) = (ground.text("upper"), ground.text("project"), Vec::new());
     match run(Request::Scan { upper, project, known, since: 0, outside: false, bases: keep(ground) }) {
-        Reply::Scanned { .. } => {}
+        Response::Scanned { .. } => {}
         other => panic!("{other:?}"),
     }
 }
@@ -22,7 +22,7 @@ fn scan(ground: &Ground) {
 /// The differences with the kept text of each, as a diff tells them.
 fn bases(ground: &Ground) -> BTreeMap<String, Option<String>> {
     let (upper, project) = (ground.text("upper"), ground.text("project"));
-    let Reply::Diff(report) = run(Request::Diff {
+    let Response::Diff(report) = run(Request::Diff {
         upper,
         project: project.clone(),
         is_copy: false,
@@ -43,7 +43,7 @@ fn merge(ground: &Ground, direction: MergeKind, files: Vec<MergeFile>) {
     let merge = Merge::of_files(direction, None, files);
     let (upper, project, backup) = (ground.text("upper"), ground.text("project"), ground.text("backup"));
     match run(Request::Merge { merge, upper, project, backup, carried: None, bases: keep(ground) }) {
-        Reply::Report(_) => {}
+        Response::Report(_) => {}
         other => panic!("{other:?}"),
     }
 }

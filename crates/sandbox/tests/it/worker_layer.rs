@@ -1,6 +1,6 @@
 //! What leaves a session's layer and what stays, on upper directories as overlayfs lays them out.
 
-use super::{Ground, Reply, Request, mode, run};
+use super::{Ground, Request, Response, mode, run};
 use bailey_protocol::{FileDiff, FileKind, Touched, WsPath};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
         also: Vec::new(),
         bases: None,
     }) {
-        Reply::Diff(report) => report.files,
+        Response::Diff(report) => report.files,
         other => panic!("{other:?}"),
     };
     let root = ground.text("project");
@@ -25,7 +25,7 @@ fn diff(ground: &Ground) -> BTreeMap<String, FileDiff> {
 fn scan(ground: &Ground, known: &[WsPath], since: u64) -> Vec<Touched> {
     let (upper, project, known) = (ground.text("upper"), ground.text("project"), known.to_vec());
     match run(Request::Scan { upper, project, known, since, outside: false, bases: None }) {
-        Reply::Scanned { touched, .. } => touched,
+        Response::Scanned { touched, .. } => touched,
         other => panic!("{other:?}"),
     }
 }
@@ -478,7 +478,7 @@ fn outside(ground: &Ground, since: u64) -> (Vec<String>, bool) {
         outside: true,
         bases: None,
     }) {
-        Reply::Scanned { outside, .. } => {
+        Response::Scanned { outside, .. } => {
             let at = |path: &WsPath| path.relative_to(&project).unwrap_or("?").to_owned();
             (outside.paths.iter().map(at).collect(), outside.more)
         }

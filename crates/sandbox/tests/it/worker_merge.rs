@@ -1,7 +1,7 @@
 //! Apply, undo and discard as the runtime asks for them. That they survive being stopped anywhere is tested
 //! beside the code.
 
-use super::{Ground, Reply, Request, mode, mode_of, run};
+use super::{Ground, Request, Response, mode, mode_of, run};
 use bailey_protocol::{Digest, Merge, MergeFile, MergeKind, MergeState, Part, Report, Splice, file_state};
 
 pub(super) fn merge(
@@ -12,8 +12,10 @@ pub(super) fn merge(
     let merge = Merge::of_files(direction, None, files.to_vec());
     let (upper, project, backup) = (ground.text("upper"), ground.text("project"), ground.text("backup"));
     match run(Request::Merge { merge, upper, project, backup, carried: None, bases: None }) {
-        Reply::Report(Report::Merged { files, .. }) => Ok(files.into_iter().map(|file| file.state).collect()),
-        Reply::Refused { reason } => Err(reason),
+        Response::Report(Report::Merged { files, .. }) => {
+            Ok(files.into_iter().map(|file| file.state).collect())
+        }
+        Response::Refused { reason } => Err(reason),
         other => panic!("{other:?}"),
     }
 }
@@ -21,7 +23,7 @@ pub(super) fn merge(
 /// What a diff tells, as a merge of all of it.
 pub(super) fn all(ground: &Ground) -> Vec<MergeFile> {
     ground.dir("project");
-    let Reply::Diff(report) = run(Request::Diff {
+    let Response::Diff(report) = run(Request::Diff {
         upper: ground.text("upper"),
         project: ground.text("project"),
         is_copy: false,

@@ -1,6 +1,6 @@
 //! Names become canonical paths; nothing is judged yet, so names may lead anywhere, but only to one place.
 
-use super::{Ground, Reply, Request, run};
+use super::{Ground, Request, Response, run};
 use bailey_protocol::{Action, Command, Limits, Merge, MergeFile, MergeKind, WsPath};
 
 fn resolve(ground: &Ground, name: &str) -> Result<String, String> {
@@ -9,8 +9,8 @@ fn resolve(ground: &Ground, name: &str) -> Result<String, String> {
 
 fn resolve_action(ground: &Ground, action: Action) -> Result<Action, String> {
     match run(Request::Resolve { action, workspace: ground.text("ws") }) {
-        Reply::Resolved(action) => Ok(action),
-        Reply::Refused { reason } => Err(reason),
+        Response::Resolved(action) => Ok(action),
+        Response::Refused { reason } => Err(reason),
         other => panic!("{other:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! The `*** Begin Patch` form that several models are trained to write.
 
-use super::{Body, Change, FilePatch, Hunk, PatchError, Reader};
+use super::{Change, FilePatch, Hunk, HunkBody, PatchError, Reader};
 
 /// Reads all files between `*** Begin Patch` and `*** End Patch`.
 pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Vec<FilePatch>, PatchError> {
@@ -83,7 +83,7 @@ fn hunk(reader: &mut Reader<'_>) -> Result<Option<Hunk>, PatchError> {
         headed = true;
         reader.at += 1;
     }
-    let mut body = Body::default();
+    let mut body = HunkBody::default();
     while let Some(line) = reader.peek().filter(|line| !line.starts_with("@@") && !line.starts_with("*** ")) {
         if body.push(line).is_none() {
             return Err(reader.error("each line of a hunk starts with a blank, `+` or `-`"));

@@ -140,13 +140,13 @@ enum Sign {
 
 /// A hunk's lines while they are read.
 #[derive(Default)]
-struct Body {
+struct HunkBody {
     lines: Vec<(Sign, String)>,
     /// How many lines at the end were wholly empty, without even the blank of a context line.
     bare: usize,
 }
 
-impl Body {
+impl HunkBody {
     /// Takes a line if it belongs to a hunk: returns its sign. A wholly empty line is an empty context line,
     /// because editors and models strip the blank.
     fn push(&mut self, line: &str) -> Option<Sign> {

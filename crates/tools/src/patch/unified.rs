@@ -1,6 +1,6 @@
 //! Unified diffs, as POSIX `diff -u` and git write them.
 
-use super::{Body, Change, FilePatch, Hunk, PatchError, Reader, Sign};
+use super::{Change, FilePatch, Hunk, HunkBody, PatchError, Reader, Sign};
 
 /// What git says of a file before its hunks.
 #[derive(Default)]
@@ -181,7 +181,7 @@ fn range(text: &str) -> Option<(usize, usize)> {
 /// A body of exactly so many old and new lines.
 fn counted(reader: &mut Reader<'_>, hunk: Hunk, old: usize, new: usize) -> Result<Hunk, PatchError> {
     let (mut old_left, mut new_left) = (old, new);
-    let mut body = Body::default();
+    let mut body = HunkBody::default();
     while old_left > 0 || new_left > 0 {
         if take_marker(reader, &mut body) {
             continue;
@@ -205,7 +205,7 @@ fn counted(reader: &mut Reader<'_>, hunk: Hunk, old: usize, new: usize) -> Resul
 
 /// A body that ends where the next header, or anything else, begins.
 fn uncounted(reader: &mut Reader<'_>, hunk: Hunk) -> Hunk {
-    let mut body = Body::default();
+    let mut body = HunkBody::default();
     while let Some(line) = reader.peek() {
         if take_marker(reader, &mut body) {
             continue;
@@ -220,7 +220,7 @@ fn uncounted(reader: &mut Reader<'_>, hunk: Hunk) -> Hunk {
 }
 
 /// `\ No newline at end of file` speaks of the line before it.
-fn take_marker(reader: &mut Reader<'_>, body: &mut Body) -> bool {
+fn take_marker(reader: &mut Reader<'_>, body: &mut HunkBody) -> bool {
     let marker = reader.peek().is_some_and(|line| line.starts_with('\\'));
     if marker {
         body.strip_newline();

@@ -1,6 +1,6 @@
-use super::{Asker, Step, swap};
+use super::{Asker, CrashPoint, swap};
 use crate::{
-    sys::{Instruction, Words, set_seccomp_filter},
+    sys::{Instruction, SeccompSecret, set_seccomp_filter},
     wire::Swapped,
 };
 use bailey_protocol::AGENT_FILE_BYTES_MAX;
@@ -12,12 +12,12 @@ use std::{
 };
 
 /// Somebody who waits to the end.
-impl<F: Fn(Step)> Asker for F {
+impl<F: Fn(CrashPoint)> Asker for F {
     fn waits(&self) -> bool {
         true
     }
 
-    fn reached(&self, step: Step) {
+    fn reached(&self, step: CrashPoint) {
         self(step);
     }
 }
@@ -30,13 +30,13 @@ impl Asker for Gone {
         false
     }
 
-    fn reached(&self, step: Step) {
-        assert_eq!(step, Step::Asked);
+    fn reached(&self, step: CrashPoint) {
+        assert_eq!(step, CrashPoint::Asked);
     }
 }
 
 fn quietly(path: &Path, old: Option<&str>, new: Option<&str>) -> Swapped {
-    swap(path, old.map(str::as_bytes), new.map(str::as_bytes), &|_: Step| {})
+    swap(path, old.map(str::as_bytes), new.map(str::as_bytes), &|_: CrashPoint| {})
 }
 
 fn is_refused(swapped: &Swapped, because: &str) -> bool {
@@ -112,10 +112,14 @@ fn at_each_step_the_file_is_the_old_one_or_the_new_one() {
     let (old, new) = ("o".repeat(9_000), "n".repeat(16_000));
     fs::write(&path, &old).unwrap();
     let seen = RefCell::new(Vec::new());
-    let look = |step: Step| seen.borrow_mut().push((step, fs::read_to_string(&path).unwrap()));
+    let look = |step: CrashPoint| seen.borrow_mut().push((step, fs::read_to_string(&path).unwrap()));
     assert_eq!(swap(&path, Some(old.as_bytes()), Some(new.as_bytes()), &look), Swapped::Done);
-    let expected =
-        [(Step::Asked, old.clone()), (Step::Beside, old), (Step::Renamed, new.clone()), (Step::Done, new)];
+    let expected = [
+        (CrashPoint::Asked, old.clone()),
+        (CrashPoint::Beside, old),
+        (CrashPoint::Renamed, new.clone()),
+        (CrashPoint::Done, new),
+    ];
     assert_eq!(seen.into_inner(), expected);
 }
 
@@ -124,8 +128,8 @@ fn of_two_sessions_at_once_one_changes_it() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("agent.toml");
     let second = RefCell::new(Vec::new());
-    let meanwhile = |step: Step| {
-        if step == Step::Beside {
+    let meanwhile = |step: CrashPoint| {
+        if step == CrashPoint::Beside {
             second.borrow_mut().push(quietly(&path, None, Some("second")));
         }
     };
@@ -160,7 +164,7 @@ fn break_disk() {
             instruction(libc::BPF_RET | libc::BPF_K, 0, fails),
             instruction(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
         ],
-        Words::default(),
+        SeccompSecret::default(),
     )
     .unwrap();
 }
@@ -170,8 +174,8 @@ fn a_disk_that_fails_after_the_change_does_not_undo_what_is_said_of_it() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("agent.toml");
     fs::write(&path, "old").unwrap();
-    let change = |broken: Step| {
-        let fail = |step: Step| {
+    let change = |broken: CrashPoint| {
+        let fail = |step: CrashPoint| {
             if step == broken {
                 break_disk()
             }
@@ -180,12 +184,12 @@ fn a_disk_that_fails_after_the_change_does_not_undo_what_is_said_of_it() {
     };
     // A filter is its thread's until that ends.
     let on_its_own =
-        |broken: Step| std::thread::scope(|scope| scope.spawn(|| change(broken)).join().unwrap());
+        |broken: CrashPoint| std::thread::scope(|scope| scope.spawn(|| change(broken)).join().unwrap());
     assert!(
-        is_refused(&on_its_own(Step::Asked), "cannot be written"),
+        is_refused(&on_its_own(CrashPoint::Asked), "cannot be written"),
         "the control: before it, nothing is done"
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-    assert_eq!(on_its_own(Step::Renamed), Swapped::Done);
+    assert_eq!(on_its_own(CrashPoint::Renamed), Swapped::Done);
     assert_eq!(fs::read_to_string(&path).unwrap(), "new");
 }

@@ -1,4 +1,4 @@
-use super::{Places, settle};
+use super::{CopyPaths, settle};
 use crate::worker::diff::diff;
 use crate::worker::error::Error;
 use bailey_protocol::{FileDiff, WsPath};
@@ -51,7 +51,7 @@ impl Scene {
     fn try_settle(&self, own: &[&str], anew: bool) -> Result<(), Error> {
         let (project, copy, upper, record) =
             (self.text("project"), self.text("copy"), self.text("upper"), self.text("record"));
-        let places = Places { project: &project, copy: &copy, upper: &upper, record: &record };
+        let places = CopyPaths { project: &project, copy: &copy, upper: &upper, record: &record };
         let paths = |all: &[&str]| all.iter().map(|at| WsPath(format!("{project}/{at}"))).collect::<Vec<_>>();
         settle(&places, &[".env".into()], &paths(own), anew)
     }
@@ -196,8 +196,13 @@ fn a_project_may_have_any_name() {
         let (project, copy) =
             (scene.text(&format!("{name}-of-the-host")), scene.text(&format!("copies/{name}")));
         let (upper, record) = (scene.text("upper"), scene.text(&format!("{name}-record")));
-        settle(&Places { project: &project, copy: &copy, upper: &upper, record: &record }, &[], &[], false)
-            .unwrap();
+        settle(
+            &CopyPaths { project: &project, copy: &copy, upper: &upper, record: &record },
+            &[],
+            &[],
+            false,
+        )
+        .unwrap();
         assert_eq!(scene.read(&format!("copies/{name}/a.txt")).as_deref(), Some("a\n"), "{name}");
     }
 }
@@ -224,7 +229,7 @@ fn a_torn_record_is_an_error_and_loses_nothing() {
     scene.write("record", "{\"a.txt\":");
     let (project, copy, upper, record) =
         (scene.text("project"), scene.text("copy"), scene.text("upper"), scene.text("record"));
-    let places = Places { project: &project, copy: &copy, upper: &upper, record: &record };
+    let places = CopyPaths { project: &project, copy: &copy, upper: &upper, record: &record };
     assert!(settle(&places, &[], &[], false).unwrap_err().to_string().contains("no record"));
     assert_eq!(scene.read("copy/a.txt").as_deref(), Some("changed\n"));
 }
@@ -474,7 +479,7 @@ fn a_look_that_was_killed_makes_nothing_the_sessions() {
         let dir = PathBuf::from(dir);
         let text = |part: &str| dir.join(part).display().to_string();
         let (project, copy, upper, record) = (text("project"), text("copy"), text("upper"), text("record"));
-        let places = Places { project: &project, copy: &copy, upper: &upper, record: &record };
+        let places = CopyPaths { project: &project, copy: &copy, upper: &upper, record: &record };
         return settle(&places, &[".env".into()], &[], false).unwrap();
     }
     let files: Vec<(String, String)> =

@@ -3,7 +3,7 @@
 
 use super::disk::{Disk, write_all};
 use super::missing_parents;
-use super::place::{Source, Want};
+use super::place::{FileSource, Want};
 use crate::worker::attributes::{self, Attributes};
 use crate::worker::beneath::Root;
 use crate::worker::error::{Error, errno};
@@ -30,12 +30,12 @@ pub(super) struct Backup {
     dir: OwnedFd,
     /// The end of the folder's name, which is the apply's and random.
     tag: String,
-    records: BTreeMap<usize, Record>,
+    records: BTreeMap<usize, PathBackup>,
 }
 
 /// One path that the apply may change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct PathBackup {
     /// Its number in the merge.
     pub(super) n: usize,
     /// Relative to the project.
@@ -45,13 +45,14 @@ pub(super) struct Record {
     /// Its state after.
     pub(super) new: Option<Digest>,
     /// How to make the old state again; none when nothing was there.
-    shape: Option<Shape>,
+    shape: Option<FileShape>,
     /// Directories made for it, the top first.
     pub(super) made: Vec<String>,
 }
 
+/// The kind, mode, target and attributes of a path, to make its old state again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Shape {
+struct FileShape {
     kind: FileKind,
     mode: u32,
     target: Option<Blob>,
@@ -60,7 +61,7 @@ struct Shape {
     attributes: Vec<(Blob, Blob)>,
 }
 
-impl Record {
+impl PathBackup {
     pub(super) fn was_directory(&self) -> bool {
         self.shape.as_ref().is_some_and(|shape| shape.kind == FileKind::Directory)
     }
@@ -114,7 +115,8 @@ impl Backup {
             };
             let shape = seen.map(|seen| shape(project, at, seen)).transpose();
             let shape = shape.map_err(|why| failed(at, &why))?;
-            records.insert(n, Record { n, path: (*at).into(), old: file.base, new: file.new, shape, made });
+            records
+                .insert(n, PathBackup { n, path: (*at).into(), old: file.base, new: file.new, shape, made });
         }
         write_index(disk, &dir, &records).map_err(Error::system("write the index of", path))?;
         Ok(Self { dir, tag, records })
@@ -131,7 +133,7 @@ impl Backup {
     }
 
     /// What was recorded for path number `n`; none when it was not in its base state.
-    pub(super) fn record(&self, n: usize) -> Option<&Record> {
+    pub(super) fn record(&self, n: usize) -> Option<&PathBackup> {
         self.records.get(&n)
     }
 
@@ -142,26 +144,26 @@ impl Backup {
     }
 
     /// All records by path.
-    pub(super) fn by_path(&self) -> BTreeMap<&str, &Record> {
+    pub(super) fn by_path(&self) -> BTreeMap<&str, &PathBackup> {
         self.records.values().map(|record| (record.path.as_str(), record)).collect()
     }
 
     /// How to make a path's old state again.
-    pub(super) fn want(&self, record: &Record) -> Result<Want, String> {
+    pub(super) fn want(&self, record: &PathBackup) -> Result<Want, String> {
         let Some(shape) = &record.shape else { return Ok(Want::Nothing) };
         match (shape.kind, &shape.target) {
             (FileKind::Directory, _) => Ok(Want::Directory { mode: shape.mode }),
             (FileKind::Symlink, Some(target)) => Ok(Want::Symlink(target.0.clone())),
             (FileKind::File, _) => {
                 let dir = self.dir.try_clone().map_err(|error| error.to_string())?;
-                Ok(Want::File { mode: shape.mode, source: Source { dir, name: number(record.n) } })
+                Ok(Want::File { mode: shape.mode, source: FileSource { dir, name: number(record.n) } })
             }
             _ => Err("its backup cannot be made into a file again".into()),
         }
     }
 
     /// The mode and the bytes that a path had as a file; none when it was none.
-    pub(super) fn file(&self, record: &Record) -> Result<Option<(u32, Source)>, String> {
+    pub(super) fn file(&self, record: &PathBackup) -> Result<Option<(u32, FileSource)>, String> {
         match self.want(record)? {
             Want::File { mode, source } => Ok(Some((mode, source))),
             _ => Ok(None),
@@ -170,7 +172,7 @@ impl Backup {
 
     /// A folder belongs to one merge: another one's numbers would name other paths.
     fn check(&self, files: &[MergeFile], paths: &[&str]) -> Result<(), Error> {
-        let fits = |record: &Record| {
+        let fits = |record: &PathBackup| {
             let file = files.get(record.n).zip(paths.get(record.n));
             file.is_some_and(|(file, at)| {
                 *at == record.path && file.base == record.old && file.new == record.new
@@ -187,13 +189,13 @@ impl Backup {
 
 /// What the index keeps of a state. A file's or directory's attributes are no part of a state: what is in its
 /// place keeps them.
-fn shape(project: &Root, at: &str, Seen { state, attributes, .. }: Seen) -> Result<Shape, Unreadable> {
+fn shape(project: &Root, at: &str, Seen { state, attributes, .. }: Seen) -> Result<FileShape, Unreadable> {
     let attributes = match state.kind {
         FileKind::Directory => attributes::of(project.dir(at)?)?,
         FileKind::File | FileKind::Symlink | FileKind::Other => attributes,
     };
     let attributes = attributes.into_iter().map(|(name, value)| (Blob(name), Blob(value))).collect();
-    Ok(Shape { kind: state.kind, mode: state.mode, target: state.target.map(Blob), attributes })
+    Ok(FileShape { kind: state.kind, mode: state.mode, target: state.target.map(Blob), attributes })
 }
 
 /// The end of a merge's folder, which no other merge has.
@@ -252,7 +254,7 @@ fn save(
     Ok(copied == state.digest)
 }
 
-fn read_index(dir: &OwnedFd, path: &str) -> Result<Option<BTreeMap<usize, Record>>, Error> {
+fn read_index(dir: &OwnedFd, path: &str) -> Result<Option<BTreeMap<usize, PathBackup>>, Error> {
     let fd = match open_file(dir, INDEX.as_ref()) {
         Ok((fd, _)) => fd,
         Err(Unreadable::System(Errno::NOENT)) => return Ok(None),
@@ -261,13 +263,13 @@ fn read_index(dir: &OwnedFd, path: &str) -> Result<Option<BTreeMap<usize, Record
     let mut bytes = Vec::new();
     let read = File::from(fd).take(INDEX_BYTES_MAX).read_to_end(&mut bytes);
     read.map_err(|error| Error::system("read", path)(errno(&error)))?;
-    let records: Vec<Record> = serde_json::from_slice(&bytes)
+    let records: Vec<PathBackup> = serde_json::from_slice(&bytes)
         .map_err(|error| Error::path(path, format!("holds an index that is not readable: {error}")))?;
     Ok(Some(records.into_iter().map(|record| (record.n, record)).collect()))
 }
 
-fn write_index(disk: &Disk, dir: &OwnedFd, records: &BTreeMap<usize, Record>) -> Result<(), Errno> {
-    let records: Vec<&Record> = records.values().collect();
+fn write_index(disk: &Disk, dir: &OwnedFd, records: &BTreeMap<usize, PathBackup>) -> Result<(), Errno> {
+    let records: Vec<&PathBackup> = records.values().collect();
     let bytes = serde_json::to_vec(&records).map_err(|_| Errno::INVAL)?;
     unlink_if_there(disk, dir, INDEX_PART)?;
     let mut sink = disk.create(dir, INDEX_PART)?;

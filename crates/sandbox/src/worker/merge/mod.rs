@@ -25,14 +25,14 @@ use super::error::Error;
 use super::layer::Layer;
 use super::repository::{in_vcs, is_of_repository, is_shaped};
 use super::state::{State, state_of};
-use backup::{Backup, Record};
+use backup::{Backup, PathBackup};
 use bailey_protocol::{
     Digest, FileKind, Merge, MergeFile, MergeKind, MergeResult, MergeState, Report, TipResult,
 };
 pub(super) use discard::empty;
 pub(crate) use discard::remove_all;
 use disk::Disk;
-use place::{Begun, Place, Source, Want};
+use place::{FileSource, Placement, PlacementProgress, Want};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::{BTreeSet, HashSet};
@@ -171,7 +171,7 @@ fn work<'a>(
     project: &Root,
     paths: &[&str],
     goes: impl Fn(usize) -> bool,
-    begin: impl Fn(usize) -> Option<Begun<'a>>,
+    begin: impl Fn(usize) -> Option<PlacementProgress<'a>>,
 ) -> Vec<MergeState> {
     let mut states = vec![MergeState::Already; paths.len()];
     let mut tell = |n: usize, state| {
@@ -185,8 +185,8 @@ fn work<'a>(
         for n in part {
             match begin(*n) {
                 None => {}
-                Some(Begun::Over(state)) => tell(*n, state),
-                Some(Begun::Staged(file)) => staged.push((*n, file)),
+                Some(PlacementProgress::Over(state)) => tell(*n, state),
+                Some(PlacementProgress::Staged(file)) => staged.push((*n, file)),
             }
         }
         let flushed = if staged.is_empty() { Ok(()) } else { flush() };
@@ -278,10 +278,12 @@ impl Applying<'_> {
         }
     }
 
-    fn one<'a>(&'a self, n: usize, file: &MergeFile, at: &'a str) -> Begun<'a> {
-        let Some(record) = self.backup.record(n) else { return Begun::Over(self.unprepared(file, at)) };
+    fn one<'a>(&'a self, n: usize, file: &MergeFile, at: &'a str) -> PlacementProgress<'a> {
+        let Some(record) = self.backup.record(n) else {
+            return PlacementProgress::Over(self.unprepared(file, at));
+        };
         if let Err(reason) = self.parents(record).and_then(|()| self.not_a_repository(file, at)) {
-            return Begun::Over(MergeState::Failed { reason });
+            return PlacementProgress::Over(MergeState::Failed { reason });
         }
         let want = match &file.part {
             None => self.want(file, at),
@@ -294,11 +296,11 @@ impl Applying<'_> {
         };
         let want = match want {
             Ok(want) => want,
-            Err(reason) => return Begun::Over(MergeState::Failed { reason }),
+            Err(reason) => return PlacementProgress::Over(MergeState::Failed { reason }),
         };
         let (project, passing) = (&self.layer.project, self.backup.passing(n));
         let attributes = Attributes::new();
-        Place { disk: self.disk, project, passing, at, from: file.base, to: file.new, want, attributes }
+        Placement { disk: self.disk, project, passing, at, from: file.base, to: file.new, want, attributes }
             .begin()
     }
 
@@ -324,7 +326,7 @@ impl Applying<'_> {
         let stat = super::beneath::look(&dir, name.as_ref()).ok().flatten().ok_or_else(changed)?;
         let mode = stat.st_mode & super::state::MODE_BITS;
         match super::read::kind(&stat) {
-            FileKind::File => Ok(Want::File { mode, source: Source { dir, name: name.into() } }),
+            FileKind::File => Ok(Want::File { mode, source: FileSource { dir, name: name.into() } }),
             FileKind::Directory => Ok(Want::Directory { mode: self.layer.directory_mode(at, mode) }),
             FileKind::Symlink => {
                 let state = state_of(&dir, name.as_ref()).ok().flatten();
@@ -334,7 +336,7 @@ impl Applying<'_> {
         }
     }
 
-    fn parents(&self, record: &Record) -> Result<(), String> {
+    fn parents(&self, record: &PathBackup) -> Result<(), String> {
         record
             .made
             .iter()
@@ -375,7 +377,7 @@ struct Undoing<'a> {
 impl Undoing<'_> {
     fn all(&self, files: &[MergeFile], paths: &[&str]) -> Result<Vec<MergeState>, Error> {
         let known = self.backup.by_path();
-        let records: Vec<Option<&Record>> = paths.iter().map(|at| known.get(at).copied()).collect();
+        let records: Vec<Option<&PathBackup>> = paths.iter().map(|at| known.get(at).copied()).collect();
         for (file, record) in files.iter().zip(&records) {
             let pair = (file.base, file.new);
             if record
@@ -396,14 +398,19 @@ impl Undoing<'_> {
 }
 
 /// Gives a path its old state again.
-fn restore<'a>(disk: &'a Disk, project: &'a Root, backup: &Backup, record: &'a Record) -> Begun<'a> {
+fn restore<'a>(
+    disk: &'a Disk,
+    project: &'a Root,
+    backup: &Backup,
+    record: &'a PathBackup,
+) -> PlacementProgress<'a> {
     let want = match backup.want(record) {
         Ok(want) => want,
-        Err(reason) => return Begun::Over(MergeState::Failed { reason }),
+        Err(reason) => return PlacementProgress::Over(MergeState::Failed { reason }),
     };
-    let Record { n, path, old, new, .. } = record;
+    let PathBackup { n, path, old, new, .. } = record;
     let (passing, attributes) = (backup.passing(*n), record.attributes());
-    Place { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.begin()
+    Placement { disk, project, passing, at: path, from: *new, to: *old, want, attributes }.begin()
 }
 
 /// Removes directories that were made for paths, but for those in which something lies.

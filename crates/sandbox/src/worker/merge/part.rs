@@ -1,8 +1,8 @@
 //! A file of which a part of the change is applied: its backup, with lines from the layer spliced in.
 
-use super::backup::{Backup, Record};
+use super::backup::{Backup, PathBackup};
 use super::disk::{Disk, write_all};
-use super::place::{Source, Want};
+use super::place::{FileSource, Want};
 use super::{LAYER_CHANGED, current, digest};
 use crate::worker::attributes;
 use crate::worker::beneath::look;
@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// What the part comes to. It is made of the backup and not of the project, so that a second run after a kill
 /// makes the same of it; its digest is compared when it is written.
-pub(super) fn want(layer: &Layer, backup: &Backup, record: &Record, part: &Part) -> Result<Want, String> {
+pub(super) fn want(layer: &Layer, backup: &Backup, record: &PathBackup, part: &Part) -> Result<Want, String> {
     let Some((old_mode, old)) = backup.file(record)? else {
         return Err("only a file that the project holds can be changed in part".into());
     };
@@ -36,7 +36,7 @@ pub(super) fn want(layer: &Layer, backup: &Backup, record: &Record, part: &Part)
         return Err("its mode is neither the project's nor the layer's".into());
     }
     let old = read(&old)?;
-    let new = read(&Source { dir, name: name.into() })?;
+    let new = read(&FileSource { dir, name: name.into() })?;
     if is_rebased {
         // An earlier run of the same merge came so far.
         return Ok(Want::Text { mode: part.mode, bytes: new });
@@ -53,7 +53,7 @@ pub(super) fn rebase(
     disk: &Disk,
     layer: &Layer,
     backup: &Backup,
-    record: &Record,
+    record: &PathBackup,
     want: &Want,
 ) -> Result<(), String> {
     let Want::Text { mode, bytes } = want else { return Ok(()) };
@@ -84,7 +84,7 @@ pub(super) fn rebase(
     replaced().map_err(|why| format!("the session's own copy cannot be replaced: {why}"))
 }
 
-fn read(source: &Source) -> Result<Vec<u8>, String> {
+fn read(source: &FileSource) -> Result<Vec<u8>, String> {
     let bytes = || {
         let (fd, _) = open_file(&source.dir, source.name.as_ref())?;
         if size(&fstat(&fd)?) > BYTES_MAX {

@@ -26,7 +26,7 @@ pub(super) enum Want {
     Symlink(Vec<u8>),
     File {
         mode: u32,
-        source: Source,
+        source: FileSource,
     },
     /// A file of these bytes.
     Text {
@@ -47,13 +47,13 @@ impl Want {
 }
 
 /// Where the bytes of a file come from.
-pub(super) struct Source {
+pub(super) struct FileSource {
     pub(super) dir: OwnedFd,
     pub(super) name: String,
 }
 
 /// One path to be put in place.
-pub(super) struct Place<'a> {
+pub(super) struct Placement<'a> {
     pub(super) disk: &'a Disk,
     pub(super) project: &'a Root,
     /// Its name on the way, which no other path and no other merge has.
@@ -70,25 +70,25 @@ pub(super) struct Place<'a> {
 }
 
 /// Why a path did not get its new state.
-enum Stop {
+enum PlacementFailure {
     Conflict(MergeState),
     Failed(String),
 }
 
-impl From<Errno> for Stop {
+impl From<Errno> for PlacementFailure {
     fn from(errno: Errno) -> Self {
         Self::Failed(plain(errno))
     }
 }
 
-impl From<Unreadable> for Stop {
+impl From<Unreadable> for PlacementFailure {
     fn from(why: Unreadable) -> Self {
         Self::Failed(why.to_string())
     }
 }
 
-/// How far a path came.
-pub(super) enum Begun<'a> {
+/// How far a placement has come.
+pub(super) enum PlacementProgress<'a> {
     /// It is where it ends.
     Over(MergeState),
     /// Its new content stands beside it, and is to be on the disk before it takes its place.
@@ -101,17 +101,17 @@ pub(super) struct Staged<'a> {
     now: Option<Seen>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Placement<'a> {
     /// Does all of it, or in a batch what comes before the wait for the disk.
-    pub(super) fn begin(self) -> Begun<'a> {
-        self.place().unwrap_or_else(|stop| Begun::Over(stop.into()))
+    pub(super) fn begin(self) -> PlacementProgress<'a> {
+        self.place().unwrap_or_else(|stop| PlacementProgress::Over(stop.into()))
     }
 
-    fn place(mut self) -> Result<Begun<'a>, Stop> {
+    fn place(mut self) -> Result<PlacementProgress<'a>, PlacementFailure> {
         let (dir, name) = match self.project.parent(self.at) {
             Ok(found) => found,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if self.to.is_none() => {
-                return Ok(Begun::Over(MergeState::Already));
+                return Ok(PlacementProgress::Over(MergeState::Already));
             }
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 return Err(conflict_because("its directory is not there"));
@@ -122,18 +122,18 @@ impl<'a> Place<'a> {
         // It may be large, and is of no use once it is staged.
         let want = std::mem::replace(&mut self.want, Want::Nothing);
         let here = Here { place: self, dir, name };
-        let Place { disk, from, to, .. } = &here.place;
+        let Placement { disk, from, to, .. } = &here.place;
         here.settle()?;
         let now = see(&here.dir, name.as_ref(), 0)?;
         let state = now.as_ref().map(|now| now.state.digest);
         if state == *to {
-            return Ok(Begun::Over(MergeState::Already));
+            return Ok(PlacementProgress::Over(MergeState::Already));
         }
         if state != *from {
-            return Ok(Begun::Over(conflict(&now.map(|now| now.state), *from)));
+            return Ok(PlacementProgress::Over(conflict(&now.map(|now| now.state), *from)));
         }
         match (&now, &want) {
-            (None, Want::Nothing) => return Ok(Begun::Over(MergeState::Already)),
+            (None, Want::Nothing) => return Ok(PlacementProgress::Over(MergeState::Already)),
             (Some(now), Want::Nothing) => here.remove(&now.state)?,
             (Some(now), Want::Directory { mode }) if now.state.kind == FileKind::Directory => {
                 disk.chmod(&here.dir, name, *mode)?;
@@ -143,14 +143,14 @@ impl<'a> Place<'a> {
                 let waits = disk.is_batch && matches!(want, Want::File { .. } | Want::Text { .. });
                 let staged = Staged { here, now };
                 return if waits {
-                    Ok(Begun::Staged(Box::new(staged)))
+                    Ok(PlacementProgress::Staged(Box::new(staged)))
                 } else {
-                    staged.put().map(Begun::Over)
+                    staged.put().map(PlacementProgress::Over)
                 };
             }
         }
         disk.sync(&here.dir)?;
-        Ok(Begun::Over(MergeState::Done))
+        Ok(PlacementProgress::Over(MergeState::Done))
     }
 }
 
@@ -164,10 +164,10 @@ impl Staged<'_> {
     pub(super) fn give_up(self, errno: Errno) -> MergeState {
         // What stays is settled by the next merge of this path.
         self.here.place.disk.unlink(&self.here.dir, &self.here.place.passing).ok();
-        Stop::from(errno).into()
+        PlacementFailure::from(errno).into()
     }
 
-    fn put(&self) -> Result<MergeState, Stop> {
+    fn put(&self) -> Result<MergeState, PlacementFailure> {
         match &self.now {
             None => self.here.publish()?,
             Some(now) => self.here.replace(now)?,
@@ -177,26 +177,26 @@ impl Staged<'_> {
     }
 }
 
-impl From<Stop> for MergeState {
-    fn from(stop: Stop) -> Self {
+impl From<PlacementFailure> for MergeState {
+    fn from(stop: PlacementFailure) -> Self {
         match stop {
-            Stop::Conflict(state) => state,
-            Stop::Failed(reason) => Self::Failed { reason },
+            PlacementFailure::Conflict(state) => state,
+            PlacementFailure::Failed(reason) => Self::Failed { reason },
         }
     }
 }
 
 /// A path's directory, opened.
 struct Here<'a> {
-    place: Place<'a>,
+    place: Placement<'a>,
     dir: OwnedFd,
     name: &'a str,
 }
 
 impl Here<'_> {
     /// Cleans up after a merge that was killed at this path.
-    fn settle(&self) -> Result<(), Stop> {
-        let Place { disk, from, to, .. } = &self.place;
+    fn settle(&self) -> Result<(), PlacementFailure> {
+        let Placement { disk, from, to, .. } = &self.place;
         let part = self.part();
         if self.state(&part).ok().flatten().is_some_and(|state| state.kind != FileKind::Directory) {
             disk.unlink(&self.dir, &part)?;
@@ -227,14 +227,15 @@ impl Here<'_> {
         &self,
         mode: u32,
         attributes: &Attributes,
-        pour: impl FnOnce(&mut Sink<'_>) -> Result<Digest, Stop>,
-    ) -> Result<(), Stop> {
-        let Place { disk, to, .. } = &self.place;
+        pour: impl FnOnce(&mut Sink<'_>) -> Result<Digest, PlacementFailure>,
+    ) -> Result<(), PlacementFailure> {
+        let Placement { disk, to, .. } = &self.place;
         let part = self.part();
         let mut sink = disk.create(&self.dir, &part)?;
         let written = pour(&mut sink)
             .and_then(|state| sink.set(attributes).map(|()| state).map_err(|errno| attributes_lost(&errno)));
-        let written = written.and_then(|state| sink.finish(mode).map(|()| state).map_err(Stop::from));
+        let written =
+            written.and_then(|state| sink.finish(mode).map(|()| state).map_err(PlacementFailure::from));
         if written.as_ref().ok().map(|state| Some(*state)) != Some(*to) {
             disk.unlink(&self.dir, &part)?;
             return Err(written.err().unwrap_or_else(stale_source));
@@ -246,7 +247,7 @@ impl Here<'_> {
     }
 
     /// Makes the new state under the passing name.
-    fn stage(&self, want: &Want, now: Option<&Seen>) -> Result<(), Stop> {
+    fn stage(&self, want: &Want, now: Option<&Seen>) -> Result<(), PlacementFailure> {
         let of_directory;
         let attributes = match now.filter(|now| want.is_like(&now.state)) {
             Some(now) if now.state.kind == FileKind::File => &now.attributes,
@@ -256,7 +257,7 @@ impl Here<'_> {
             }
             None => &self.place.attributes,
         };
-        let Place { disk, to, .. } = &self.place;
+        let Placement { disk, to, .. } = &self.place;
         match want {
             Want::Nothing => {}
             Want::Directory { mode } => disk.mkdir_with(&self.dir, &self.place.passing, *mode, attributes)?,
@@ -264,8 +265,9 @@ impl Here<'_> {
             Want::File { mode, source } => {
                 let (from, stat) = open_file(&source.dir, source.name.as_ref())?;
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
-                return self
-                    .write(*mode, attributes, |sink| copy(from, size, *mode, sink).map_err(Stop::from));
+                return self.write(*mode, attributes, |sink| {
+                    copy(from, size, *mode, sink).map_err(PlacementFailure::from)
+                });
             }
             Want::Text { mode, bytes } => {
                 return self.write(*mode, attributes, |sink| {
@@ -280,12 +282,12 @@ impl Here<'_> {
                 self.discard(&staged)?;
                 Err(stale_source())
             }
-            None => Err(Stop::Failed("what was prepared for it vanished".into())),
+            None => Err(PlacementFailure::Failed("what was prepared for it vanished".into())),
         }
     }
 
     /// Gives the new state a name that nothing had.
-    fn publish(&self) -> Result<(), Stop> {
+    fn publish(&self) -> Result<(), PlacementFailure> {
         let disk = self.place.disk;
         let mut result = disk.rename_new(&self.dir, &self.place.passing, self.name);
         if result.is_err_and(is_unsupported) {
@@ -302,15 +304,15 @@ impl Here<'_> {
     }
 
     /// Exchanges the new state with the old one, `now`.
-    fn replace(&self, now: &Seen) -> Result<(), Stop> {
-        let Place { disk, from, .. } = &self.place;
+    fn replace(&self, now: &Seen) -> Result<(), PlacementFailure> {
+        let Placement { disk, from, .. } = &self.place;
         self.may_replace(now).map_err(|stop| self.failed(stop))?;
         match disk.exchange(&self.dir, &self.place.passing, self.name) {
             // Without an exchange (NFS), a write in the last instant would be lost; the backup holds the
             // rest.
             Err(errno) if is_unsupported(errno) && now.state.kind != FileKind::Directory => {
                 let renamed = self.still_from().and_then(|()| {
-                    disk.rename(&self.dir, &self.place.passing, self.name).map_err(Stop::from)
+                    disk.rename(&self.dir, &self.place.passing, self.name).map_err(PlacementFailure::from)
                 });
                 return renamed.map_err(|stop| self.failed(stop));
             }
@@ -325,7 +327,7 @@ impl Here<'_> {
     }
 
     /// Whether the path is in the state it must be in, and nothing lies in it.
-    fn may_replace(&self, now: &Seen) -> Result<(), Stop> {
+    fn may_replace(&self, now: &Seen) -> Result<(), PlacementFailure> {
         let filled = now.state.kind == FileKind::Directory && !self.is_empty(self.name)?;
         // What a look does not tell is found when the exchange is done.
         let is_as_seen =
@@ -336,17 +338,17 @@ impl Here<'_> {
         if filled { Err(not_empty()) } else { Ok(()) }
     }
 
-    fn still_from(&self) -> Result<(), Stop> {
+    fn still_from(&self) -> Result<(), PlacementFailure> {
         let again = self.state(self.name)?;
         if digest(&again) == self.place.from {
             return Ok(());
         }
-        Err(Stop::Conflict(conflict(&again, self.place.from)))
+        Err(PlacementFailure::Conflict(conflict(&again, self.place.from)))
     }
 
     /// Takes away what was staged, as nothing comes of it. Only for where the passing name still has that,
     /// and nothing of the project's.
-    fn failed(&self, why: impl Into<Stop>) -> Stop {
+    fn failed(&self, why: impl Into<PlacementFailure>) -> PlacementFailure {
         if let Ok(Some(staged)) = self.state(&self.place.passing) {
             // What stays is settled by the next merge of this path.
             self.discard(&staged).ok();
@@ -355,8 +357,8 @@ impl Here<'_> {
     }
 
     /// Removes the old state, `now`.
-    fn remove(&self, now: &State) -> Result<(), Stop> {
-        let Place { disk, from, .. } = &self.place;
+    fn remove(&self, now: &State) -> Result<(), PlacementFailure> {
+        let Placement { disk, from, .. } = &self.place;
         if now.kind == FileKind::Directory {
             return match disk.rmdir(&self.dir, self.name) {
                 Err(Errno::NOTEMPTY | Errno::EXIST) => Err(not_empty()),
@@ -372,18 +374,18 @@ impl Here<'_> {
             return Ok(disk.unlink(&self.dir, &self.place.passing)?);
         }
         disk.rename_new(&self.dir, &self.place.passing, self.name).map_err(|_| self.both_kept())?;
-        Err(Stop::Conflict(conflict(&moved?, *from)))
+        Err(PlacementFailure::Conflict(conflict(&moved?, *from)))
     }
 
     /// Undoes an exchange that displaced something unexpected.
-    fn take_back(&self) -> Result<(), Stop> {
-        let Place { disk, from, to, .. } = &self.place;
+    fn take_back(&self) -> Result<(), PlacementFailure> {
+        let Placement { disk, from, to, .. } = &self.place;
         disk.exchange(&self.dir, &self.place.passing, self.name)?;
         match self.state(&self.place.passing)? {
             Some(ours) if Some(ours.digest) == *to => self.discard(&ours)?,
             _ => return Err(self.both_kept()),
         }
-        Err(Stop::Conflict(conflict(&self.state(self.name)?, *from)))
+        Err(PlacementFailure::Conflict(conflict(&self.state(self.name)?, *from)))
     }
 
     fn discard(&self, left: &State) -> Result<(), Errno> {
@@ -412,7 +414,7 @@ impl Here<'_> {
         format!("{}.part", self.place.passing)
     }
 
-    fn both_kept(&self) -> Stop {
+    fn both_kept(&self) -> PlacementFailure {
         conflict_because(&format!(
             "somebody wrote it during the merge; `{}` beside it holds a version, too",
             self.place.passing
@@ -429,18 +431,18 @@ fn is_unchanged(now: &Stat, then: &Stat) -> bool {
     of(now) == of(then)
 }
 
-fn conflict_because(reason: &str) -> Stop {
-    Stop::Conflict(MergeState::Conflict { reason: reason.into() })
+fn conflict_because(reason: &str) -> PlacementFailure {
+    PlacementFailure::Conflict(MergeState::Conflict { reason: reason.into() })
 }
 
-fn not_empty() -> Stop {
+fn not_empty() -> PlacementFailure {
     conflict_because("the directory is not empty")
 }
 
-fn attributes_lost(errno: &Errno) -> Stop {
-    Stop::Failed(format!("its extended attributes cannot be kept: {}", plain(*errno)))
+fn attributes_lost(errno: &Errno) -> PlacementFailure {
+    PlacementFailure::Failed(format!("its extended attributes cannot be kept: {}", plain(*errno)))
 }
 
-fn stale_source() -> Stop {
-    Stop::Failed("what was to be put there is not what was shown; look at the diff again".into())
+fn stale_source() -> PlacementFailure {
+    PlacementFailure::Failed("what was to be put there is not what was shown; look at the diff again".into())
 }

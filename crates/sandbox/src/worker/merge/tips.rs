@@ -46,14 +46,14 @@ pub(super) struct Tips<'a> {
 }
 
 /// Why a reference was not moved.
-enum Stop {
+enum TipFailure {
     /// The commits can be kept elsewhere.
     Aside(String),
     Failed(String),
     Conflict(String),
 }
 
-impl From<Errno> for Stop {
+impl From<Errno> for TipFailure {
     fn from(errno: Errno) -> Self {
         if lock::is_held(errno) { Self::Aside(BUSY.into()) } else { Self::Failed(plain(errno)) }
     }
@@ -80,7 +80,7 @@ impl Tips<'_> {
         let failed = |reason: String| result(None, None, MergeState::Failed { reason });
         let moved = match (fate, packed) {
             (Fate::Refused(reason), _) | (_, Err(reason)) => return failed(reason.clone()),
-            (Fate::Aside(why), _) => Err(Stop::Aside(why.clone())),
+            (Fate::Aside(why), _) => Err(TipFailure::Aside(why.clone())),
             (Fate::Ready, _) if self.direction == MergeKind::Apply && tip.name.starts_with(ASIDE) => {
                 self.kept(&tip.name, &tip.new)
             }
@@ -92,17 +92,19 @@ impl Tips<'_> {
                 let why = is_beside.then(|| "it is not checked out in the project".to_owned());
                 result(Some(&tip.name), why, state)
             }
-            (Err(Stop::Aside(why)), Some(aside)) => match self.kept(aside, &tip.new) {
+            (Err(TipFailure::Aside(why)), Some(aside)) => match self.kept(aside, &tip.new) {
                 Ok(state) => result(Some(aside), Some(why), state),
-                Err(Stop::Aside(reason) | Stop::Failed(reason) | Stop::Conflict(reason)) => failed(reason),
+                Err(
+                    TipFailure::Aside(reason) | TipFailure::Failed(reason) | TipFailure::Conflict(reason),
+                ) => failed(reason),
             },
-            (Err(Stop::Conflict(reason)), _) => result(None, None, MergeState::Conflict { reason }),
-            (Err(Stop::Aside(reason) | Stop::Failed(reason)), _) => failed(reason),
+            (Err(TipFailure::Conflict(reason)), _) => result(None, None, MergeState::Conflict { reason }),
+            (Err(TipFailure::Aside(reason) | TipFailure::Failed(reason)), _) => failed(reason),
         }
     }
 
     /// Moves a reference from `old` to `new`, an undo back; none: it is not there.
-    fn moved(&self, name: &str, old: Option<&str>, new: Option<&str>) -> Result<MergeState, Stop> {
+    fn moved(&self, name: &str, old: Option<&str>, new: Option<&str>) -> Result<MergeState, TipFailure> {
         let is_undo = self.direction == MergeKind::Undo;
         let (from, to) = if is_undo { (new, old) } else { (old, new) };
         check(name, from, to)?;
@@ -124,7 +126,7 @@ impl Tips<'_> {
             let is_still = (head(&self.layer.project).as_deref() == Some(name)) == is_checked_out;
             match again {
                 Ok(()) if is_still => Ok(index),
-                Ok(()) => Err((index, Stop::Aside("another branch was checked out meanwhile".into()))),
+                Ok(()) => Err((index, TipFailure::Aside("another branch was checked out meanwhile".into()))),
                 Err(stop) => Err((index, stop)),
             }
             .map_err(|(index, stop)| {
@@ -146,7 +148,9 @@ impl Tips<'_> {
         match to {
             Some(_) => reference.replace()?,
             None => reference.remove().map_err(|error| match error {
-                Errno::NOENT => Stop::Failed(format!("it is among the packed ones: git branch -D {name}")),
+                Errno::NOENT => {
+                    TipFailure::Failed(format!("it is among the packed ones: git branch -D {name}"))
+                }
                 error => error.into(),
             })?,
         }
@@ -154,7 +158,7 @@ impl Tips<'_> {
     }
 
     /// Takes up what a killed run of this merge left.
-    fn settle(&self, name: &str) -> Result<(), Stop> {
+    fn settle(&self, name: &str) -> Result<(), TipFailure> {
         for at in [".git/index", &format!(".git/{name}")] {
             match self.layer.project.parent(at) {
                 Ok((dir, file)) => lock::settle(self.disk, &dir, file, self.tag)?,
@@ -166,7 +170,7 @@ impl Tips<'_> {
     }
 
     /// Keeps commits under a reference of Bailey's, whatever it named before.
-    fn kept(&self, aside: &str, new: &str) -> Result<MergeState, Stop> {
+    fn kept(&self, aside: &str, new: &str) -> Result<MergeState, TipFailure> {
         check(aside, None, Some(new))?;
         self.settle(aside)?;
         if self.now(aside)?.as_deref() == Some(new) {
@@ -176,22 +180,22 @@ impl Tips<'_> {
         Ok(MergeState::Done)
     }
 
-    fn now(&self, name: &str) -> Result<Option<String>, Stop> {
-        tip(&self.layer.project, name).map_err(Stop::Aside)
+    fn now(&self, name: &str) -> Result<Option<String>, TipFailure> {
+        tip(&self.layer.project, name).map_err(TipFailure::Aside)
     }
 
-    fn is_from(&self, now: &Option<String>, from: Option<&str>) -> Result<(), Stop> {
+    fn is_from(&self, now: &Option<String>, from: Option<&str>) -> Result<(), TipFailure> {
         match (now.as_deref() == from, self.direction) {
             (true, _) => Ok(()),
-            (false, MergeKind::Undo) => Err(Stop::Conflict("it has moved since".into())),
-            (false, _) => Err(Stop::Aside("the project's branch has moved meanwhile".into())),
+            (false, MergeKind::Undo) => Err(TipFailure::Conflict("it has moved since".into())),
+            (false, _) => Err(TipFailure::Aside("the project's branch has moved meanwhile".into())),
         }
     }
 
     /// Locks a reference's file, making the directories above it.
-    fn reference(&self, name: &str, id: &str) -> Result<Lock<'_>, Stop> {
+    fn reference(&self, name: &str, id: &str) -> Result<Lock<'_>, TipFailure> {
         let in_the_way = |errno| match errno {
-            Errno::NOTDIR => Stop::Aside("a branch of another name is in the way".into()),
+            Errno::NOTDIR => TipFailure::Aside("a branch of another name is in the way".into()),
             errno => errno.into(),
         };
         let project = &self.layer.project;
@@ -208,7 +212,7 @@ impl Tips<'_> {
         // Git leaves the directories of branches that are gone, and removes them where it needs the name.
         if look(&dir, file.as_ref())?.is_some_and(|stat| type_of(&stat) == FileType::Directory) {
             self.remove_empty(&dir, file, 0)
-                .map_err(|_| Stop::Aside("a branch of another name is in the way".into()))?;
+                .map_err(|_| TipFailure::Aside("a branch of another name is in the way".into()))?;
         }
         Ok(lock::lock(self.disk, dir, file, self.tag, format!("{id}\n").as_bytes(), 0o644)?)
     }
@@ -224,12 +228,14 @@ impl Tips<'_> {
     }
 
     /// Locks the index, which becomes the one that was made ready of it.
-    fn index(&self) -> Result<Lock<'_>, Stop> {
+    fn index(&self) -> Result<Lock<'_>, TipFailure> {
         let ready = self.ready("index")?.ok_or_else(|| {
-            Stop::Failed("git's index does not fit it: what was staged is in the way".into())
+            TipFailure::Failed("git's index does not fit it: what was staged is in the way".into())
         })?;
         if !is_fit(&ready) {
-            return Err(Stop::Failed("the index that was made ready names what no project holds".into()));
+            return Err(TipFailure::Failed(
+                "the index that was made ready names what no project holds".into(),
+            ));
         }
         let dir = self.layer.project.dir(".git")?;
         let mode = look(&dir, "index".as_ref())?.map_or(0o644, |stat| stat.st_mode & 0o777);
@@ -239,15 +245,17 @@ impl Tips<'_> {
             Ok(true) => Ok(index),
             other => {
                 index.give_up().ok();
-                Err(other.err().unwrap_or_else(|| Stop::Aside("git's index has changed meanwhile".into())))
+                Err(other
+                    .err()
+                    .unwrap_or_else(|| TipFailure::Aside("git's index has changed meanwhile".into())))
             }
         }
     }
 
     /// Whether the project holds, at each path in which the commits differ, what they hold there. What they
     /// have no more may stay, where the session sees it, too: it is only that git tracks it no longer.
-    fn is_whole(&self) -> Result<(), Stop> {
-        let unsaid = || Stop::Failed("nobody said what the commits change".into());
+    fn is_whole(&self) -> Result<(), TipFailure> {
+        let unsaid = || TipFailure::Failed("nobody said what the commits change".into());
         let differing = self.ready("paths")?.ok_or_else(unsaid)?;
         let (project, has_modes) = (&self.layer.project, has_modes(&self.layer.project));
         let is_there = |entry: BlobEntry<'_>, at| {
@@ -259,7 +267,7 @@ impl Tips<'_> {
             let (entry, path) = BlobEntry::read(line).zip(parts.next()).ok_or_else(unsaid)?;
             if !std::str::from_utf8(path).is_ok_and(|at| is_there(entry, at)) {
                 let shown = String::from_utf8_lossy(path);
-                return Err(Stop::Aside(format!(
+                return Err(TipFailure::Aside(format!(
                     "the project does not hold what its last commit holds at `{shown}`"
                 )));
             }
@@ -268,8 +276,9 @@ impl Tips<'_> {
     }
 
     /// A file of what was made ready; none where it is not there.
-    fn ready(&self, name: &str) -> Result<Option<Vec<u8>>, Stop> {
-        let folder = Root::open(&self.carried.folder).map_err(|error| Stop::Failed(error.to_string()))?;
+    fn ready(&self, name: &str) -> Result<Option<Vec<u8>>, TipFailure> {
+        let folder =
+            Root::open(&self.carried.folder).map_err(|error| TipFailure::Failed(error.to_string()))?;
         read(&folder, &format!("clean/{name}"))
     }
 
@@ -321,15 +330,15 @@ impl Tips<'_> {
 }
 
 /// A request is checked again here, however it was made.
-fn check(name: &str, from: Option<&str>, to: Option<&str>) -> Result<(), Stop> {
+fn check(name: &str, from: Option<&str>, to: Option<&str>) -> Result<(), TipFailure> {
     let is_branch = name.starts_with("refs/heads/") || name.starts_with(ASIDE);
     if !is_branch || !is_plain(name) {
-        return Err(Stop::Failed("it is no branch's name".into()));
+        return Err(TipFailure::Failed("it is no branch's name".into()));
     }
     if [from, to].into_iter().flatten().all(is_object) {
         return Ok(());
     }
-    Err(Stop::Failed("it does not say which commits it moves between".into()))
+    Err(TipFailure::Failed("it does not say which commits it moves between".into()))
 }
 
 /// Whether no entry of an index leads into a repository, or out of the project.
@@ -348,7 +357,7 @@ fn is_pack(name: &str) -> bool {
     stem.and_then(|stem| stem.strip_prefix("pack-")).is_some_and(is_object)
 }
 
-fn read(root: &Root, at: &str) -> Result<Option<Vec<u8>>, Stop> {
+fn read(root: &Root, at: &str) -> Result<Option<Vec<u8>>, TipFailure> {
     let file = match root.file(at) {
         Err(Errno::NOENT) => return Ok(None),
         file => File::from(file?),
@@ -356,7 +365,7 @@ fn read(root: &Root, at: &str) -> Result<Option<Vec<u8>>, Stop> {
     let mut bytes = Vec::new();
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| errno(&error))?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(Stop::Aside(format!("`{}` is too large", split(at).1)));
+        return Err(TipFailure::Aside(format!("`{}` is too large", split(at).1)));
     }
     Ok(Some(bytes))
 }

@@ -1,4 +1,4 @@
-use super::{Reply, TEXT_BYTES_MAX, read, text};
+use super::{Response, TEXT_BYTES_MAX, read, text};
 
 #[test]
 fn a_page_reads_as_a_person_reads_it() {
@@ -80,7 +80,7 @@ fn what_nobody_reads_hides_nothing_behind_it() {
 #[test]
 fn a_page_that_is_cut_says_so() {
     let read = |html: &str| match read(html.as_bytes(), None, true) {
-        Reply::Page { text, cut } => (text.unwrap(), cut),
+        Response::Page { text, cut } => (text.unwrap(), cut),
         other => panic!("{other:?}"),
     };
     // Each letter takes three bytes, so this is far from as many characters as one page may have.
@@ -101,8 +101,11 @@ fn what_is_no_text_is_not_shown_as_some() {
         (b"plain", Some("klingon"), false),
         (b"<p>plain", Some("klingon"), true),
     ] {
-        assert!(matches!(read(body, charset, html), Reply::Page { text: None, cut: false }), "{charset:?}");
+        assert!(
+            matches!(read(body, charset, html), Response::Page { text: None, cut: false }),
+            "{charset:?}"
+        );
     }
-    let Reply::Page { text, .. } = read(b"Gr\xfc\xdfe <b>", Some("iso-8859-1"), false) else { panic!() };
+    let Response::Page { text, .. } = read(b"Gr\xfc\xdfe <b>", Some("iso-8859-1"), false) else { panic!() };
     assert_eq!(text.as_deref(), Some("Grüße <b>"), "the control");
 }
