@@ -12,8 +12,8 @@
 //! The daemon has this kind in builds for tests only; `crates/channels/src/kinds.rs` has its lines.
 
 use crate::{
-    Arrival, Call, Channel, Command, Conversation, Event, Failure, Heard, Kind, Listener, Message, News,
-    Opening, Post, Reply, Sender, StreamKind, Us, kinds::KeyPlace, markup,
+    Arrival, Call, Channel, Command, Conversation, Event, Failure, Kind, Listener, Message, News, Opening,
+    Post, Reaction, Reply, Sender, StreamKind, Us, kinds::KeyPlace, markup,
 };
 use serde::Deserialize;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ struct Listening {
 }
 
 impl Listener for Listening {
-    fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure> {
+    fn hear(&mut self, event: Event<'_>) -> Result<Reaction, Failure> {
         match event {
             Event::Begun => {
                 let path = if self.stream == StreamKind::Events { "/sse" } else { "/ws" };
@@ -72,7 +72,7 @@ impl Listener for Listening {
             }
             Event::Said(message) => Ok(news(&message.data).into()),
             Event::Ended(end) => Err(end.into()),
-            _ => Ok(Heard::default()),
+            _ => Ok(Reaction::default()),
         }
     }
 }

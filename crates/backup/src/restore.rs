@@ -8,7 +8,7 @@ use super::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_home::{
-    home::{Begun, Home, make_private, swap},
+    home::{Home, NewDirectories, make_private, swap},
     identity,
     schedules::Schedules,
 };
@@ -37,7 +37,7 @@ const UNCHANGED: &str = "nothing was changed";
 /// When the home is in use, or the copy is not whole; then nothing was changed.
 pub async fn run(
     home: &Home,
-    begun: Begun,
+    begun: NewDirectories,
     RestoreArgs { from }: RestoreArgs,
     printer: &Printer,
 ) -> Result<ExitCode> {

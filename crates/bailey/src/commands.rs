@@ -28,7 +28,7 @@ pub(crate) use policy::decide;
 
 use crate::{
     cli::{Audit, Cli, Command},
-    home::{Begun, Home},
+    home::{Home, NewDirectories},
     print::Printer,
 };
 use anyhow::{Context as _, Result};
@@ -83,7 +83,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Logs { follow, lines } => wait(daemon::logs(&old_home()?, follow, lines, printer)),
         Command::Backup(asked) => wait(bailey_backup::run(&old_home()?, asked, printer)),
         Command::Restore(asked) => {
-            let begun = Begun::at(&Home::place(cli.home.clone())?)?;
+            let begun = NewDirectories::at(&Home::place(cli.home.clone())?)?;
             wait(bailey_backup::restore(&home()?, begun, asked, printer))
         }
         Command::Schedule(asked) => wait(schedule::run(&home()?, asked, printer)),

@@ -81,7 +81,7 @@ pub fn daemon_line(bytes: &[u8]) {
         assert_eq!(wire::asked(bytes).is_ok(), may);
     }
     same::<wire::Report>(bytes);
-    same::<wire::Told>(bytes);
+    same::<wire::DaemonAnswer>(bytes);
 }
 
 /// What a process that hears the world says to the daemon, and what it is answered. Whoever it brings is
@@ -90,7 +90,8 @@ pub fn packet(bytes: &[u8]) {
     same::<Packet<bailey_web::Ask>>(bytes);
     same::<Packet<bailey_web::Answer>>(bytes);
     same::<Packet<Given>>(bytes);
-    let Some(Packet { it: Need::Person(need::Asked { id, name, .. }), .. }) = same::<Packet<Need>>(bytes)
+    let Some(Packet { it: Need::Person(need::PersonRequest { id, name, .. }), .. }) =
+        same::<Packet<Need>>(bytes)
     else {
         return;
     };

@@ -5,28 +5,30 @@ use crate::{Conversation, Post, bridge::Bridge};
 /// What stands in a message before its words do.
 const BEGUN: &str = "…";
 
-/// The answer of a turn.
+/// The answer of a turn while it is written.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct LiveAnswer {
     text: String,
     /// What the agent does just now.
     doing: Option<String>,
     /// Whether what came last was no text, so that more text begins a paragraph.
     is_apart: bool,
     is_dirty: bool,
-    pages: Vec<Page>,
+    pages: Vec<AnswerMessage>,
 }
 
+/// One message of the answer, and what it says.
 #[derive(Debug)]
-struct Page {
+struct AnswerMessage {
     message: String,
     says: String,
 }
 
-impl Answer {
+impl LiveAnswer {
     /// One that stands in these messages already, as far as it does.
     pub(super) fn in_messages(messages: Vec<String>) -> Self {
-        let pages = messages.into_iter().map(|message| Page { message, says: String::new() }).collect();
+        let pages =
+            messages.into_iter().map(|message| AnswerMessage { message, says: String::new() }).collect();
         Self { pages, ..Self::default() }
     }
 
@@ -86,7 +88,7 @@ impl Answer {
                 let begun = Post { text: bridge.channel.plain(BEGUN), buttons: Vec::new() };
                 let name = bridge.beginning(at);
                 let message = bridge.deliver(at, name, || bridge.channel.send(at, &begun)).await?;
-                self.pages.push(Page { message, says: String::new() });
+                self.pages.push(AnswerMessage { message, says: String::new() });
                 note(self.messages());
             }
             let Some(page) = self.pages.get_mut(number) else { continue };

@@ -8,14 +8,14 @@
 
 use super::{
     guard::{Guarded, guard},
-    notes::{Notes, Open},
+    notes::{Notes, PendingMessage},
     talk,
     words::Stop,
 };
 use crate::{
-    ANSWER_BYTES_MAX, Arrival, Call, Channel, Conversation, Event, Failure, Heard, Kind, Listener, Message,
-    News, Post, Reply, Sender, Tap, Us, kinds,
-    need::{Answer, Asked, Given, Need, Taken, What},
+    ANSWER_BYTES_MAX, Arrival, Call, Channel, Conversation, Event, Failure, Kind, Listener, Message, News,
+    Post, Reaction, Reply, Sender, Tap, Us, kinds,
+    need::{Given, Need, PersonAnswer, PersonRequest, RequestKind, Taken},
 };
 use anyhow::{Result, bail};
 use bailey_egress::{UplinkEnd, UplinkError, uplink::Request};
@@ -84,7 +84,7 @@ pub(super) struct Bridge {
     rests: RefCell<HashMap<String, Instant>>,
     /// Why what is said is not taken, since the platform takes us for nobody.
     locked_out: watch::Sender<Option<String>>,
-    talks: RefCell<HashMap<Conversation, mpsc::Sender<talk::Came>>>,
+    talks: RefCell<HashMap<Conversation, mpsc::Sender<talk::TalkEvent>>>,
     /// Messages that are stopping something now: what was written behind them waits for that.
     pub(super) stopping: RefCell<BTreeSet<String>>,
 }
@@ -176,10 +176,10 @@ impl Bridge {
         let bridge = Rc::new(self);
         for open in bridge.book.get(|notes| notes.open.clone()) {
             let at = Conversation(open.at.clone());
-            bridge.pass(at, talk::Came::Message(open)).await;
+            bridge.pass(at, talk::TalkEvent::Message(open)).await;
         }
         for tap in bridge.book.get(|notes| notes.taps.clone()) {
-            bridge.pass(tap.at.clone(), talk::Came::Tap(tap)).await;
+            bridge.pass(tap.at.clone(), talk::TalkEvent::Tap(tap)).await;
         }
         let hear = async {
             if bridge.is_inbound { bridge.take_deliveries().await } else { bridge.listen(printer).await }
@@ -224,7 +224,7 @@ impl Bridge {
         if is_known {
             return Ok(Taken::Noted);
         }
-        let Heard { mut news, .. } = match listener.hear(Event::Delivered(body.as_bytes())) {
+        let Reaction { mut news, .. } = match listener.hear(Event::Delivered(body.as_bytes())) {
             Ok(heard) => heard,
             Err(failure) => return Ok(Taken::Wrong(failure.to_string())),
         };
@@ -248,21 +248,25 @@ impl Bridge {
         let mut came = Vec::new();
         for arrival in news.arrivals {
             match arrival {
-                Arrival::Tap(tap) => came.push((tap.at.clone(), talk::Came::Tap(tap))),
+                Arrival::Tap(tap) => came.push((tap.at.clone(), talk::TalkEvent::Tap(tap))),
                 Arrival::Message(message) if message.is_to_us => came.extend(self.look_through(message)),
                 Arrival::Message(_) => {}
             }
         }
-        let open: Vec<Open> = came
+        let open: Vec<PendingMessage> = came
             .iter()
             .filter_map(|(_, came)| match came {
-                talk::Came::Message(open) => Some(open.clone()),
-                talk::Came::Tap(_) | talk::Came::Word { .. } | talk::Came::Fetched { .. } => None,
+                talk::TalkEvent::Message(open) => Some(open.clone()),
+                talk::TalkEvent::Tap(_) | talk::TalkEvent::Word { .. } | talk::TalkEvent::Fetched { .. } => {
+                    None
+                }
             })
             .collect();
         let taps: Vec<Tap> = came
             .iter()
-            .filter_map(|(_, came)| if let talk::Came::Tap(tap) = came { Some(tap.clone()) } else { None })
+            .filter_map(
+                |(_, came)| if let talk::TalkEvent::Tap(tap) = came { Some(tap.clone()) } else { None },
+            )
             .collect();
         if news.cursor.is_some() || delivery.is_some() || !came.is_empty() {
             // From the next question on the platform forgets what came before it.
@@ -271,7 +275,7 @@ impl Bridge {
                     notes.go_on(source, cursor, seconds());
                 }
                 let new = open.into_iter().filter(|new| notes.open.iter().all(|old| old.key != new.key));
-                let new: Vec<Open> = new.collect();
+                let new: Vec<PendingMessage> = new.collect();
                 notes.open.extend(new);
                 let new = taps.into_iter().filter(|new| notes.taps.iter().all(|old| old.id != new.id));
                 let new: Vec<Tap> = new.collect();
@@ -290,10 +294,10 @@ impl Bridge {
     }
 
     /// A message past the guard; or what is said instead.
-    fn look_through(&self, message: Message) -> Option<(Conversation, talk::Came)> {
+    fn look_through(&self, message: Message) -> Option<(Conversation, talk::TalkEvent)> {
         let Message { key, at, from, text, is_quoted, mut files, left_out, .. } = message;
         let say = |text: &str| {
-            let word = talk::Came::Word { key: key.clone(), to: from.clone(), text: text.into() };
+            let word = talk::TalkEvent::Word { key: key.clone(), to: from.clone(), text: text.into() };
             Some((at.clone(), word))
         };
         let mut text = match guard(&self.redactor, text) {
@@ -315,13 +319,13 @@ impl Bridge {
             file.name = self.redactor.redact(&file.name).text.into_owned();
         }
         let (id, name) = (from.id, from.name);
-        let open = Open { key, at: at.0.clone(), id, name, text, is_quoted, files, told: None };
-        Some((at, talk::Came::Message(open)))
+        let open = PendingMessage { key, at: at.0.clone(), id, name, text, is_quoted, files, told: None };
+        Some((at, talk::TalkEvent::Message(open)))
     }
 
     /// Gives something to its conversation; what stops something waits for nothing there.
-    pub(super) async fn pass(self: &Rc<Self>, at: Conversation, mut came: talk::Came) {
-        if let talk::Came::Message(open) = &came
+    pub(super) async fn pass(self: &Rc<Self>, at: Conversation, mut came: talk::TalkEvent) {
+        if let talk::TalkEvent::Message(open) = &came
             && let Some(what) = Stop::of(&open.text, &self.us.name).filter(|_| !open.is_quoted)
         {
             self.stopping.borrow_mut().insert(open.key.clone());
@@ -341,7 +345,7 @@ impl Bridge {
     }
 
     /// The way to a conversation; none where there are too many at once.
-    fn talk(self: &Rc<Self>, at: &Conversation) -> Option<mpsc::Sender<talk::Came>> {
+    fn talk(self: &Rc<Self>, at: &Conversation) -> Option<mpsc::Sender<talk::TalkEvent>> {
         let mut talks = self.talks.borrow_mut();
         if let Some(sender) = talks.get(at) {
             return Some(sender.clone());
@@ -365,9 +369,9 @@ impl Bridge {
         &self,
         who: &Sender,
         at: &Conversation,
-        what: What,
-    ) -> Result<(Answer, Option<OwnedFd>)> {
-        let asked = Asked { id: who.id.clone(), name: who.name.clone(), at: at.0.clone(), what };
+        what: RequestKind,
+    ) -> Result<(PersonAnswer, Option<OwnedFd>)> {
+        let asked = PersonRequest { id: who.id.clone(), name: who.name.clone(), at: at.0.clone(), what };
         match self.link.ask(&Need::Person(asked)).await? {
             (Given::Person(answer), fd) => Ok((answer, fd)),
             _ => bail!("the daemon answered something else than was asked"),
@@ -517,8 +521,8 @@ pub(super) fn seconds() -> u64 {
     u64::try_from(SystemClock.now().as_second()).unwrap_or_default()
 }
 
-impl From<&Open> for Sender {
-    fn from(open: &Open) -> Self {
+impl From<&PendingMessage> for Sender {
+    fn from(open: &PendingMessage) -> Self {
         Self { id: open.id.clone(), name: open.name.clone() }
     }
 }

@@ -8,7 +8,7 @@ use bailey_protocol::Role;
 use bailey_session::{
     client::Client,
     exit::Mistyped,
-    wire::{Ask, Told},
+    wire::{Ask, DaemonAnswer},
 };
 use bailey_terminal::print::{Printer, Style};
 use clap::{Subcommand, ValueEnum};
@@ -119,7 +119,7 @@ async fn anew(home: &Home) -> Result<()> {
 async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
     let running = match Client::connect(home)? {
         Some(mut daemon) => match daemon.ask(Ask::Status).await? {
-            Told::Status(status) => Some(status.channels),
+            DaemonAnswer::Status(status) => Some(status.channels),
             _ => None,
         },
         None => None,

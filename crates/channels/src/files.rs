@@ -3,7 +3,7 @@
 
 use super::{
     bridge::{Bridge, PAUSE_MAX, PAUSE_MIN},
-    notes::Open,
+    notes::PendingMessage,
 };
 use crate::{Attachment, AttachmentKind, Failure, KEY};
 use bailey_protocol::{Blob, IMAGES_BYTES_MAX, Image, Inbound, SENT_BYTES_MAX, SentFile};
@@ -41,7 +41,7 @@ impl Fetched {
     }
 
     /// The message with them. The model is told what it is not shown.
-    pub(super) fn inbound(&self, open: &Open) -> Inbound {
+    pub(super) fn inbound(&self, open: &PendingMessage) -> Inbound {
         let mut text = open.text.clone();
         if text.trim().is_empty() {
             text = match (self.images.is_empty(), self.files.is_empty(), self.is_spoken) {

@@ -158,7 +158,7 @@ pub trait Listener: Send {
     ///
     /// # Errors
     /// Why listening begins anew. Single things that cannot be read are passed over.
-    fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure>;
+    fn hear(&mut self, event: Event<'_>) -> Result<Reaction, Failure>;
 }
 
 /// An event, for a [`Listener`].
@@ -182,20 +182,20 @@ pub enum Event<'a> {
 
 /// A [`Listener`]'s answer to an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct Reaction {
     /// The news in it.
     pub news: News,
     /// The commands that follow, in order.
     pub commands: Vec<Command>,
 }
 
-impl From<News> for Heard {
+impl From<News> for Reaction {
     fn from(news: News) -> Self {
         Self { news, commands: Vec::new() }
     }
 }
 
-impl From<Command> for Heard {
+impl From<Command> for Reaction {
     fn from(command: Command) -> Self {
         Self { news: News::default(), commands: [command].into() }
     }

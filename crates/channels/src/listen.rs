@@ -2,7 +2,7 @@
 //! platform may forget them.
 
 use crate::{
-    Command, Event, Failure, Heard, Reply,
+    Command, Event, Failure, Reaction, Reply,
     bridge::{Bridge, PAUSE_MAX, PAUSE_MIN, seconds},
     need::{Given, Need, Taken},
 };
@@ -143,7 +143,7 @@ impl Bridge {
         let (mut asked, mut not_before) = (began, began);
         let mut came = ListenerEvent::Beginning;
         loop {
-            let Heard { news, commands } = listener.hear(came.event())?;
+            let Reaction { news, commands } = listener.hear(came.event())?;
             let (is_answer, is_message) =
                 (matches!(came, ListenerEvent::Answer(_)), matches!(came, ListenerEvent::Message(_)));
             // Not every server waits until there is something new.

@@ -9,9 +9,9 @@ pub use bailey_session::packet::{Asking, Refusable};
 use bailey_web::Delivery;
 use serde::{Deserialize, Serialize};
 
-/// A request for a person.
+/// A request in the name of a person.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PersonRequest {
     /// The person's id, as the platform vouches, and the name that they call themselves.
     pub id: String,
     /// See `id`.
@@ -19,7 +19,7 @@ pub struct Asked {
     /// The conversation.
     pub at: String,
     /// The kind of request.
-    pub what: What,
+    pub what: RequestKind,
 }
 
 /// The requests of a channel's process.
@@ -27,7 +27,7 @@ pub struct Asked {
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     /// A request for a person.
-    Person(Asked),
+    Person(PersonRequest),
     /// Waits for a server's next delivery, for as long as it takes, and reports the outcome of the one
     /// before.
     Delivery(Option<Taken>),
@@ -48,7 +48,7 @@ pub enum Taken {
 /// The kinds of requests for a person in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum RequestKind {
     /// A connection to the conversation's session, as that person.
     Connection,
     /// The same for a person who tapped a button: by that, an unknown person has not asked to be let in.
@@ -92,10 +92,10 @@ impl Page {
     }
 }
 
-/// The daemon's answer.
+/// The daemon's answer to a [`PersonRequest`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum PersonAnswer {
     /// The connection comes with this answer, and speaks as that person.
     Connected(Speaker),
     /// The request was done; or its output.
@@ -115,13 +115,13 @@ impl Asking for Need {}
 #[serde(rename_all = "snake_case")]
 pub enum Given {
     /// To a request for a person.
-    Person(Answer),
+    Person(PersonAnswer),
     /// The next delivery.
     Delivery(Delivery),
 }
 
 impl Refusable for Given {
     fn refused(why: String) -> Option<Self> {
-        Some(Self::Person(Answer::Refused(why)))
+        Some(Self::Person(PersonAnswer::Refused(why)))
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Notes {
     #[serde(default)]
     pub(super) name: String,
     /// Messages without a whole answer, in the order in which they came.
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<PendingMessage>,
     /// What was tapped and has not reached its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) taps: Vec<Tap>,
@@ -36,7 +36,7 @@ pub(super) struct Notes {
     pub(super) begun: BTreeMap<String, String>,
     /// The last change of each message that an answer stands in, by conversation and message.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    changes: BTreeMap<String, BTreeMap<String, Change>>,
+    changes: BTreeMap<String, BTreeMap<String, MessageEdit>>,
     /// How many there were.
     #[serde(default)]
     changed: u64,
@@ -49,7 +49,7 @@ pub(super) struct Notes {
 
 /// A message that is to be answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Open {
+pub(super) struct PendingMessage {
     pub(super) key: String,
     pub(super) at: String,
     pub(super) id: String,
@@ -64,9 +64,9 @@ pub(super) struct Open {
     pub(super) told: Option<String>,
 }
 
-/// A change of a message: how many there were before, and what it made the message say.
+/// An edit of a message: the number of the edits before it, and the digest of the new text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Change {
+struct MessageEdit {
     number: u64,
     says: Digest,
 }
@@ -136,7 +136,7 @@ impl Notes {
         // Some servers call each answer's message the same.
         let number = self.changed;
         self.changed += 1;
-        here.insert(message.to_owned(), Change { number, says });
+        here.insert(message.to_owned(), MessageEdit { number, says });
         number
     }
 
@@ -157,7 +157,7 @@ impl Notes {
     }
 
     /// The messages of a conversation that have no whole answer yet.
-    pub(super) fn open_in(&self, at: &Conversation) -> Vec<Open> {
+    pub(super) fn open_in(&self, at: &Conversation) -> Vec<PendingMessage> {
         self.open.iter().filter(|open| open.at == at.0).cloned().collect()
     }
 }
@@ -166,14 +166,14 @@ impl Notes {
 fn cursor<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Kept {
+    enum StoredCursor {
         Number(i64),
         Words(String),
     }
-    Ok(match Option::<Kept>::deserialize(from)? {
-        None | Some(Kept::Number(0)) => None,
-        Some(Kept::Number(number)) => Some(number.to_string()),
-        Some(Kept::Words(words)) => Some(words),
+    Ok(match Option::<StoredCursor>::deserialize(from)? {
+        None | Some(StoredCursor::Number(0)) => None,
+        Some(StoredCursor::Number(number)) => Some(number.to_string()),
+        Some(StoredCursor::Words(words)) => Some(words),
     })
 }
 

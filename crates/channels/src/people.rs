@@ -18,7 +18,7 @@ const LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct People {
     pub(crate) people: Vec<Person>,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) asked: Vec<Stranger>,
 }
 
 /// A person whom the owner let in.
@@ -34,7 +34,7 @@ pub(crate) struct Person {
 
 /// A person who wrote and is not known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct Stranger {
     /// The code that the person was told to give the owner.
     pub(crate) code: String,
     pub id: String,
@@ -42,7 +42,7 @@ pub(crate) struct Asked {
     pub at: Timestamp,
 }
 
-impl Asked {
+impl Stranger {
     /// Whether the request is recent enough. A request from the future (the clock was put back) is not
     /// recent.
     fn is_fresh(&self, now: i64) -> bool {
@@ -79,8 +79,8 @@ impl People {
     /// wait.
     pub fn is_noted(&self, id: &str) -> bool {
         let now = SystemClock.now().as_millisecond();
-        let is_fresh = |asked: &&Asked| asked.is_fresh(now);
-        let fresh: Vec<&Asked> = self.asked.iter().filter(is_fresh).collect();
+        let is_fresh = |asked: &&Stranger| asked.is_fresh(now);
+        let fresh: Vec<&Stranger> = self.asked.iter().filter(is_fresh).collect();
         fresh.len() >= ASKED_MAX || fresh.iter().any(|asked| asked.id == id)
     }
 
@@ -99,7 +99,7 @@ impl People {
         }
         let code = code()?;
         let (id, name, at) = (id.to_owned(), name.to_owned(), SystemClock.now());
-        self.asked.push(Asked { code: code.clone(), id, name, at });
+        self.asked.push(Stranger { code: code.clone(), id, name, at });
         Ok(Some((code, true)))
     }
 
@@ -115,7 +115,7 @@ impl People {
                 "nobody was told the code `{code}`, or it is more than an hour ago: they write once more, and are told a new one"
             );
         };
-        let Asked { id, name, .. } = self.asked.remove(at);
+        let Stranger { id, name, .. } = self.asked.remove(at);
         let person = Person { id, name, role, since: SystemClock.now() };
         let before = self.people.len();
         self.people.retain(|other| other.id != person.id);

@@ -12,11 +12,12 @@ use std::{
 
 /// The sessions of one channel, by conversation.
 #[derive(Debug, Default)]
-pub struct Sessions(BTreeMap<String, Kept>);
+pub struct Sessions(BTreeMap<String, StoredSession>);
 
+/// The session of a conversation, as the file has it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Kept {
+enum StoredSession {
     /// With the channel's project, as it was configured when the conversation began.
     In { session: SessionId, workspace: PathBuf },
     /// The older format, without a project.
@@ -33,15 +34,16 @@ impl Sessions {
 
     /// The session of a conversation, for any project.
     pub fn get(&self, conversation: &str) -> Option<SessionId> {
-        let (Kept::In { session, .. } | Kept::Anywhere(session)) = self.0.get(conversation)?;
+        let (StoredSession::In { session, .. } | StoredSession::Anywhere(session)) =
+            self.0.get(conversation)?;
         Some(*session)
     }
 
     /// The session of a conversation, to go on about this project; `None` when it was about another project.
     pub fn about(&self, conversation: &str, project: &Path) -> Option<SessionId> {
         match self.0.get(conversation)? {
-            Kept::In { workspace, .. } if workspace != project => None,
-            Kept::In { session, .. } | Kept::Anywhere(session) => Some(*session),
+            StoredSession::In { workspace, .. } if workspace != project => None,
+            StoredSession::In { session, .. } | StoredSession::Anywhere(session) => Some(*session),
         }
     }
 
@@ -55,7 +57,7 @@ impl Sessions {
         conversation: &str,
         (session, project): (SessionId, &Path),
     ) -> Result<()> {
-        let kept = Kept::In { session, workspace: project.to_path_buf() };
+        let kept = StoredSession::In { session, workspace: project.to_path_buf() };
         Self::change(home, channel, |sessions| drop(sessions.insert(conversation.to_owned(), kept)))
     }
 
@@ -67,7 +69,11 @@ impl Sessions {
         Self::change(home, channel, |sessions| drop(sessions.remove(conversation)))
     }
 
-    fn change(home: &Home, channel: &str, change: impl FnOnce(&mut BTreeMap<String, Kept>)) -> Result<()> {
+    fn change(
+        home: &Home,
+        channel: &str,
+        change: impl FnOnce(&mut BTreeMap<String, StoredSession>),
+    ) -> Result<()> {
         let mut sessions = Self::of(home, channel);
         change(&mut sessions.0);
         home.make_channel(channel)?;

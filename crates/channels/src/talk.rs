@@ -5,15 +5,15 @@ mod cards;
 
 use self::cards::UNSEEN;
 use super::{
-    answer::Answer,
+    answer::LiveAnswer,
     bridge::Bridge,
     files::{self, Fetched},
-    notes::{Notes, Open},
+    notes::{Notes, PendingMessage},
     words::{Command, HELP, Stop},
 };
 use crate::{
     Conversation, Post, Sender, Tap,
-    need::{self as asked, What},
+    need::{PersonAnswer, RequestKind},
 };
 use anyhow::{Context as _, Result};
 use bailey_protocol::{Answer as Verdict, ApprovalId, Event, Happening, Inbound, Op, Seq};
@@ -53,15 +53,15 @@ const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// How long whoever tapped may wait for what came of it.
 const TAPPED: Duration = Duration::from_secs(5);
 
-/// What comes to a conversation from the platform.
+/// An event for a conversation, from the platform.
 #[derive(Debug)]
-pub(super) enum Came {
+pub(super) enum TalkEvent {
     /// To be answered.
-    Message(Open),
+    Message(PendingMessage),
     Tap(Tap),
     /// The files of a message.
     Fetched {
-        open: Open,
+        open: PendingMessage,
         fetched: Fetched,
     },
     /// Something that Bailey has to say to somebody.
@@ -87,7 +87,7 @@ struct Talk {
     listener: Option<String>,
     heard: mpsc::Receiver<(String, Option<Event>)>,
     to_hear: mpsc::Sender<(String, Option<Event>)>,
-    answer: Answer,
+    answer: LiveAnswer,
     is_working: bool,
     /// Messages that the session has, and those that it was told of.
     accepted: BTreeSet<String>,
@@ -109,7 +109,7 @@ struct Talk {
 }
 
 /// Serves a conversation, until it has rested for long.
-pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::Receiver<Came>) {
+pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::Receiver<TalkEvent>) {
     let (to_hear, heard) = mpsc::channel(1024);
     let shown = bridge.book.get(|notes| notes.shown.get(&at.0).cloned()).unwrap_or_default();
     let mut talk = Talk {
@@ -119,7 +119,7 @@ pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
         listener: None,
         heard,
         to_hear,
-        answer: Answer::in_messages(shown),
+        answer: LiveAnswer::in_messages(shown),
         is_working: false,
         accepted: BTreeSet::new(),
         said: BTreeSet::new(),
@@ -155,14 +155,14 @@ pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
 }
 
 impl Talk {
-    async fn take(&mut self, came: Came) {
+    async fn take(&mut self, came: TalkEvent) {
         self.idle = Instant::now();
         match came {
-            Came::Word { key, to, text } => {
+            TalkEvent::Word { key, to, text } => {
                 let told = if self.voices.contains_key(&to.id) {
                     None
                 } else {
-                    self.connect(&to, What::Connection).await.unwrap_or(None)
+                    self.connect(&to, RequestKind::Connection).await.unwrap_or(None)
                 };
                 // A stranger is told that they are one, and nothing else.
                 let text = told.unwrap_or(text);
@@ -170,13 +170,13 @@ impl Talk {
                     self.word(self.bridge.name(&self.at, &["word", &key]), &text).await;
                 }
             }
-            Came::Tap(tap) => {
+            TalkEvent::Tap(tap) => {
                 let name = tap.id.clone();
                 self.tapped(tap).await;
                 // One that comes once more is told that it was answered.
                 self.bridge.book.change(|notes| notes.taps.retain(|tap| tap.id != name)).ok();
             }
-            Came::Fetched { open, fetched } => {
+            TalkEvent::Fetched { open, fetched } => {
                 if let Some(words) = fetched.words() {
                     self.word(self.bridge.name(&self.at, &["files", &open.key]), &words).await;
                 }
@@ -184,8 +184,8 @@ impl Talk {
                 self.say(&open).await;
             }
             // It was done before a kill, which left it open whether that was told.
-            Came::Message(open) if open.told.is_some() => self.tell_again(open).await,
-            Came::Message(open) => match self.commanded(&open) {
+            TalkEvent::Message(open) if open.told.is_some() => self.tell_again(open).await,
+            TalkEvent::Message(open) => match self.commanded(&open) {
                 Some(command) => {
                     let told = self.command(&open, command).await;
                     self.tell(&open, &told).await;
@@ -196,18 +196,18 @@ impl Talk {
     }
 
     /// What a message commands. What somebody else wrote commands nothing, whoever passes it on.
-    fn commanded(&self, open: &Open) -> Option<Command> {
+    fn commanded(&self, open: &PendingMessage) -> Option<Command> {
         Command::of(&open.text, &self.bridge.us.name).filter(|_| !open.is_quoted)
     }
 
     /// Says a message to the session, as whoever said it here; behind what came before it.
-    async fn say(&mut self, open: &Open) {
+    async fn say(&mut self, open: &PendingMessage) {
         if self.is_behind(open) {
             self.again.get_or_insert(Instant::now() + self.wait);
             return;
         }
         let who = Sender::from(open);
-        let said = match self.reach(&who, What::Connection).await {
+        let said = match self.reach(&who, RequestKind::Connection).await {
             // Stopped before it was said.
             Ok(None) if !self.is_open(open) => return,
             Ok(None) => match self.with_files(open) {
@@ -260,9 +260,9 @@ impl Talk {
 
     /// Whether a message that came before this one waits to be said, or is about to stop what runs, and only
     /// that. One whose files are fetched is overtaken.
-    fn is_behind(&self, open: &Open) -> bool {
+    fn is_behind(&self, open: &PendingMessage) -> bool {
         let here = self.bridge.book.get(|notes| notes.open_in(&self.at));
-        let waits = |other: &Open| {
+        let waits = |other: &PendingMessage| {
             let is_fetched = matches!(self.files.get(&other.key), Some(None));
             let is_waiting = self.is_the_sessions(other) && !self.said.contains(&other.key) && !is_fetched;
             is_waiting || self.bridge.stopping.borrow().contains(&other.key)
@@ -272,16 +272,16 @@ impl Talk {
 
     /// Whether a message is for the session, which is not known to have it. A command is done when its turn
     /// comes.
-    fn is_the_sessions(&self, open: &Open) -> bool {
+    fn is_the_sessions(&self, open: &PendingMessage) -> bool {
         open.told.is_none() && self.commanded(open).is_none() && !self.accepted.contains(&open.key)
     }
 
-    fn is_open(&self, open: &Open) -> bool {
+    fn is_open(&self, open: &PendingMessage) -> bool {
         self.bridge.book.get(|notes| notes.open.iter().any(|other| other.key == open.key))
     }
 
     /// A message with its files; none as long as they are not here. Then it is said when they are.
-    fn with_files(&mut self, open: &Open) -> Option<Inbound> {
+    fn with_files(&mut self, open: &PendingMessage) -> Option<Inbound> {
         if open.files.is_empty() {
             return Some(Fetched::default().inbound(open));
         }
@@ -293,7 +293,7 @@ impl Talk {
                 let (bridge, at, open) = (self.bridge.clone(), self.at.clone(), open.clone());
                 spawn_local(async move {
                     let fetched = files::fetch(&bridge, &open.files).await;
-                    bridge.pass(at, Came::Fetched { open, fetched }).await;
+                    bridge.pass(at, TalkEvent::Fetched { open, fetched }).await;
                 });
                 None
             }
@@ -302,14 +302,14 @@ impl Talk {
 
     /// Makes sure of somebody's connection, for this; what to tell them instead, where they may not speak
     /// here.
-    async fn reach(&mut self, who: &Sender, what: What) -> Result<Option<String>> {
+    async fn reach(&mut self, who: &Sender, what: RequestKind) -> Result<Option<String>> {
         if self.voices.contains_key(&who.id) { Ok(None) } else { self.connect(who, what).await }
     }
 
     /// Asks the session for something, in somebody's name; what to tell them instead, where they may not
     /// speak here.
     async fn ask(&mut self, who: &Sender, op: &Op) -> Result<Option<String>> {
-        if let Some(told) = self.reach(who, What::Connection).await? {
+        if let Some(told) = self.reach(who, RequestKind::Connection).await? {
             return Ok(Some(told));
         }
         let voice = self.voices.get_mut(&who.id).context("there is no connection")?;
@@ -320,14 +320,14 @@ impl Talk {
         Ok(None)
     }
 
-    async fn connect(&mut self, who: &Sender, what: What) -> Result<Option<String>> {
+    async fn connect(&mut self, who: &Sender, what: RequestKind) -> Result<Option<String>> {
         let (answer, fd) = self.bridge.ask(who, &self.at, what).await?;
         match answer {
-            asked::Answer::Connected(_) => {}
-            asked::Answer::Stranger(None) => return Ok(Some(String::new())),
-            asked::Answer::Stranger(Some(code)) => return Ok(Some(stranger(&self.bridge.name, &code))),
-            asked::Answer::Denied(why) => return Ok(Some(why)),
-            asked::Answer::Refused(why) | asked::Answer::Done(why) => anyhow::bail!(why),
+            PersonAnswer::Connected(_) => {}
+            PersonAnswer::Stranger(None) => return Ok(Some(String::new())),
+            PersonAnswer::Stranger(Some(code)) => return Ok(Some(stranger(&self.bridge.name, &code))),
+            PersonAnswer::Denied(why) => return Ok(Some(why)),
+            PersonAnswer::Refused(why) | PersonAnswer::Done(why) => anyhow::bail!(why),
         }
         let stream = net::UnixStream::from(fd.context("no connection came")?);
         stream.set_nonblocking(true)?;
@@ -355,7 +355,7 @@ impl Talk {
             Happening::Heard { .. } if !self.answer.is_empty() => {
                 self.answer.end();
                 self.show().await;
-                self.answer = Answer::default();
+                self.answer = LiveAnswer::default();
             }
             Happening::Accepted { key } => {
                 self.is_working = true;
@@ -405,11 +405,11 @@ impl Talk {
         if self.accepted.is_empty() {
             // A turn of another front end's: who did not ask is not answered.
             let shown = self.bridge.book.get(|notes| notes.shown.get(&self.at.0).cloned());
-            self.answer = Answer::in_messages(shown.unwrap_or_default());
+            self.answer = LiveAnswer::in_messages(shown.unwrap_or_default());
             return;
         }
         self.show().await;
-        self.answer = Answer::default();
+        self.answer = LiveAnswer::default();
         let accepted = std::mem::take(&mut self.accepted);
         self.said.retain(|key| !accepted.contains(key));
         let at = self.at.0.clone();
@@ -504,7 +504,7 @@ impl Talk {
             self.is_working = false;
             self.accepted.clear();
             self.said.clear();
-            self.answer = Answer::in_messages(self.answer.messages());
+            self.answer = LiveAnswer::in_messages(self.answer.messages());
         }
     }
 
@@ -520,20 +520,20 @@ impl Talk {
     }
 
     /// Does what a command says: what came of it.
-    async fn command(&mut self, open: &Open, command: Command) -> String {
+    async fn command(&mut self, open: &PendingMessage, command: Command) -> String {
         let who = Sender::from(open);
         match command {
             Command::Help => HELP.to_owned(),
             Command::Missing(why) => why.to_owned(),
             Command::Unknown(name) => format!("/{name} is not known here: /help names what is"),
             Command::Pin(text) => self.asked(&who, &Op::Pin { text }, "Kept in mind.").await,
-            Command::Page(page) => self.of_daemon(&who, What::Told(page)).await,
+            Command::Page(page) => self.of_daemon(&who, RequestKind::Told(page)).await,
             Command::Clear if self.is_working || !self.said.is_empty() => {
                 // What the session was told would be told again to one that does not know it.
                 "Something is being worked on: /stop it, or wait for its end, and then /clear.".into()
             }
             Command::Clear => {
-                let told = self.of_daemon(&who, What::Clear).await;
+                let told = self.of_daemon(&who, RequestKind::Clear).await;
                 let names: Vec<String> = self.voices.keys().cloned().collect();
                 names.iter().for_each(|who| self.drop_voice(who));
                 // What waits for the old one is the new one's, which need not be waited for.
@@ -556,7 +556,7 @@ impl Talk {
 
     /// Tells whoever wrote a message what Bailey itself says to it, and forgets it. That is noted before, so
     /// that whoever is killed meanwhile does not do it once more, and says the same.
-    async fn tell(&self, open: &Open, told: &str) {
+    async fn tell(&self, open: &PendingMessage, told: &str) {
         if told.is_empty() {
             return self.close(|other| other.key == open.key);
         }
@@ -565,10 +565,10 @@ impl Talk {
             let here = notes.open.iter_mut().filter(|other| other.key == open.key);
             here.for_each(|other| other.told.clone_from(&told));
         });
-        self.tell_again(Open { told, ..open.clone() }).await;
+        self.tell_again(PendingMessage { told, ..open.clone() }).await;
     }
 
-    async fn tell_again(&self, open: Open) {
+    async fn tell_again(&self, open: PendingMessage) {
         let (bridge, name) = (&self.bridge, self.bridge.name(&self.at, &["told", &open.key]));
         let post = Post { text: open.told.unwrap_or_default(), buttons: Vec::new() };
         bridge.deliver(&self.at, name, || bridge.channel.send(&self.at, &post)).await.ok();
@@ -583,7 +583,7 @@ impl Talk {
         }
     }
 
-    async fn of_daemon(&self, who: &Sender, what: What) -> String {
+    async fn of_daemon(&self, who: &Sender, what: RequestKind) -> String {
         of_daemon(&self.bridge, &self.at, who, what).await.map_or_else(|told| told, |_| String::new())
     }
 
@@ -605,7 +605,7 @@ impl Talk {
     }
 
     /// Forgets messages that are answered.
-    fn close(&self, is_closed: impl Fn(&Open) -> bool) {
+    fn close(&self, is_closed: impl Fn(&PendingMessage) -> bool) {
         self.note(|notes| notes.open.retain(|open| !is_closed(open)));
     }
 
@@ -616,26 +616,31 @@ impl Talk {
 }
 
 /// Asks the daemon for something: the connection that came, or what to tell whoever asks.
-async fn of_daemon(bridge: &Bridge, at: &Conversation, who: &Sender, what: What) -> Result<OwnedFd, String> {
+async fn of_daemon(
+    bridge: &Bridge,
+    at: &Conversation,
+    who: &Sender,
+    what: RequestKind,
+) -> Result<OwnedFd, String> {
     match bridge.ask(who, at, what).await {
-        Ok((asked::Answer::Connected(_), Some(fd))) => Ok(fd),
+        Ok((PersonAnswer::Connected(_), Some(fd))) => Ok(fd),
         Ok((answer, _)) => Err(told(&bridge.name, answer)),
         Err(error) => Err(format!("{error:#}")),
     }
 }
 
 /// What is said of an answer that brought no connection.
-fn told(channel: &str, answer: asked::Answer) -> String {
+fn told(channel: &str, answer: PersonAnswer) -> String {
     match answer {
-        asked::Answer::Done(told) | asked::Answer::Denied(told) | asked::Answer::Refused(told) => told,
-        asked::Answer::Stranger(code) => code.map(|code| stranger(channel, &code)).unwrap_or_default(),
-        asked::Answer::Connected(_) => "no connection came".to_owned(),
+        PersonAnswer::Done(told) | PersonAnswer::Denied(told) | PersonAnswer::Refused(told) => told,
+        PersonAnswer::Stranger(code) => code.map(|code| stranger(channel, &code)).unwrap_or_default(),
+        PersonAnswer::Connected(_) => "no connection came".to_owned(),
     }
 }
 
 /// Stops something, and says what came of it: it waits for nothing, not even for an answer that is being
 /// shown.
-pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Open, what: Stop) {
+pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: PendingMessage, what: Stop) {
     // What was written before it and is not worked on yet does not begin after it. What came with it and was
     // written behind it, does.
     let before = bridge.book.get(|notes| notes.open_in(&at)).into_iter().take_while(|it| it.key != open.key);
@@ -643,7 +648,7 @@ pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Ope
     let (is_done, told) = stop(&bridge, &at, &open, what).await;
     // As soon as it is done: everything may end now, and whoever begins again is not to stop it once more.
     let is_stopped =
-        |it: &Open| it.key == open.key || is_done && it.id == open.id && before.contains(&it.key);
+        |it: &PendingMessage| it.key == open.key || is_done && it.id == open.id && before.contains(&it.key);
     bridge.book.change(|notes| notes.open.retain(|it| !is_stopped(it))).ok();
     bridge.stopping.borrow_mut().remove(&open.key);
     if !told.is_empty() {
@@ -653,16 +658,16 @@ pub(super) async fn stop_at_once(bridge: Rc<Bridge>, at: Conversation, open: Ope
 }
 
 /// Whether it was done, and what is said of it.
-async fn stop(bridge: &Bridge, at: &Conversation, open: &Open, what: Stop) -> (bool, String) {
+async fn stop(bridge: &Bridge, at: &Conversation, open: &PendingMessage, what: Stop) -> (bool, String) {
     let who = Sender::from(open);
-    let asks = if what == Stop::Everything { What::Estop } else { What::Running };
+    let asks = if what == Stop::Everything { RequestKind::Estop } else { RequestKind::Running };
     match bridge.ask(&who, at, asks).await {
-        Ok((asked::Answer::Connected(_), Some(fd))) => match cancel(fd).await {
+        Ok((PersonAnswer::Connected(_), Some(fd))) => match cancel(fd).await {
             Ok(()) => (true, "It is to stop.".into()),
             Err(error) => (false, format!("{error:#}")),
         },
         // That nothing runs, or everything stops.
-        Ok((asked::Answer::Done(told), _)) => (true, told),
+        Ok((PersonAnswer::Done(told), _)) => (true, told),
         Ok((answer, _)) => (false, told(&bridge.name, answer)),
         Err(error) => (false, format!("{error:#}")),
     }

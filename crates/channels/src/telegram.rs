@@ -4,7 +4,7 @@ mod html;
 mod update;
 
 use crate::{
-    Attachment, Call, Channel, Command, Conversation, Event, Failure, Heard, KEY, Kind, Listener, Post,
+    Attachment, Call, Channel, Command, Conversation, Event, Failure, KEY, Kind, Listener, Post, Reaction,
     Reply, Tap, Us, kinds::KeyPlace,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -90,11 +90,12 @@ struct To<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<&'a str>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    words: Option<Words<'a>>,
+    words: Option<MessageText<'a>>,
 }
 
+/// The fields of a request that are about the text of a message.
 #[derive(Serialize)]
-struct Words<'a> {
+struct MessageText<'a> {
     text: &'a str,
     parse_mode: &'a str,
     /// No preview of a link: to make one, Telegram asks the link's server, which would tell that server
@@ -206,7 +207,7 @@ struct Polling {
 }
 
 impl Listener for Polling {
-    fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure> {
+    fn hear(&mut self, event: Event<'_>) -> Result<Reaction, Failure> {
         let news = match event {
             Event::Answered(reply) => update::news(&self.us, &mut self.cursor, result(reply)?),
             _ => Default::default(),
@@ -218,7 +219,7 @@ impl Listener for Polling {
             "allowed_updates": ["message", "edited_message", "callback_query"],
         });
         let poll = Call { patience: POLL + PATIENCE, ..call("getUpdates", body) };
-        Ok(Heard { news, commands: [Command::Ask(poll)].into() })
+        Ok(Reaction { news, commands: [Command::Ask(poll)].into() })
     }
 }
 
@@ -232,12 +233,12 @@ impl To<'_> {
     }
 }
 
-fn words(post: &Post) -> Words<'_> {
+fn words(post: &Post) -> MessageText<'_> {
     let row = |button: &crate::Button| json!([{ "text": button.label, "callback_data": button.data }]);
     let rows: Vec<Value> = post.buttons.iter().map(row).collect();
     let reply_markup = (!rows.is_empty()).then(|| json!({ "inline_keyboard": rows }));
     let link_preview_options = Preview { is_disabled: true };
-    Words { text: &post.text, parse_mode: "HTML", link_preview_options, reply_markup }
+    MessageText { text: &post.text, parse_mode: "HTML", link_preview_options, reply_markup }
 }
 
 /// The server's answer, out of its wrapping.

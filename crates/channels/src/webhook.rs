@@ -3,8 +3,8 @@
 //! anything here is.
 
 use crate::{
-    Arrival, Call, Channel, Conversation, Event, Failure, Heard, Kind, Listener, Message, News, Post, Reply,
-    Sender, Tap, Us, kinds::KeyPlace, markup,
+    Arrival, Call, Channel, Conversation, Event, Failure, Kind, Listener, Message, News, Post, Reaction,
+    Reply, Sender, Tap, Us, kinds::KeyPlace, markup,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -132,8 +132,8 @@ impl Channel for Webhook {
 
 impl Listener for Webhook {
     /// The news of one delivery; its name is the delivery's.
-    fn hear(&mut self, event: Event<'_>) -> Result<Heard, Failure> {
-        let Event::Delivered(body) = event else { return Ok(Heard::default()) };
+    fn hear(&mut self, event: Event<'_>) -> Result<Reaction, Failure> {
+        let Event::Delivered(body) = event else { return Ok(Reaction::default()) };
         let came: Delivery =
             serde_json::from_slice(body).map_err(|error| Failure::Refused(error.to_string()))?;
         let Delivery { conversation, from, text, chosen } = came;

@@ -7,7 +7,7 @@ use bailey_journal::{FileLocks, Holder, InUse, JournalError, SessionLock};
 use bailey_protocol::SessionId;
 use bailey_session::{
     client::Client,
-    wire::{Ask, Told},
+    wire::{Ask, DaemonAnswer},
 };
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
@@ -95,7 +95,7 @@ pub fn holder(home: &Home) -> Result<Option<Option<u32>>> {
 async fn ending(home: &Home) -> Option<u32> {
     let mut client = Client::connect(home).ok()??;
     match timeout(SILENCE_MAX, client.ask(Ask::Status)).await {
-        Ok(Ok(Told::Status(status))) if status.stopping => Some(status.pid),
+        Ok(Ok(DaemonAnswer::Status(status))) if status.stopping => Some(status.pid),
         _ => None,
     }
 }

@@ -49,14 +49,14 @@ const LIVED: Duration = Duration::from_secs(300);
 const AT_ONCE_MAX: usize = 16;
 const WAITING_MAX: usize = 256;
 
-/// Places for the requests of a process.
+/// Slots for the requests of a process.
 #[derive(Clone)]
-struct Places {
+struct RequestSlots {
     heard: Arc<Semaphore>,
     served: Arc<Semaphore>,
 }
 
-impl Places {
+impl RequestSlots {
     fn new() -> Self {
         let [heard, served] = [WAITING_MAX, AT_ONCE_MAX].map(|most| Arc::new(Semaphore::new(most)));
         Self { heard, served }
@@ -69,14 +69,14 @@ impl Places {
     }
 }
 
-/// A process that is kept up.
-pub(super) struct Kept {
+/// A process that the daemon keeps up.
+pub(super) struct AttachedProcess {
     /// The kind of process, for the log.
     kind: &'static str,
     state: RefCell<ChannelState>,
     /// The daemon's end; `None` while no process runs.
     socket: RefCell<Option<Rc<UnixStream>>>,
-    places: RefCell<Places>,
+    places: RefCell<RequestSlots>,
     /// Whether the process must not begin again, or must begin at once.
     is_over: Cell<bool>,
     is_anew: Cell<bool>,
@@ -85,14 +85,14 @@ pub(super) struct Kept {
     pub(super) inbox: Inbox,
 }
 
-impl Kept {
+impl AttachedProcess {
     pub(super) fn new(kind: &'static str, name: &str) -> Self {
         let state = ChannelState { name: name.to_owned(), up: false, note: "begins".into() };
         Self {
             kind,
             state: RefCell::new(state),
             socket: RefCell::default(),
-            places: RefCell::new(Places::new()),
+            places: RefCell::new(RequestSlots::new()),
             is_over: Cell::default(),
             is_anew: Cell::default(),
             takes_deliveries: false,
@@ -142,7 +142,7 @@ impl Daemon {
     /// its requests.
     pub(super) fn keep_up<Q, A, F>(
         self: &Rc<Self>,
-        kept: Rc<Kept>,
+        kept: Rc<AttachedProcess>,
         words: Vec<String>,
         greet: impl Fn(&UnixStream) -> io::Result<()> + 'static,
         serve: impl Fn(Rc<Self>, Q) -> F + 'static,
@@ -191,7 +191,7 @@ impl Daemon {
     /// Runs such a process to its end and returns its exit code.
     async fn attach<Q, A, F>(
         self: &Rc<Self>,
-        kept: &Rc<Kept>,
+        kept: &Rc<AttachedProcess>,
         words: &[String],
         greet: impl Fn(&UnixStream) -> io::Result<()>,
         serve: &impl Fn(Rc<Self>, Q) -> F,
@@ -231,7 +231,7 @@ impl Daemon {
         self.changed.notify_waiters();
         let begun = json!({ "channel": kept.state().name, "pid": child.id() });
         self.log.note(&format!("{}_begun", kept.kind), begun);
-        let places = Places::new();
+        let places = RequestSlots::new();
         *kept.places.borrow_mut() = places.clone();
         let mut dying = pin!(ended(child));
         let mut died = None;

@@ -1,8 +1,8 @@
 //! The daemon's chat channels: the requests of their processes.
 
-use super::{Daemon, attached::Kept};
+use super::{Daemon, attached::AttachedProcess};
 use anyhow::{Context as _, Error, Result, bail};
-pub(crate) use bailey_channels::need::{Answer, Asked, Given, Need, Page, What};
+pub(crate) use bailey_channels::need::{Given, Need, Page, PersonAnswer, PersonRequest, RequestKind};
 use bailey_channels::{Kind, People, Sessions};
 use bailey_home::{
     config::{Channel, Config},
@@ -11,7 +11,7 @@ use bailey_home::{
 use bailey_protocol::{Role, SessionId, Speaker};
 use bailey_session::{
     exit::{self, Failure},
-    wire::{self, Introduced, Told, Wanted},
+    wire::{self, DaemonAnswer, Introduced, Wanted},
 };
 use serde_json::json;
 use std::{
@@ -42,7 +42,7 @@ impl Daemon {
         kept.iter().for_each(|channel| channel.end());
         kept.clear();
         for (name, channel) in &config.channels {
-            let mut one = Kept::new("channel", name);
+            let mut one = AttachedProcess::new("channel", name);
             one.takes_deliveries = Kind::of(&channel.kind).is_some_and(|kind| kind.is_inbound);
             let one = Rc::new(one);
             kept.push(one.clone());
@@ -56,7 +56,7 @@ impl Daemon {
                     let asked = match need {
                         Need::Person(asked) => asked,
                         Need::Delivery(taken) => {
-                            let gone = || Given::Person(Answer::Refused("it has ended".into()));
+                            let gone = || Given::Person(PersonAnswer::Refused("it has ended".into()));
                             let next = kept.inbox.next(left, taken).await;
                             return Ok((next.map_or_else(gone, Given::Delivery), None));
                         }
@@ -71,9 +71,9 @@ impl Daemon {
 
     /// Ends the processes of all channels, and with them their connections; each process begins again at
     /// once.
-    pub(super) fn begin_channels_anew(&self) -> Told {
+    pub(super) fn begin_channels_anew(&self) -> DaemonAnswer {
         self.channels.borrow().iter().for_each(|kept| kept.begin_anew());
-        Told::Anew
+        DaemonAnswer::Anew
     }
 
     /// Serves a person's request at a channel, according to who that person is to the owner.
@@ -81,52 +81,52 @@ impl Daemon {
         self: Rc<Self>,
         name: &str,
         channel: &Channel,
-        asked: Asked,
-    ) -> Result<(Answer, Option<OwnedFd>)> {
+        asked: PersonRequest,
+    ) -> Result<(PersonAnswer, Option<OwnedFd>)> {
         let people = People::of(&self.home, name)?;
         let Some(speaker) = people.speaker(name, &asked.id) else {
             // A stranger who writes again and again causes no more writes here, and a stranger who taps takes
             // no place of those who ask.
-            if asked.what == What::Tap || people.is_noted(&asked.id) {
-                return Ok((Answer::Stranger(None), None));
+            if asked.what == RequestKind::Tap || people.is_noted(&asked.id) {
+                return Ok((PersonAnswer::Stranger(None), None));
             }
             let code = People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name))?;
             let new = code.filter(|(_, is_new)| *is_new).map(|(code, _)| code);
             if new.is_some() {
                 self.log.note("stranger", json!({ "channel": name, "id": asked.id, "name": asked.name }));
             }
-            return Ok((Answer::Stranger(new), None));
+            return Ok((PersonAnswer::Stranger(new), None));
         };
         let looks_after = matches!(speaker.role, Role::Owner | Role::Operator);
-        let denied = || Ok((Answer::Denied("that is for those who look after this home".into()), None));
+        let denied = || Ok((PersonAnswer::Denied("that is for those who look after this home".into()), None));
         match asked.what {
-            What::Connection | What::Tap => {
+            RequestKind::Connection | RequestKind::Tap => {
                 let stream = self.connect(name, channel, &asked.at, &speaker).await?;
-                Ok((Answer::Connected(speaker), Some(stream.into())))
+                Ok((PersonAnswer::Connected(speaker), Some(stream.into())))
             }
-            What::Running => {
+            RequestKind::Running => {
                 let known = Sessions::of(&self.home, name).get(&asked.at);
                 let running = known.filter(|known| self.sessions.borrow().contains_key(known));
                 Ok(match running {
                     Some(session) => {
                         let stream = self.introduce(session, &speaker)?;
-                        (Answer::Connected(speaker), Some(stream.into()))
+                        (PersonAnswer::Connected(speaker), Some(stream.into()))
                     }
-                    None => (Answer::Done("Nothing is being worked on.".into()), None),
+                    None => (PersonAnswer::Done("Nothing is being worked on.".into()), None),
                 })
             }
-            What::Clear if speaker.role == Role::Guest => Ok((
-                Answer::Denied("a guest ends no conversation: that is for those who are in it".into()),
+            RequestKind::Clear if speaker.role == Role::Guest => Ok((
+                PersonAnswer::Denied("a guest ends no conversation: that is for those who are in it".into()),
                 None,
             )),
-            What::Clear => {
+            RequestKind::Clear => {
                 Sessions::end(&self.home, name, &asked.at)?;
-                Ok((Answer::Done("the next message begins a new session".into()), None))
+                Ok((PersonAnswer::Done("the next message begins a new session".into()), None))
             }
-            What::Told(_) | What::Estop if !looks_after => denied(),
-            What::Told(Page::Backup) => Ok((Answer::Done(self.copied().await?), None)),
-            What::Told(page) => Ok((Answer::Done(self.page(page.words()).await?), None)),
-            What::Estop => {
+            RequestKind::Told(_) | RequestKind::Estop if !looks_after => denied(),
+            RequestKind::Told(Page::Backup) => Ok((PersonAnswer::Done(self.copied().await?), None)),
+            RequestKind::Told(page) => Ok((PersonAnswer::Done(self.page(page.words()).await?), None)),
+            RequestKind::Estop => {
                 self.log.note("estop", json!({ "by": speaker.line() }));
                 let reason = format!("by {}", speaker.line());
                 let mut command = self.command();
@@ -140,7 +140,7 @@ impl Daemon {
                     }
                 });
                 let told = "everything stops; nothing begins until `bailey estop --release` at the machine";
-                Ok((Answer::Done(told.into()), None))
+                Ok((PersonAnswer::Done(told.into()), None))
             }
         }
     }
@@ -185,7 +185,7 @@ impl Daemon {
             }
             opened => opened,
         };
-        let Told::Opened { session, .. } = opened? else { bail!("the session was not opened") };
+        let DaemonAnswer::Opened { session, .. } = opened? else { bail!("the session was not opened") };
         if known != Some(session) {
             Sessions::begin(&self.home, name, at, (session, &channel.workspace))?;
         }

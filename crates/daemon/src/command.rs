@@ -10,7 +10,7 @@ use bailey_protocol::Timestamp;
 use bailey_session::{
     client::Client,
     exit::{self, Failure},
-    wire::{Ask, ChannelState, MemoryState, PageState, Running, Status, Told},
+    wire::{Ask, ChannelState, DaemonAnswer, DaemonStatus, MemoryState, PageState, Running},
 };
 use bailey_terminal::{
     one_line,
@@ -118,22 +118,22 @@ pub async fn start(
 }
 
 /// How the daemon is; none where none runs.
-async fn asked(home: &Home) -> Result<Option<Status>> {
+async fn asked(home: &Home) -> Result<Option<DaemonStatus>> {
     let Some(mut client) = Client::connect(home)? else { return Ok(None) };
     match at_once(home, &mut client, Ask::Status).await? {
-        Told::Status(status) => Ok(Some(*status)),
+        DaemonAnswer::Status(status) => Ok(Some(*status)),
         _ => bail!("the daemon answered something else than was asked"),
     }
 }
 
 /// How the daemon is; one that is ending is waited for, and is none.
-async fn running(home: &Home, printer: &Printer) -> Result<Option<Status>> {
+async fn running(home: &Home, printer: &Printer) -> Result<Option<DaemonStatus>> {
     let mut is_told = false;
     loop {
         let Some(mut client) = Client::connect(home)? else { return Ok(None) };
         match at_once(home, &mut client, Ask::Status).await {
-            Ok(Told::Status(status)) if !status.stopping => return Ok(Some(*status)),
-            Ok(Told::Status(status)) if !is_told => {
+            Ok(DaemonAnswer::Status(status)) if !status.stopping => return Ok(Some(*status)),
+            Ok(DaemonAnswer::Status(status)) if !is_told => {
                 printer.note(&format!(
                     "the daemon (process {}) is ending: waiting for that; to have it end sooner: bailey stop --patience 0",
                     status.pid
@@ -150,7 +150,7 @@ async fn running(home: &Home, printer: &Printer) -> Result<Option<Status>> {
     }
 }
 
-fn tell_up(status: &Status, how: &str, printer: &Printer) {
+fn tell_up(status: &DaemonStatus, how: &str, printer: &Printer) {
     if printer.is_json() {
         return printer.json(status);
     }
@@ -161,7 +161,7 @@ fn tell_up(status: &Status, how: &str, printer: &Printer) {
 }
 
 /// Asks what is answered at once, by a daemon that hears anything.
-async fn at_once(home: &Home, client: &mut Client, ask: Ask) -> Result<Told> {
+async fn at_once(home: &Home, client: &mut Client, ask: Ask) -> Result<DaemonAnswer> {
     if let Ok(told) = timeout(ANSWER_MAX, client.ask(ask)).await {
         return told;
     }
@@ -206,7 +206,7 @@ pub async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) -> Resu
     let begin = Instant::now();
     let mut told = Some(at_once(home, &mut client, Ask::Stop { patience_seconds }).await?);
     let mut named = None;
-    while let Some(Told::Stopping { working }) = told {
+    while let Some(DaemonAnswer::Stopping { working }) = told {
         if working > 0 && named != Some(working) && begin.elapsed() < Duration::from_secs(patience_seconds) {
             let turns = if working == 1 {
                 "the end of a turn".into()
@@ -229,11 +229,11 @@ pub async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) -> Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// How everything is, for scripts.
+/// The status of the daemon and of its home, for scripts.
 #[derive(Serialize)]
-struct Standing<'a> {
+struct StatusReport<'a> {
     #[serde(flatten)]
-    status: &'a Status,
+    status: &'a DaemonStatus,
     /// Since when everything is stopped; RFC 3339, UTC.
     stopped: Option<Timestamp>,
     /// Why nothing begins besides: the journal cannot be opened.
@@ -264,7 +264,7 @@ pub async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
         return Ok(ExitCode::from(exit::FAILED));
     };
     if printer.is_json() {
-        printer.json(&Standing { status: &status, stopped, unreadable: unreadable.as_deref() });
+        printer.json(&StatusReport { status: &status, stopped, unreadable: unreadable.as_deref() });
         return Ok(ExitCode::SUCCESS);
     }
     let since = at(&status.since);
@@ -354,7 +354,7 @@ fn at(time: &str) -> String {
 
 /// `bailey reload`.
 pub async fn reload(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let Told::Reloaded { older } = client(home).await?.ask(Ask::Reload).await? else {
+    let DaemonAnswer::Reloaded { older } = client(home).await?.ask(Ask::Reload).await? else {
         bail!("the daemon answered something else than was asked");
     };
     if printer.is_json() {

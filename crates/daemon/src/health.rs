@@ -75,21 +75,22 @@ struct Head {
     hash: Digest,
 }
 
+/// The content of the file.
 #[derive(Serialize)]
-struct Written<'a> {
+struct HealthRecord<'a> {
     v: u32,
     time: String,
     #[serde(flatten)]
     health: &'a Health,
 }
 
-/// The state that was written last, and the home that it is written into, wherever that is moved to.
-pub(super) struct Told {
+/// The state that was written last, and the home that holds the file, even after the home is moved.
+pub(super) struct HealthFile {
     last: RefCell<Option<Health>>,
     folder: File,
 }
 
-impl Told {
+impl HealthFile {
     pub(super) fn of(home: &Home) -> Result<Self> {
         let folder =
             File::open(&home.root).with_context(|| format!("cannot open `{}`", home.root.display()))?;
@@ -173,7 +174,7 @@ impl Daemon {
 fn write(home: &Home, health: &Health) -> Result<()> {
     let path = home.health();
     let new = path.with_extension("json.new");
-    let whole = Written { v: VERSION, time: SystemClock.now().to_string(), health };
+    let whole = HealthRecord { v: VERSION, time: SystemClock.now().to_string(), health };
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(format!("{}\n", serde_json::to_string(&whole)?).as_bytes())?;
     Ok(fs::rename(&new, &path)?)

@@ -32,7 +32,7 @@ mod sessions;
 pub mod telemetry;
 
 use anyhow::{Context as _, Result};
-use attached::Kept;
+use attached::AttachedProcess;
 use bailey_channels::kinds;
 use bailey_home::{
     config::Config,
@@ -45,7 +45,7 @@ use bailey_session::{
     compose::{self, Named},
     exit::{self, Failure},
     extensions::Extensions,
-    wire::{self, Ask, Status, Told},
+    wire::{self, Ask, DaemonAnswer, DaemonStatus},
 };
 use health::Phase;
 use log::Noted;
@@ -54,7 +54,7 @@ use notify::Manager;
 use record::Record;
 use rustix::process::Pid;
 use serde_json::{Value, json};
-use sessions::{Cut, Held};
+use sessions::{Cut, SessionProcess};
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
@@ -97,7 +97,7 @@ struct Daemon {
     since: Timestamp,
     log: Noted,
     manager: Manager,
-    sessions: RefCell<BTreeMap<SessionId, Held>>,
+    sessions: RefCell<BTreeMap<SessionId, SessionProcess>>,
     /// When processes of sessions ended that were not told to end.
     crashes: RefCell<BTreeMap<SessionId, Vec<Instant>>>,
     /// Sessions that ended so often that they begin only when a client asks for them.
@@ -110,10 +110,10 @@ struct Daemon {
     connections: Cell<usize>,
     /// When a refusal was last noted, and how many connections were refused since then.
     refusals: Cell<(Option<Instant>, u64)>,
-    channels: RefCell<Vec<Rc<Kept>>>,
-    page: RefCell<Option<Rc<page::Page>>>,
+    channels: RefCell<Vec<Rc<AttachedProcess>>>,
+    page: RefCell<Option<Rc<page::WebPage>>>,
     sending: RefCell<telemetry::Sending>,
-    told: health::Told,
+    told: health::HealthFile,
     turns: Cell<u64>,
     is_stopping: Cell<bool>,
     /// Until when the stopping daemon waits for running turns. `hurried` wakes the waiting task when that
@@ -171,7 +171,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         channels: RefCell::default(),
         page: RefCell::default(),
         sending: RefCell::default(),
-        told: health::Told::of(home)?,
+        told: health::HealthFile::of(home)?,
         turns: Cell::new(0),
         is_stopping: Cell::new(false),
         waits_until: Cell::default(),
@@ -323,7 +323,9 @@ impl Daemon {
                 "{CONNECTIONS_MAX} others are connected to the daemon: try again when some have gone"
             );
             self.refused(json!({ "why": why }));
-            spawn_local(async move { wire::say(&mut { stream }, &Told::Refused { why, code: None }).await });
+            spawn_local(async move {
+                wire::say(&mut { stream }, &DaemonAnswer::Refused { why, code: None }).await
+            });
             return;
         }
         self.connections.set(self.connections.get() + 1);
@@ -359,7 +361,7 @@ impl Daemon {
                 Err(error) => Err(error.into()),
             };
             let told = match asked {
-                Ok(Ask::Status) => Ok(Told::Status(self.status().into())),
+                Ok(Ask::Status) => Ok(DaemonAnswer::Status(self.status().into())),
                 Ok(Ask::Reload) => self.reload().await,
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
                 Ok(Ask::Close { session }) => self.close(session).await,
@@ -371,7 +373,7 @@ impl Daemon {
                     self.stop(Duration::from_secs(patience_seconds));
                     // To the end of this process, which ends the connection.
                     loop {
-                        wire::say(&mut stream, &Told::Stopping { working: self.working() }).await?;
+                        wire::say(&mut stream, &DaemonAnswer::Stopping { working: self.working() }).await?;
                         self.changed.notified().await;
                     }
                 }
@@ -380,7 +382,7 @@ impl Daemon {
             let is_refused = told.is_err();
             let told = told.unwrap_or_else(|error| {
                 let code = Some(exit::of(&error)).filter(|code| *code != exit::FAILED);
-                Told::Refused { why: format!("{error:#}"), code }
+                DaemonAnswer::Refused { why: format!("{error:#}"), code }
             });
             wire::say(&mut stream, &told).await?;
             if is_refused {
@@ -389,8 +391,8 @@ impl Daemon {
         }
     }
 
-    fn status(self: &Rc<Self>) -> Status {
-        Status {
+    fn status(self: &Rc<Self>) -> DaemonStatus {
+        DaemonStatus {
             pid: std::process::id(),
             since: self.since.to_string(),
             version: env!("CARGO_PKG_VERSION").into(),
@@ -409,7 +411,7 @@ impl Daemon {
 
     /// Reads the configuration and the rules: with a mistake in them nothing changes. Sessions at rest that
     /// no client looks at end, and begin with the new configuration when they are wanted again.
-    async fn reload(self: &Rc<Self>) -> Result<Told> {
+    async fn reload(self: &Rc<Self>) -> Result<DaemonAnswer> {
         let _one = self.reloading.acquire().await;
         self.stay()?;
         let looked = self.look_again().await;
@@ -437,7 +439,7 @@ impl Daemon {
             }
         }
         self.named.replace(named);
-        Ok(Told::Reloaded { older })
+        Ok(DaemonAnswer::Reloaded { older })
     }
 
     /// The configuration and the names of keys that are to hold from now on, if all of it can be obeyed.
@@ -482,7 +484,7 @@ impl Daemon {
         }
         self.manager.tell("STOPPING=1");
         self.log.note("stopping", json!({ "working": self.working() }));
-        self.sessions.borrow_mut().values_mut().for_each(Held::drain);
+        self.sessions.borrow_mut().values_mut().for_each(SessionProcess::drain);
         self.changed.notify_waiters();
         let daemon = self.clone();
         spawn_local(async move {

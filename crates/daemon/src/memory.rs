@@ -6,7 +6,7 @@
 //! but they tell of lost time and not of the room that is left, and they are missing in many containers and
 //! in control groups of version 1.
 
-use super::{Daemon, Held};
+use super::{Daemon, SessionProcess};
 use anyhow::{Result, bail};
 use bailey_home::config;
 use bailey_sandbox::{Gauge, Memory};
@@ -240,7 +240,7 @@ enum Cost {
     Turn,
 }
 
-impl Held {
+impl SessionProcess {
     fn cost(&self) -> Cost {
         let state = self.shown.state;
         match (state.working, state.clients, state.processes, state.questions) {

@@ -2,18 +2,18 @@
 //! browsers and has no power of its own: each of its requests comes with a bearer, and is done for the login
 //! of that bearer, or not at all.
 
-use super::{Daemon, attached::Kept, channels::COPY_MAX};
+use super::{Daemon, attached::AttachedProcess, channels::COPY_MAX};
 use anyhow::{Context as _, Result, bail};
 use bailey_web::{
     Act, Answer, Ask, View, Wish,
-    logins::{self, Greeting, Kind, Login, Logins, PORT, Place},
+    logins::{self, Greeting, Kind, Login, Logins, PORT, PageAddress},
 };
 
 use bailey_home::{config, person};
 use bailey_protocol::{Digest, SessionId};
 use bailey_session::{
     packet::{self, Packet},
-    wire::{self, Introduced, PageState, Told, Wanted},
+    wire::{self, DaemonAnswer, Introduced, PageState, Wanted},
 };
 use serde_json::json;
 use std::{
@@ -47,8 +47,8 @@ const DOING_MAX: Duration = Duration::from_secs(300);
 const WORD_BYTES_MAX: usize = 32 << 10;
 
 /// The page that is up.
-pub(super) struct Page {
-    kept: Rc<Kept>,
+pub(super) struct WebPage {
+    kept: Rc<AttachedProcess>,
     settings: config::Page,
     at: SocketAddr,
     /// Digests of codes that no browser has shown yet, and since when they are good.
@@ -61,7 +61,7 @@ pub(super) struct Page {
     listener: Rc<TcpListener>,
 }
 
-impl Page {
+impl WebPage {
     pub(super) fn state(&self) -> PageState {
         let state = self.kept.state();
         PageState { url: self.url(), up: state.up, note: state.note }
@@ -134,16 +134,16 @@ impl Daemon {
         let stays = before.as_ref().filter(|it| settings.listen.is_none_or(|wanted| is_there(it.at, wanted)));
         let listener = match stays {
             Some(before) => before.listener.clone(),
-            None => Rc::new(listen(settings.listen, was.map(Place::address))?),
+            None => Rc::new(listen(settings.listen, was.map(PageAddress::address))?),
         };
         let at = listener.local_addr()?;
-        if was != Some(Place::At(at)) {
+        if was != Some(PageAddress::At(at)) {
             // A browser's bearer is for the place where the page was. It is of no use here, and the browser
             // would show it to any program that listens there now. Another address is another place, also
             // with the same port.
             let has_moved = was.is_some_and(|was| !was.is(at));
             let count = Logins::change(&self.home, |logins| {
-                logins.at = Some(Place::At(at));
+                logins.at = Some(PageAddress::At(at));
                 Ok(if has_moved { logins.revoke_browsers() } else { 0 })
             })?;
             if has_moved {
@@ -152,8 +152,8 @@ impl Daemon {
         }
         before.iter().for_each(|before| before.end());
         let greeting = Greeting { at, shown_as: settings.shown_as.clone() };
-        let kept = Rc::new(Kept::new("page", &at.to_string()));
-        *self.page.borrow_mut() = Some(Rc::new(Page {
+        let kept = Rc::new(AttachedProcess::new("page", &at.to_string()));
+        *self.page.borrow_mut() = Some(Rc::new(WebPage {
             kept: kept.clone(),
             settings: settings.clone(),
             at,
@@ -173,7 +173,7 @@ impl Daemon {
     }
 
     /// A link that lets one browser in, once. The page is up from now on.
-    pub(super) fn link(self: &Rc<Self>) -> Result<Told> {
+    pub(super) fn link(self: &Rc<Self>) -> Result<DaemonAnswer> {
         if self.is_stopping.get() {
             bail!("the daemon is ending; wait for that, then: bailey start");
         }
@@ -191,11 +191,11 @@ impl Daemon {
         codes.insert(Digest::of(code.as_bytes()), Instant::now());
         self.log.note("link", json!({}));
         // The part behind the `#` never leaves the browser by itself: it is in no request, and so in no log.
-        Ok(Told::Link { url: format!("{}/#code={code}", page.url()) })
+        Ok(DaemonAnswer::Link { url: format!("{}/#code={code}", page.url()) })
     }
 
     /// Removes one login, or all. Their open connections end at once.
-    pub(super) fn revoke(self: &Rc<Self>, number: Option<u64>) -> Result<Told> {
+    pub(super) fn revoke(self: &Rc<Self>, number: Option<u64>) -> Result<DaemonAnswer> {
         let revoked = Logins::change(&self.home, |logins| Ok(logins.revoke(number)))?;
         if let Some(page) = &*self.page.borrow() {
             if number.is_none() {
@@ -205,7 +205,7 @@ impl Daemon {
             page.kept.begin_anew();
         }
         self.log.note("revoked", json!({ "login": number, "count": revoked }));
-        Ok(Told::Revoked { count: revoked })
+        Ok(DaemonAnswer::Revoked { count: revoked })
     }
 
     /// Serves a request of the page.
@@ -215,7 +215,9 @@ impl Daemon {
             Wish::Health => return Ok((Answer::Done("ok\n".into()), None)),
             Wish::Deliver(delivery) => {
                 let mut channels = self.channels.borrow().clone().into_iter();
-                let is_it = |kept: &Rc<Kept>| kept.takes_deliveries && kept.state().name == delivery.channel;
+                let is_it = |kept: &Rc<AttachedProcess>| {
+                    kept.takes_deliveries && kept.state().name == delivery.channel
+                };
                 let Some(channel) = channels.find(is_it) else {
                     // A client that may not know learns no names.
                     return Ok((Answer::Unknown, None));
@@ -266,7 +268,7 @@ impl Daemon {
     }
 
     /// A bearer for a code; a code is good once.
-    fn let_in(&self, page: &Page, code: &str, name: &str) -> Result<Answer> {
+    fn let_in(&self, page: &WebPage, code: &str, name: &str) -> Result<Answer> {
         if let Some(wait) = page.wrong_codes.is_locked() {
             return Ok(wait);
         }
@@ -307,7 +309,7 @@ impl Daemon {
         let wanted =
             Wanted { directory: place.to_path_buf(), words, again, session: None, comes_back: false };
         match self.open(wanted).await? {
-            Told::Opened { session, .. } => Ok(session),
+            DaemonAnswer::Opened { session, .. } => Ok(session),
             _ => bail!("the session was not opened"),
         }
     }

@@ -15,7 +15,7 @@ use bailey_session::{
     compose,
     exit::Mistyped,
     extensions::Extensions,
-    wire::{Ask, Told},
+    wire::{Ask, DaemonAnswer},
 };
 use bailey_terminal::{
     print::{Printer, Style},
@@ -122,7 +122,9 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
         Args::Run { name } => {
             let mut daemon =
                 Client::connect(home)?.context("the daemon does that, and none runs: bailey start")?;
-            let Told::Opened { session, .. } = daemon.ask(Ask::Run { schedule: name.clone() }).await? else {
+            let DaemonAnswer::Opened { session, .. } =
+                daemon.ask(Ask::Run { schedule: name.clone() }).await?
+            else {
                 bail!("the daemon answered something else than was asked");
             };
             if printer.is_json() {

@@ -5,11 +5,11 @@ use super::Daemon;
 use anyhow::{Context as _, Result, bail};
 use bailey_home::{
     home::{COPY_NAME, Home, OLD_STAYS},
-    schedules::{Begun, MISSED_MAX, Schedule, Schedules, UNSAID, zone},
+    schedules::{MISSED_MAX, Schedule, Schedules, StartingRun, UNSAID, zone},
 };
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Event, Happening, Inbound, Op, Role, SessionId, Speaker, Timestamp};
-use bailey_session::wire::{self, Introduced, Told, Wanted};
+use bailey_session::wire::{self, DaemonAnswer, Introduced, Wanted};
 use jiff::{SignedDuration, civil::DateTime, tz::TimeZone};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, rc::Rc, time::Duration};
@@ -198,12 +198,12 @@ impl Daemon {
     }
 
     /// Begins a schedule's task now.
-    pub(super) async fn run_schedule(self: &Rc<Self>, name: &str) -> Result<Told> {
+    pub(super) async fn run_schedule(self: &Rc<Self>, name: &str) -> Result<DaemonAnswer> {
         let schedule = Schedules::of(&self.home)?.get(name)?.clone();
         let moment = SystemClock.now();
         let session = self.open_task(name, &schedule, None).await?;
         self.give_task(name, schedule, (moment, moment), session).await?;
-        Ok(Told::Opened { session, remarks: Vec::new() })
+        Ok(DaemonAnswer::Opened { session, remarks: Vec::new() })
     }
 
     /// Does the time that is due. A time that was cut off is done first, in its own session, which knows
@@ -226,7 +226,7 @@ impl Daemon {
         };
         let begun = match cut_off {
             Some(begun) => begun,
-            None => Begun { moment, session: self.open_task(name, &schedule, None).await? },
+            None => StartingRun { moment, session: self.open_task(name, &schedule, None).await? },
         };
         // This comes before the task is said: after a cut, the daemon says the task to this session once
         // more, under the same name.
@@ -255,7 +255,7 @@ impl Daemon {
         let words = again.iter().cloned().chain(place).collect();
         let wanted = Wanted { directory: directory.clone(), words, again, session, comes_back: false };
         match self.open(wanted).await? {
-            Told::Opened { session, .. } => Ok(session),
+            DaemonAnswer::Opened { session, .. } => Ok(session),
             _ => bail!("the session was not opened"),
         }
     }

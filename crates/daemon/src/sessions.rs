@@ -12,7 +12,7 @@ use bailey_protocol::SessionId;
 use bailey_session::{
     compose::Named,
     exit::{self, Failure},
-    wire::{self, DRAIN, KEYS, RULES, Report, Running, State, Told, Wanted},
+    wire::{self, DRAIN, DaemonAnswer, KEYS, RULES, Report, Running, State, Wanted},
 };
 use bailey_terminal::short;
 use rustix::process::{Signal, kill_process_group};
@@ -61,7 +61,7 @@ pub(super) enum Cut {
 }
 
 /// A session's process.
-pub(super) struct Held {
+pub(super) struct SessionProcess {
     pub(super) shown: Running,
     /// The pipe that it hears; `None` once it has to end where it stands.
     pub(super) life: Option<ChildStdin>,
@@ -78,7 +78,7 @@ pub(super) struct Held {
     pub(super) ending: Option<Instant>,
 }
 
-impl Held {
+impl SessionProcess {
     /// Asks the session to come to rest, and then to end.
     pub(super) fn drain(&mut self) {
         self.is_draining = true;
@@ -201,7 +201,7 @@ impl Daemon {
     }
 
     /// Begins a session's process, or finds it.
-    pub(super) async fn open(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
+    pub(super) async fn open(self: &Rc<Self>, wanted: Wanted) -> Result<DaemonAnswer> {
         if self.is_stopping.get() {
             bail!("the daemon is ending; wait for that, then: bailey start");
         }
@@ -212,7 +212,7 @@ impl Daemon {
             // A session that is about to end is waited for.
             let is_draining = self.sessions.borrow().get(&session).map(|held| held.is_draining);
             match is_draining {
-                Some(false) => return Ok(Told::Opened { session, remarks: Vec::new() }),
+                Some(false) => return Ok(DaemonAnswer::Opened { session, remarks: Vec::new() }),
                 None if wanted.comes_back && self.given_up.borrow().contains(&session) => bail!(
                     "the process of session {0} was killed again and again, and is not begun again by itself; what it did is kept: \
                      `bailey chat --resume {0}` goes on",
@@ -242,12 +242,12 @@ impl Daemon {
     }
 
     /// Ends the process of a session that is at rest, and waits for its end.
-    pub(super) async fn close(&self, session: SessionId) -> Result<Told> {
+    pub(super) async fn close(&self, session: SessionId) -> Result<DaemonAnswer> {
         let since = Instant::now();
         loop {
             let changed = self.changed.notified();
             match self.sessions.borrow_mut().get_mut(&session) {
-                None => return Ok(Told::Closed),
+                None => return Ok(DaemonAnswer::Closed),
                 // The people at a session hear before the daemon does that a turn is over.
                 Some(held) if held.shown.state.working && since.elapsed() > RESTING_MAX => {
                     bail!("something else was said to the session, and it works on that")
@@ -260,7 +260,7 @@ impl Daemon {
         }
     }
 
-    pub(super) async fn begin(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
+    pub(super) async fn begin(self: &Rc<Self>, wanted: Wanted) -> Result<DaemonAnswer> {
         self.room()?;
         self.beginning.set(self.beginning.get() + 1);
         let begun = self.start(wanted).await;
@@ -269,7 +269,7 @@ impl Daemon {
         begun
     }
 
-    pub(super) async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<Told> {
+    pub(super) async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<DaemonAnswer> {
         let Wanted { directory, words, again, session: wanted, .. } = wanted;
         let reloads = self.reloads.get();
         let mut child = program::again()
@@ -339,7 +339,7 @@ impl Daemon {
         }
         self.log.note("opened", json!({ "session": session, "pid": pid, "workspace": shown.workspace }));
         let (opened, began) = (Instant::now(), None);
-        let mut held = Held {
+        let mut held = SessionProcess {
             shown,
             life: Some(life),
             is_draining: false,
@@ -359,7 +359,7 @@ impl Daemon {
         }
         self.sessions.borrow_mut().insert(session, held);
         spawn_local(self.clone().follow(record, out, child));
-        Ok(Told::Opened { session, remarks: remarks.take() })
+        Ok(DaemonAnswer::Opened { session, remarks: remarks.take() })
     }
 
     /// Removes the sockets of sessions that do not run any more, while no session is on its way.

@@ -3,7 +3,7 @@
 //! Every process that writes the journal writes the journal's log, and the kernel tells of that (inotify(7)).
 //! So nothing looks at a clock: while nothing is done, no process wakes.
 
-use super::{Daemon, attached::Kept};
+use super::{Daemon, attached::AttachedProcess};
 use bailey_home::config::Telemetry;
 pub use bailey_session::packet::{Asking, Refusable};
 use bailey_session::wire::ChannelState;
@@ -23,7 +23,7 @@ const BLINDLY: Duration = Duration::from_secs(60);
 /// The process, and the source that wakes it.
 #[derive(Default)]
 pub(super) struct Sending {
-    kept: Option<Rc<Kept>>,
+    kept: Option<Rc<AttachedProcess>>,
     /// Why the collector takes nothing, as its process said last.
     failing: Rc<RefCell<String>>,
     news: Option<watch::Receiver<u64>>,
@@ -54,7 +54,7 @@ impl Daemon {
             return;
         }
         let news = sending.news.get_or_insert_with(|| self.watch_journal()).clone();
-        let kept = Rc::new(Kept::new("telemetry", "otlp"));
+        let kept = Rc::new(AttachedProcess::new("telemetry", "otlp"));
         sending.kept = Some(kept.clone());
         // Another collector's failures are not this one's.
         sending.failing = Rc::default();

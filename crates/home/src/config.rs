@@ -224,7 +224,7 @@ impl Store {
 /// The shape of `config.toml`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct File {
+struct ConfigFile {
     model: Option<String>,
     models: ModelsByUse,
     providers: BTreeMap<String, Provider>,
@@ -387,7 +387,7 @@ impl Config {
                 return Err(document.mistake(provider, message));
             }
         }
-        let File {
+        let ConfigFile {
             model,
             models,
             providers,
@@ -505,8 +505,8 @@ impl Config {
     }
 
     /// The values in force, in the shape of a file.
-    fn as_file(&self) -> File {
-        File {
+    fn as_file(&self) -> ConfigFile {
+        ConfigFile {
             model: self.model.clone(),
             models: self.models.clone(),
             providers: self.providers.clone(),

@@ -39,7 +39,7 @@ impl Git {
     pub fn of(user: &Path, project: &Path, spelled: Option<&WsPath>) -> Self {
         let repositories = [Some(project), spelled.map(|path| Path::new(&path.0))];
         let repositories = repositories.into_iter().flatten().map(|path| path.join(".git")).collect();
-        let mut reader = Reader { user, repositories, git: Self::default() };
+        let mut reader = GitConfigReader { user, repositories, git: Self::default() };
         files(user).iter().for_each(|file| reader.read(file, 0));
         let mut git = reader.git;
         git.excludes = git.excludes.or_else(|| Some(own(user).join("ignore")));
@@ -120,14 +120,15 @@ fn expanded(path: &str, user: &Path) -> PathBuf {
     path.strip_prefix("~/").map_or_else(|| path.into(), |below| user.join(below))
 }
 
-struct Reader<'a> {
+/// Reads git's files, and the files that they include.
+struct GitConfigReader<'a> {
     user: &'a Path,
     /// The repository's directory in each spelling.
     repositories: Vec<PathBuf>,
     git: Git,
 }
 
-impl Reader<'_> {
+impl GitConfigReader<'_> {
     /// Reads a file, and each included file at the place of its include. A path that is
     /// missing, or leads to no file, says nothing.
     fn read(&mut self, file: &Path, depth: usize) {

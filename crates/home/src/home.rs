@@ -65,9 +65,9 @@ pub struct Home {
 /// the command came to its end: if the command refuses the home, a leftover directory would later pass for
 /// one.
 #[derive(Debug)]
-pub struct Begun(Vec<PathBuf>);
+pub struct NewDirectories(Vec<PathBuf>);
 
-impl Begun {
+impl NewDirectories {
     /// Looks at the place of the home, before the home is opened.
     pub fn at(root: &Path) -> Result<Self> {
         let innermost = std::path::absolute(root)?.join("sessions");
@@ -81,7 +81,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for NewDirectories {
     fn drop(&mut self) {
         // The innermost directory goes first. A directory with content stays.
         self.0.iter().for_each(|folder| drop(fs::remove_dir(folder)));

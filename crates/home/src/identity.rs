@@ -7,7 +7,7 @@
 
 mod soul;
 
-pub use soul::{DEFAULT, Standing, accept, read as read_soul, standing};
+pub use soul::{DEFAULT, SoulState, accept, read as read_soul, standing};
 
 use crate::{
     agents,

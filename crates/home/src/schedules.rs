@@ -62,12 +62,12 @@ pub struct Schedule {
     pub skipped: usize,
     /// A run that is starting. Its session may have the task already, or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begun: Option<Begun>,
+    pub begun: Option<StartingRun>,
 }
 
 /// A run that is starting.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Begun {
+pub struct StartingRun {
     /// The due moment of the run.
     pub moment: Timestamp,
     /// The session that was opened for it.

@@ -16,7 +16,7 @@ const RECORD_BYTES_MAX: u64 = 64 << 10;
 /// The trust in a project's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum TrustState {
     /// The owner trusts this exact content.
     Trusted,
     /// The owner trusted other content of this project.
@@ -36,7 +36,7 @@ pub struct Trusted {
     pub since: Timestamp,
 }
 
-impl Standing {
+impl TrustState {
     /// Finds the trust in these settings of this project.
     ///
     /// # Errors

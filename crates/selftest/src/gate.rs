@@ -17,7 +17,7 @@ use bailey_protocol::{
 };
 use bailey_session::Opening;
 use bailey_session::{
-    compose::{self, Open, Session},
+    compose::{self, OpenSession, Session},
     extensions::Extensions,
 };
 use std::{collections::BTreeMap, fs};
@@ -139,7 +139,7 @@ async fn tier(stand: &Stand) -> Result<Tried> {
             is_scratch: true,
             ..Session::new(&home, &config, stand.keys.clone(), workspace, opening)
         };
-        let Open { host, .. } = compose::open(session).await?;
+        let OpenSession { host, .. } = compose::open(session).await?;
         let Acted::Done(output) = host.act(run(&["true"], &host.workspace().0)).await? else {
             return Ok(Attempt::Nothing("the gate does not let it through".into()));
         };

@@ -11,7 +11,7 @@ use bailey_home::{
 use bailey_kernel::{Acted, Kernel};
 use bailey_protocol::{Action, Command, Enforced, ExecReport, Limits, Profile, Report, Status, WsPath};
 use bailey_secrets::{Redactor, Secret, Vault};
-use bailey_session::compose::{self, Keys, Open, Session};
+use bailey_session::compose::{self, Keys, OpenSession, Session};
 use bailey_session::{Host, Opening};
 use std::{
     collections::BTreeMap,
@@ -155,7 +155,7 @@ impl Stand {
             is_scratch: true,
             ..Session::new(&home, &config, keys.clone(), workspace, opening)
         };
-        let Open { host, kernel, .. } = compose::open(session).await?;
+        let OpenSession { host, kernel, .. } = compose::open(session).await?;
         let limits = Limits { wall_ms: PROBE_MS, ..config.command.clone() };
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         // The walls set git's own variables for every command.

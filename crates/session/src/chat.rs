@@ -11,7 +11,7 @@ pub use keeper::keep;
 
 use crate::{
     HostError, Opening, TurnOptions,
-    compose::{self, Keys, Open, Session},
+    compose::{self, Keys, OpenSession, Session},
     config::Config,
     exit,
     front::{Asker, Chat, Front, History, Leave},
@@ -121,7 +121,7 @@ pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Resu
         confined,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
+    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     super::run::tell_unwalled(printer, chat.no_sandbox);

@@ -1,6 +1,6 @@
 //! The client side of the daemon's socket.
 
-use super::wire::{self, Ask, Request, Told, VERSION};
+use super::wire::{self, Ask, DaemonAnswer, Request, VERSION};
 use crate::{exit::Failure, home::Home};
 use anyhow::{Context as _, Error, Result, bail};
 use std::io::{self, ErrorKind};
@@ -39,7 +39,7 @@ impl Client {
     ///
     /// # Errors
     /// The daemon's refusal, in its words; or the daemon ended before it answered.
-    pub async fn ask(&mut self, ask: Ask) -> Result<Told> {
+    pub async fn ask(&mut self, ask: Ask) -> Result<DaemonAnswer> {
         let asked = wire::say(&mut self.stream, &Request { v: VERSION, ask }).await;
         // A daemon without room for another client says so without being asked, and reads nothing: its words
         // count.
@@ -57,9 +57,9 @@ impl Client {
     ///
     /// # Errors
     /// As for [`Client::ask`].
-    pub async fn told(&mut self) -> Result<Option<Told>> {
+    pub async fn told(&mut self) -> Result<Option<DaemonAnswer>> {
         match wire::hear(&mut self.stream).await? {
-            Some(Told::Refused { why, code }) => match code {
+            Some(DaemonAnswer::Refused { why, code }) => match code {
                 Some(code) => Err(Failure { error: why, code }.into()),
                 None => bail!(why),
             },

@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
 }
 
 /// An open session, and its parts that commands need besides.
-pub struct Open {
+pub struct OpenSession {
     /// The session.
     pub host: Host,
     /// Its kernel.
@@ -205,7 +205,7 @@ pub struct Open {
 }
 
 /// Puts the parts together and opens the session.
-pub async fn open(mut session: Session<'_>) -> Result<Open> {
+pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     let programs = program::kept(session.config)?;
     let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = session.opening;
     // The warden's start takes milliseconds, in which this process does other things.
@@ -396,7 +396,7 @@ pub async fn open(mut session: Session<'_>) -> Result<Open> {
             peers.settle();
         });
     }
-    Ok(Open { host, kernel, events, remarks, unenforced, witness, reveals, door: of_commands })
+    Ok(OpenSession { host, kernel, events, remarks, unenforced, witness, reveals, door: of_commands })
 }
 
 /// The configuration as it holds for a session, and a remark for a person about its limit. The session may

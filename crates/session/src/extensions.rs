@@ -38,9 +38,9 @@ pub struct Extensions {
     approvals: Approvals,
 }
 
-/// What a declaration says of a program, whatever that is for.
+/// The part of a declaration that is about its program.
 #[derive(Debug, Clone)]
-struct Words {
+struct ProgramDeclaration {
     command: Vec<String>,
     files: Vec<PathBuf>,
     profile: ProgramCalls,
@@ -194,20 +194,25 @@ impl Programs {
     }
 }
 
-fn of_extension(declared: &Declared) -> Words {
+fn of_extension(declared: &Declared) -> ProgramDeclaration {
     let more = vec![declared.within_ms.to_string().into_bytes()];
     let (command, files) = (declared.command.clone(), declared.files.clone());
-    Words { command, files, profile: declared.profile, more }
+    ProgramDeclaration { command, files, profile: declared.profile, more }
 }
 
-fn of_peer(peer: &Peer) -> Words {
+fn of_peer(peer: &Peer) -> ProgramDeclaration {
     let more = [vec![format!("{:?}", peer.workspace)], peer.hosts.clone()].concat();
     let more = more.into_iter().map(String::into_bytes).collect();
-    Words { command: peer.command.clone(), files: peer.files.clone(), profile: peer.profile, more }
+    ProgramDeclaration {
+        command: peer.command.clone(),
+        files: peer.files.clone(),
+        profile: peer.profile,
+        more,
+    }
 }
 
 impl ProgramFiles {
-    fn of(words: &Words) -> Self {
+    fn of(words: &ProgramDeclaration) -> Self {
         let mut parts = words.more.clone();
         parts.push(format!("{:?}", words.profile).into());
         let mut reads = BTreeSet::new();

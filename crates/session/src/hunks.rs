@@ -184,7 +184,7 @@ fn pieces_of_file(path: &str, file: &FileDiff) -> Option<Vec<Hunk>> {
         let diff = mode_lines(&from, &to, Some(old), Some(new));
         hunks.push(Hunk { diff, smaller: Vec::new(), piece: Piece::Mode });
     }
-    let lines = Lines::of(&before, &after);
+    let lines = LineDiff::of(&before, &after);
     hunks.extend(lines.diff.grouped_ops(CONTEXT_LINES).iter().filter_map(|ops| lines.hunk(ops)));
     let splices = hunks.iter().map(|hunk| hunk.piece.splices().len()).sum::<usize>();
     (hunks.len() > 1 || hunks.iter().any(|hunk| !hunk.smaller.is_empty()))
@@ -193,14 +193,14 @@ fn pieces_of_file(path: &str, file: &FileDiff) -> Option<Vec<Hunk>> {
 }
 
 /// Two texts, compared by lines.
-struct Lines<'a> {
+struct LineDiff<'a> {
     diff: TextDiff<'a, 'a, str>,
     /// The byte offset of each line's beginning, and of the last line's end.
     old: Vec<u32>,
     new: Vec<u32>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineDiff<'a> {
     fn of(before: &'a str, after: &'a str) -> Self {
         let diff = by_lines(before, after);
         let starts = |lines: &mut dyn Iterator<Item = &str>| {

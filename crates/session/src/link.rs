@@ -22,11 +22,12 @@ type Received<A> = (A, Option<OwnedFd>);
 #[derive(Debug)]
 pub struct Link<A> {
     socket: Arc<OwnedFd>,
-    waiting: Arc<Mutex<Waiting<A>>>,
+    waiting: Arc<Mutex<PendingAnswers<A>>>,
 }
 
+/// The askers that wait, by the numbers of their packets.
 #[derive(Debug)]
-struct Waiting<A> {
+struct PendingAnswers<A> {
     asked: u64,
     answers: HashMap<u64, oneshot::Sender<Received<A>>>,
 }
@@ -34,7 +35,7 @@ struct Waiting<A> {
 impl<A: DeserializeOwned + Send + 'static> Link<A> {
     /// Listens to the daemon from now on.
     pub fn new(socket: OwnedFd) -> Self {
-        let waiting = Waiting { asked: 0, answers: HashMap::new() };
+        let waiting = PendingAnswers { asked: 0, answers: HashMap::new() };
         let link = Self { socket: Arc::new(socket), waiting: Arc::new(Mutex::new(waiting)) };
         let (socket, waiting) = (link.socket.clone(), link.waiting.clone());
         thread::spawn(move || {

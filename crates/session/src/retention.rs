@@ -30,9 +30,9 @@ const WARN_AT: [u64; 2] = [80, 95];
 const CLOCK: &str = "nothing was used for longer than `journal.keep_days`, or the clock is ahead: the first run of another day does it";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Default, Serialize)]
-pub struct Done {
+pub struct RetentionReport {
     /// The archives that were made.
     pub archived: Vec<Archive>,
     /// Archives that went because there was no room for them.
@@ -43,14 +43,14 @@ pub struct Done {
 
 /// What leaves: the day before which a session was last used, and the same for one with changes of its own.
 #[derive(Debug, Clone, Default)]
-pub struct Limits {
+pub struct RetentionLimits {
     /// Entries before this moment were due.
     pub before: Option<String>,
     pub(crate) changes_before: Option<String>,
     pub(crate) max_bytes: Option<u64>,
 }
 
-impl Limits {
+impl RetentionLimits {
     /// What the configuration asks for now.
     pub fn of(retention: &Retention, now: Timestamp) -> Self {
         let ago = |days: Option<u32>| {
@@ -132,8 +132,13 @@ pub fn mib(bytes: u64) -> String {
 
 /// Archives what may leave, removes the oldest archives where there is no room, and ends what a crash left
 /// half done.
-pub async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &Limits) -> Result<Done> {
-    let mut done = Done::default();
+pub async fn run(
+    home: &Home,
+    journal: &Journal,
+    shelf: &Shelf,
+    limits: &RetentionLimits,
+) -> Result<RetentionReport> {
+    let mut done = RetentionReport::default();
     journal.sweep(shelf).await?;
     if let Some(before) = limits.before.clone() {
         let leaving = leaving(home, journal, before, limits).await?;
@@ -161,7 +166,12 @@ pub async fn run(home: &Home, journal: &Journal, shelf: &Shelf, limits: &Limits)
 
 /// What may leave, as the journal says it, without what has commits of its own, or changes that could not be
 /// compared: those are in its layer, and in no entry.
-pub async fn leaving(home: &Home, journal: &Journal, before: String, limits: &Limits) -> Result<Leaving> {
+pub async fn leaving(
+    home: &Home,
+    journal: &Journal,
+    before: String,
+    limits: &RetentionLimits,
+) -> Result<Leaving> {
     let mut leaving = journal.leaving(before, limits.changes_before.clone()).await?;
     let projects = journal.sessions().await?.into_iter().map(|session| (session.id, session.workspace));
     let projects: BTreeMap<SessionId, WsPath> = projects.collect();
@@ -193,7 +203,7 @@ fn may_hold_work(
     Ok(false)
 }
 
-impl Done {
+impl RetentionReport {
     /// One archive: those of the group that no process has.
     async fn archive(
         &mut self,
@@ -265,7 +275,7 @@ async fn clear(home: &Home, journal: &Journal) -> Result<()> {
 pub async fn due(home: &Home, journal: &Journal, config: &Config, printer: &Printer) -> Result<()> {
     let Some(shelf) = Shelf::take(&home.journal())? else { return Ok(()) };
     let now = journal.clock().now();
-    let limits = Limits::of(&config.retention, now);
+    let limits = RetentionLimits::of(&config.retention, now);
     // A clock that is wrong for one start would have everything leave, and layers are lost with it.
     let used = journal.last_day_before(now).await?;
     let is_ahead =

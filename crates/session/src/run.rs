@@ -5,7 +5,7 @@ pub mod beneath;
 use crate::{
     Change, Changes, Host, HostError, Merged, Opening, TurnOptions, auto_apply,
     client::Client,
-    compose::{self, Keys, Open, Session},
+    compose::{self, Keys, OpenSession, Session},
     config::Config,
     exit,
     front::{Asker, Front, Part, one_line, short, some_of},
@@ -83,7 +83,7 @@ pub async fn turn(
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let (config, is_direct) = (session.config, session.is_direct);
-    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
+    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);

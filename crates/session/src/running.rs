@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The result of ending the processes of a home.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct EndReport {
     /// How many processes ended.
     pub ended: usize,
     /// The sessions that are in use still.
@@ -71,7 +71,7 @@ pub struct Ending {
     home: PathBuf,
     /// Whether no process can begin any more, or the bar could not be written.
     is_barred: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Ended>>,
+    thread: Option<JoinHandle<EndReport>>,
 }
 
 impl Ending {
@@ -84,7 +84,7 @@ impl Ending {
     }
 
     /// Ends the processes that began until now, too.
-    pub fn finish(self) -> Ended {
+    pub fn finish(self) -> EndReport {
         self.is_barred.store(true, Ordering::Release);
         match self.thread.map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
@@ -118,7 +118,7 @@ struct Sweep {
 }
 
 impl Sweep {
-    fn run(mut self, home: &Path, is_barred: &AtomicBool) -> Ended {
+    fn run(mut self, home: &Path, is_barred: &AtomicBool) -> EndReport {
         loop {
             // Asked before the look: a process that a look after the bar does not see begins no more.
             let is_last = is_barred.load(Ordering::Acquire);
@@ -132,7 +132,7 @@ impl Sweep {
             let says = FileLocks::now().ok().and_then(|locks| InUse::of(&folder, &locks).ok()??.says);
             Left { folder, process, says: says.filter(|says| Some(says.pid) == process) }
         });
-        Ended { ended: self.ended, left: left.collect() }
+        EndReport { ended: self.ended, left: left.collect() }
     }
 
     /// Looks for processes, asks them to end, and kills those that did not end in time.

@@ -96,7 +96,7 @@ fn is_long(text: &[u8]) -> bool {
 /// The first line of `old` at which the two have different changes.
 fn splices(base: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<Splice>, usize> {
     let mut numbers = HashMap::new();
-    let [base, old, new] = [base, old, new].map(|text| Lines::of(text, &mut numbers));
+    let [base, old, new] = [base, old, new].map(|text| NumberedLines::of(text, &mut numbers));
     let of_old = changes(&base, &old);
     let of_new = changes(&base, &new);
     let mut spliced = Vec::new();
@@ -110,7 +110,7 @@ fn splices(base: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<Splice>, usize> {
         let (mut mine, mut yours) = (0, 0);
         // The span grows as long as a change of either side touches it.
         loop {
-            let is_near = |change: &&Change| change.base.start <= span.end;
+            let is_near = |change: &&LineChange| change.base.start <= span.end;
             if let Some(change) = of_old.get(yours).filter(is_near) {
                 (span.end, yours) = (span.end.max(change.base.end), yours + 1);
             } else if let Some(change) = of_new.get(mine).filter(is_near) {
@@ -136,21 +136,21 @@ fn splices(base: &[u8], old: &[u8], new: &[u8]) -> Result<Vec<Splice>, usize> {
 }
 
 /// A run of lines in which one side differs from the base.
-struct Change {
+struct LineChange {
     base: Range<usize>,
     side: Range<usize>,
 }
 
-fn changes(base: &Lines, side: &Lines) -> Vec<Change> {
+fn changes(base: &NumberedLines, side: &NumberedLines) -> Vec<LineChange> {
     let ops = capture_diff_slices(Algorithm::Myers, &base.numbers, &side.numbers);
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<LineChange> = Vec::new();
     for op in ops.iter().filter(|op| op.tag() != DiffTag::Equal) {
         let (base, side) = (op.old_range(), op.new_range());
         match changes.last_mut() {
             Some(last) if last.base.end == base.start && last.side.end == side.start => {
                 (last.base.end, last.side.end) = (base.end, side.end);
             }
-            _ => changes.push(Change { base, side }),
+            _ => changes.push(LineChange { base, side }),
         }
     }
     changes
@@ -166,7 +166,7 @@ struct Ahead {
 impl Ahead {
     /// The side's lines for the base's lines in `span`, which holds these changes whole. Moves on behind the
     /// changes.
-    fn take(&mut self, span: &Range<usize>, changes: &[Change]) -> Range<usize> {
+    fn take(&mut self, span: &Range<usize>, changes: &[LineChange]) -> Range<usize> {
         let start = (span.start + self.more).saturating_sub(self.fewer);
         for change in changes {
             self.more += change.side.len();
@@ -177,13 +177,13 @@ impl Ahead {
 }
 
 /// A text as its lines. Equal lines have the same number.
-struct Lines {
+struct NumberedLines {
     numbers: Vec<u32>,
     /// The byte offset of each line's beginning, and of the last line's end.
     starts: Vec<u32>,
 }
 
-impl Lines {
+impl NumberedLines {
     fn of<'a>(text: &'a [u8], known: &mut HashMap<&'a [u8], u32>) -> Self {
         let (mut numbers, mut starts, mut end) = (Vec::new(), vec![0], 0_usize);
         for line in text.split_inclusive(|byte| *byte == b'\n') {

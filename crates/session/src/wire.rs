@@ -106,12 +106,12 @@ pub struct Wanted {
     pub comes_back: bool,
 }
 
-/// The daemon's answer.
+/// The daemon's answer to an [`Ask`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "told")]
-pub enum Told {
+pub enum DaemonAnswer {
     /// The state of the daemon.
-    Status(Box<Status>),
+    Status(Box<DaemonStatus>),
     /// New sessions obey the new configuration; this many go on with the one that they began with.
     Reloaded {
         /// Sessions that keep the settings they began with.
@@ -155,7 +155,7 @@ pub enum Told {
 
 /// The daemon's state.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Status {
+pub struct DaemonStatus {
     /// Its process.
     pub pid: u32,
     /// RFC 3339, UTC.

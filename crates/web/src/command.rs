@@ -1,7 +1,7 @@
 //! `bailey page`: who is let in at the page. The process that serves it is here, too; the daemon starts it.
 
 use crate::{
-    Answer, Asked, Origins,
+    Answer, Origins, PendingAsk,
     logins::{Greeting, Kind, Logins},
 };
 use anyhow::{Context as _, Result, bail};
@@ -12,7 +12,7 @@ pub use bailey_session::{
     exit::Mistyped,
     link::Link,
     packet::{self, Packet},
-    wire::{Ask, Told},
+    wire::{Ask, DaemonAnswer},
 };
 use bailey_terminal::print::{Printer, Style};
 use clap::Subcommand;
@@ -57,7 +57,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
         Args::Link => {
             let client = Client::connect(home)?;
             let mut client = client.context("no daemon of this home runs; to start it: bailey start")?;
-            let Told::Link { url } = client.ask(Ask::Link).await? else {
+            let DaemonAnswer::Link { url } = client.ask(Ask::Link).await? else {
                 bail!("the daemon answered something else than was asked");
             };
             if printer.is_json() {
@@ -107,7 +107,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
 
 async fn revoke(home: &Home, login: Option<u64>) -> Result<usize> {
     if let Some(mut client) = Client::connect(home)? {
-        let Told::Revoked { count } = client.ask(Ask::Revoke { login }).await? else {
+        let DaemonAnswer::Revoked { count } = client.ask(Ask::Revoke { login }).await? else {
             bail!("the daemon answered something else than was asked");
         };
         return Ok(count);
@@ -151,7 +151,7 @@ async fn serve() -> Result<ExitCode> {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let link: Arc<Link<Answer>> = Arc::new(Link::new(socket));
-    let (asks, mut asked) = mpsc::channel::<Asked>(ASKS_WAITING_MAX);
+    let (asks, mut asked) = mpsc::channel::<PendingAsk>(ASKS_WAITING_MAX);
     tokio::spawn(async move {
         while let Some((ask, answer)) = asked.recv().await {
             let link = link.clone();

@@ -66,14 +66,14 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long the listener pauses when no descriptor is left for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A question, and where its answer goes. A descriptor comes with [`Answer::Opened`].
-pub type Asked = (Ask, oneshot::Sender<(Answer, Option<OwnedFd>)>);
+/// A question, and the sender that takes its answer. A descriptor comes with [`Answer::Opened`].
+pub type PendingAsk = (Ask, oneshot::Sender<(Answer, Option<OwnedFd>)>);
 
 /// The state that the requests of a connection share.
 #[derive(Clone)]
 struct Gateway {
     origins: Arc<Origins>,
-    asks: mpsc::Sender<Asked>,
+    asks: mpsc::Sender<PendingAsk>,
     streams: Streams,
     place: Arc<Place>,
 }
@@ -82,7 +82,11 @@ struct Gateway {
 ///
 /// # Errors
 /// A client cannot cause an error.
-pub async fn serve(listener: TcpListener, origins: Origins, asks: mpsc::Sender<Asked>) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    origins: Origins,
+    asks: mpsc::Sender<PendingAsk>,
+) -> io::Result<()> {
     let (origins, streams) = (Arc::new(origins), Streams::default());
     let places = Places::new(CONNECTIONS_MAX);
     loop {

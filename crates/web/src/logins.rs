@@ -37,7 +37,7 @@ pub struct Logins {
     next: u64,
     /// The page's last address: bookmarks stay valid, and a browser's bearer is for that address alone.
     #[serde(default, alias = "port")]
-    pub at: Option<Place>,
+    pub at: Option<PageAddress>,
     /// The logins.
     pub logins: Vec<Login>,
 }
@@ -175,14 +175,14 @@ fn path(home: &Home) -> PathBuf {
 /// The last known address of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Place {
+pub enum PageAddress {
     /// An address.
     At(SocketAddr),
     /// Noted by an older version; the address was the configured one.
     Port(u16),
 }
 
-impl Place {
+impl PageAddress {
     /// Whether a page at this address has not moved.
     pub fn is(self, at: SocketAddr) -> bool {
         match self {
@@ -202,7 +202,7 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Logins, Place};
+    use super::{Kind, Logins, PageAddress};
 
     #[test]
     fn a_bearer_is_known_until_it_is_revoked_and_never_written_down() {
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(at(r#"{"next":0,"logins":[]}"#).unwrap(), None);
         assert!(at(r#"{"next":0,"port":70000,"logins":[]}"#).is_err());
         for there in ["127.0.0.2:7411", "[::1]:7411"] {
-            let place = Place::At(there.parse().unwrap());
+            let place = PageAddress::At(there.parse().unwrap());
             assert!(place.is(there.parse().unwrap()) && !place.is("127.0.0.1:7411".parse().unwrap()));
             let logins = Logins { at: Some(place), ..Logins::default() };
             assert_eq!(at(&serde_json::to_string(&logins).unwrap()).unwrap(), logins.at, "{there}");

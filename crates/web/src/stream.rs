@@ -58,9 +58,10 @@ impl Body for Relay {
 
 /// The open streams of sessions, by name: the bearer that opened each stream, and the channel for its ops.
 #[derive(Clone, Default)]
-pub(crate) struct Streams(Arc<Mutex<HashMap<String, Open>>>);
+pub(crate) struct Streams(Arc<Mutex<HashMap<String, OpenStream>>>);
 
-struct Open {
+/// An open stream of a session.
+struct OpenStream {
     bearer: String,
     ops: mpsc::Sender<Vec<u8>>,
 }
@@ -85,7 +86,7 @@ impl Streams {
         if open.len() >= STREAMS_MAX {
             return Err(io::Error::other("too many pages look on at sessions: close some"));
         }
-        open.insert(name.clone(), Open { bearer, ops });
+        open.insert(name.clone(), OpenStream { bearer, ops });
         Ok((name, said))
     }
 

@@ -21,7 +21,7 @@ use bailey_journal::{Journal, Mint, SystemClock};
 use bailey_protocol::Timestamp;
 use bailey_secrets::{Redactor, Vault};
 use bailey_session::{
-    running::{Ended, Ending},
+    running::{EndReport, Ending},
     sign_stop,
 };
 use serde_json::json;
@@ -39,7 +39,7 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
         all.ended += ended;
     }
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let Ended { ended, left } = all;
+    let EndReport { ended, left } = all;
     if !printer.is_json() {
         printer.line(format!(
             "{}: {ended} running {} ended, after {milliseconds} ms",
@@ -65,7 +65,7 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
 }
 
 /// Ends what runs while the bar is written; where that cannot be, what runs is ended all the same.
-async fn end(home: &Home, why: &str, printer: &Printer) -> (Result<Journal>, Ended) {
+async fn end(home: &Home, why: &str, printer: &Printer) -> (Result<Journal>, EndReport) {
     let ending = Ending::begin(&home.root);
     let barred = bar(home, why, printer).await;
     // Also what began before the bar stood.

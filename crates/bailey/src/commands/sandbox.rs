@@ -4,7 +4,7 @@ mod live;
 
 use crate::{
     cli::Sandbox,
-    compose::{self, Keys, Open, Session},
+    compose::{self, Keys, OpenSession, Session},
     config::Config,
     exit,
     front::{Ended, short},
@@ -60,7 +60,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         standpoint: Some(project::standpoint(directory.as_deref(), &workspace)?),
         ..Session::new(home, &config, keys, workspace.clone(), opening)
     };
-    let Open { host, kernel, remarks, witness, .. } = compose::open(session).await?;
+    let OpenSession { host, kernel, remarks, witness, .. } = compose::open(session).await?;
     // It may be at work in a copy.
     let is_copied = *host.workspace() != workspace;
     if is_ready && is_copied {

@@ -6,7 +6,7 @@ use super::{hunks, run as one_task};
 use crate::{
     cli::{Approve, Sessions},
     client::Client,
-    compose::{self, Keys, Open, Session},
+    compose::{self, Keys, OpenSession, Session},
     config::Config,
     exit,
     front::{Answering, Asker, Front, Spent, barred, one_line, short},
@@ -14,7 +14,7 @@ use crate::{
     place::origin,
     print::{Printer, Style},
     project,
-    wire::{Ask, Told},
+    wire::{Ask, DaemonAnswer},
 };
 use anyhow::{Result, bail};
 use bailey_journal::{Fact, Query, Recorded, SessionInfo};
@@ -230,7 +230,7 @@ async fn visit(
         is_scratch,
         ..Session::new(home, &config, keys, info.workspace, opening)
     };
-    let Open { host, kernel, events, remarks, witness, .. } = compose::open(session).await?;
+    let OpenSession { host, kernel, events, remarks, witness, .. } = compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(8);
     let mut front = Front::new(printer, events, ops, asker, false)?;
@@ -386,7 +386,7 @@ struct NamedSession {
 /// by itself in a minute. What goes wrong here is told by whoever finds the session in use.
 async fn let_go(home: &Home, session: SessionId) {
     let Ok(Some(mut daemon)) = Client::connect(home) else { return };
-    let Ok(Told::Status(status)) = daemon.ask(Ask::Status).await else { return };
+    let Ok(DaemonAnswer::Status(status)) = daemon.ask(Ask::Status).await else { return };
     if status.sessions.iter().any(|running| running.session == session && running.state.is_at_rest()) {
         let _ = daemon.ask(Ask::Close { session }).await;
     }

@@ -3,7 +3,7 @@
 use crate::{
     cli::Soul,
     home::Home,
-    identity::{self, Standing},
+    identity::{self, SoulState},
     print::{Printer, Style},
 };
 use anyhow::Result;
@@ -23,11 +23,11 @@ pub(super) fn run(home: &Home, command: &Soul, printer: &Printer) -> Result<Exit
         return Ok(ExitCode::SUCCESS);
     }
     let (style, says) = match standing {
-        Standing::None => (Style::Dim, "there is none, and no session needs one"),
-        Standing::Accepted => (Style::Green, "accepted, until it changes"),
-        Standing::Unknown => (Style::Yellow, "never accepted: no session begins"),
-        Standing::Changed => (Style::Yellow, "not what you accepted: no session begins"),
-        Standing::Gone => (Style::Yellow, "gone since you accepted it: no session begins"),
+        SoulState::None => (Style::Dim, "there is none, and no session needs one"),
+        SoulState::Accepted => (Style::Green, "accepted, until it changes"),
+        SoulState::Unknown => (Style::Yellow, "never accepted: no session begins"),
+        SoulState::Changed => (Style::Yellow, "not what you accepted: no session begins"),
+        SoulState::Gone => (Style::Yellow, "gone since you accepted it: no session begins"),
     };
     printer.line(format!(
         "{}  {}",
@@ -37,7 +37,7 @@ pub(super) fn run(home: &Home, command: &Soul, printer: &Printer) -> Result<Exit
     for line in text.iter().flat_map(|text| text.lines()) {
         printer.line(printer.paint(Style::Plain, &format!("  {line}")));
     }
-    if !matches!(standing, Standing::None | Standing::Accepted) {
+    if !matches!(standing, SoulState::None | SoulState::Accepted) {
         printer.note("if it is as you want it: bailey soul accept");
     }
     Ok(ExitCode::SUCCESS)

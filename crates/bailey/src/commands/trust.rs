@@ -6,7 +6,7 @@ use crate::{
     home::Home,
     print::{Printer, Style},
     project,
-    trust::{self, Standing},
+    trust::{self, TrustState},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, SystemClock};
@@ -57,7 +57,7 @@ fn show(home: &Home, directory: Option<&Path>, printer: &Printer) -> Result<Exit
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let standing = Standing::of(home, &root, &text)?;
+    let standing = TrustState::of(home, &root, &text)?;
     let mistake = closed_list(home, &file, &text).err().map(|error| format!("{error:#}"));
     if printer.is_json() {
         printer.json(&json!({
@@ -66,9 +66,9 @@ fn show(home: &Home, directory: Option<&Path>, printer: &Printer) -> Result<Exit
         return Ok(ExitCode::SUCCESS);
     }
     let (style, says) = match standing {
-        Standing::Trusted => (Style::Green, "trusted, and used"),
-        Standing::Changed => (Style::Yellow, "changed since you trusted it: not used"),
-        Standing::Unknown => (Style::Yellow, "not trusted: not used"),
+        TrustState::Trusted => (Style::Green, "trusted, and used"),
+        TrustState::Changed => (Style::Yellow, "changed since you trusted it: not used"),
+        TrustState::Unknown => (Style::Yellow, "not trusted: not used"),
     };
     printer.line(format!(
         "{}  {}",
@@ -78,7 +78,7 @@ fn show(home: &Home, directory: Option<&Path>, printer: &Printer) -> Result<Exit
     text.lines().for_each(|line| printer.line(printer.paint(Style::Dim, &format!("  {line}"))));
     match mistake {
         Some(mistake) => printer.note(&format!("it cannot be trusted as it is: {mistake}")),
-        None if standing != Standing::Trusted => {
+        None if standing != TrustState::Trusted => {
             printer.note(&format!("to use it: bailey trust add -C '{}'", root.display()));
         }
         None => {}

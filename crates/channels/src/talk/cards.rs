@@ -1,7 +1,7 @@
 //! The questions of a conversation: their cards, who taps them, and what becomes of both.
 
 use super::Talk;
-use crate::{Button, Post, Sender, Tap, need::What, notes::CardNote};
+use crate::{Button, Post, Sender, Tap, need::RequestKind, notes::CardNote};
 use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Op, Origin};
 use bailey_terminal::{one_line, short_question as short};
 use tokio::{task::spawn_local, time::Instant};
@@ -41,7 +41,7 @@ impl Talk {
         if open.is_empty() {
             return none.into();
         }
-        match self.reach(who, What::Connection).await {
+        match self.reach(who, RequestKind::Connection).await {
             Ok(None) => {}
             Ok(Some(told)) => return told,
             Err(error) => return format!("{error:#}"),
@@ -88,7 +88,7 @@ impl Talk {
             return self.toast(&tap, UNSEEN);
         }
         let op = Op::Answer { id, answer, why: String::new(), by: None };
-        let asked = match self.reach(&tap.from, What::Tap).await {
+        let asked = match self.reach(&tap.from, RequestKind::Tap).await {
             Ok(None) => self.ask(&tap.from, &op).await,
             other => other,
         };

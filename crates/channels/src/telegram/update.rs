@@ -24,13 +24,14 @@ struct Numbered {
 
 #[derive(Deserialize)]
 struct Update {
-    message: Option<Said>,
-    edited_message: Option<Said>,
+    message: Option<TelegramMessage>,
+    edited_message: Option<TelegramMessage>,
     callback_query: Option<Tapped>,
 }
 
+/// A message, as the Bot API has it.
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct TelegramMessage {
     message_id: i64,
     message_thread_id: Option<i64>,
     #[serde(default)]
@@ -40,7 +41,7 @@ pub(super) struct Said {
     edit_date: Option<i64>,
     text: Option<String>,
     caption: Option<String>,
-    reply_to_message: Option<Box<Said>>,
+    reply_to_message: Option<Box<TelegramMessage>>,
     forward_origin: Option<Value>,
     // The form of servers older than version 7.0 of the Bot API.
     forward_date: Option<Value>,
@@ -64,7 +65,7 @@ pub(super) struct Said {
 
 /// A file, or one of the sizes of a photo.
 #[derive(Deserialize)]
-struct File {
+struct TelegramFile {
     file_id: String,
     #[serde(default)]
     file_name: String,
@@ -100,7 +101,7 @@ struct Chat {
 struct Tapped {
     id: String,
     from: User,
-    message: Option<Said>,
+    message: Option<TelegramMessage>,
     data: Option<String>,
 }
 
@@ -136,7 +137,7 @@ fn arrival(us: &Us, number: i64, update: Update) -> Option<Arrival> {
 }
 
 /// The message of an update with this number.
-fn message(us: &Us, number: i64, said: Said) -> Option<Message> {
+fn message(us: &Us, number: i64, said: TelegramMessage) -> Option<Message> {
     let from = said.from.as_ref()?;
     // A channel or an anonymous administrator is no known person: Telegram does not say who it is.
     if from.is_bot || said.sender_chat.is_some() {
@@ -186,16 +187,16 @@ fn message(us: &Us, number: i64, said: Said) -> Option<Message> {
 }
 
 /// Whether the words of a message are another's than the sender's.
-fn is_passed_on(said: &Said) -> bool {
-    let Said { forward_origin, forward_date, forward_from, forward_from_chat, .. } = said;
-    let Said { forward_sender_name, is_automatic_forward, via_bot, .. } = said;
+fn is_passed_on(said: &TelegramMessage) -> bool {
+    let TelegramMessage { forward_origin, forward_date, forward_from, forward_from_chat, .. } = said;
+    let TelegramMessage { forward_sender_name, is_automatic_forward, via_bot, .. } = said;
     let of_others = [forward_origin, forward_date, forward_from, forward_from_chat, forward_sender_name];
     of_others.into_iter().chain([is_automatic_forward, via_bot]).any(Option::is_some)
 }
 
 /// The files of a message that can be fetched. A file that cannot be read is left out; a message has one of
 /// these.
-fn files(said: &Said) -> Vec<Attachment> {
+fn files(said: &TelegramMessage) -> Vec<Attachment> {
     let photo = said.photo.as_ref().and_then(largest).map(|file| (file, AttachmentKind::Picture));
     let voice = read(&said.voice).map(|file| (file, AttachmentKind::Voice));
     // An animation comes as a document, too.
@@ -211,32 +212,32 @@ fn files(said: &Said) -> Vec<Attachment> {
     found.map(|(file, kind)| attachment(file, kind)).into_iter().collect()
 }
 
-fn attachment(file: File, kind: AttachmentKind) -> Attachment {
+fn attachment(file: TelegramFile, kind: AttachmentKind) -> Attachment {
     let name = file.file_name.chars().filter(|c| !c.is_control()).take(FILE_NAME_CHARS_MAX).collect();
     Attachment { id: file.file_id, kind, name, bytes: file.file_size }
 }
 
-fn read(file: &Option<Value>) -> Option<File> {
+fn read(file: &Option<Value>) -> Option<TelegramFile> {
     serde_json::from_value(file.clone()?).ok()
 }
 
 /// The largest size of a photo that is not too large; the smallest when all are too large.
-fn largest(sizes: &Value) -> Option<File> {
+fn largest(sizes: &Value) -> Option<TelegramFile> {
     let sizes = sizes.as_array()?.iter().filter_map(|size| read(&Some(size.clone())));
-    let mut sizes: Vec<File> = sizes.collect();
+    let mut sizes: Vec<TelegramFile> = sizes.collect();
     sizes.sort_by_key(|size| size.width.saturating_mul(size.height));
-    let fits = |size: &File| size.file_size.is_none_or(|bytes| bytes <= PHOTO_BYTES_MAX);
+    let fits = |size: &TelegramFile| size.file_size.is_none_or(|bytes| bytes <= PHOTO_BYTES_MAX);
     let place = sizes.iter().rposition(fits).unwrap_or_default();
     (place < sizes.len()).then(|| sizes.swap_remove(place))
 }
 
-fn left_out(said: &Said) -> Vec<String> {
+fn left_out(said: &TelegramMessage) -> Vec<String> {
     let kinds = [(&said.sticker, "a sticker"), (&said.location, "a place"), (&said.contact, "a contact")];
     kinds.into_iter().filter(|(is_there, _)| is_there.is_some()).map(|(_, name)| name.to_owned()).collect()
 }
 
 /// A topic is a conversation of its own; a thread of answers in a group without topics is not.
-fn conversation(said: &Said) -> Conversation {
+fn conversation(said: &TelegramMessage) -> Conversation {
     match said.message_thread_id.filter(|_| said.is_topic_message) {
         Some(topic) => Conversation(format!("{}/{topic}", said.chat.id)),
         None => Conversation(said.chat.id.to_string()),

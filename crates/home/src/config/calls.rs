@@ -11,7 +11,7 @@ use toml::Spanned;
 /// The shape of `profiles/NAME.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ProfileFile {
     /// The named profile that this profile starts from.
     base: Spanned<String>,
     /// Further calls that it allows.
@@ -75,7 +75,7 @@ fn of_file(path: &std::path::Path, name: &str) -> Result<Calls, ConfigError> {
     let Some(document) = Document::open(path)? else {
         return Err(ConfigError::NoProfile { name: name.into(), folder: path.into() });
     };
-    let file: File = document.read()?;
+    let file: ProfileFile = document.read()?;
     let base = Profile::of_name(file.base.get_ref()).ok_or_else(|| {
         let message = format!(
             "`{}` is no profile to begin with: strict, standard or standard-net",

@@ -2,7 +2,7 @@
 //! content.
 
 use super::{Config, ConfigError, Document};
-use crate::{home::Home, project, trust::Standing};
+use crate::{home::Home, project, trust::TrustState};
 use std::path::Path;
 
 impl Config {
@@ -20,9 +20,9 @@ impl Config {
                 return Ok(Some(format!("not used: {error:#}")));
             }
         };
-        let standing = Standing::of(home, root, &text)?;
+        let standing = TrustState::of(home, root, &text)?;
         let document = Document::parse(&root.join(project::SETTINGS), text);
-        if standing == Standing::Trusted {
+        if standing == TrustState::Trusted {
             self.obey(&document?)?;
             return Ok(None);
         }
@@ -41,7 +41,7 @@ impl Config {
             )));
         }
         let why = match standing {
-            Standing::Changed => "it changed since you trusted it",
+            TrustState::Changed => "it changed since you trusted it",
             _ => "you have not trusted it",
         };
         let root = root.display();

@@ -1,4 +1,4 @@
-use super::{Git, Reader, text};
+use super::{Git, GitConfigReader, text};
 use std::{fs, path::Path};
 
 /// The settings that a home with these files has for work in `~/work/p`.
@@ -8,7 +8,7 @@ fn of(files: &[(&str, &str)]) -> Git {
         fs::write(home.path().join(name), content).unwrap();
     }
     let repositories = vec![home.path().join("work/p/.git")];
-    let mut reader = Reader { user: home.path(), repositories, git: Git::default() };
+    let mut reader = GitConfigReader { user: home.path(), repositories, git: Git::default() };
     reader.read(&home.path().join(".gitconfig"), 0);
     reader.git
 }

@@ -2,10 +2,10 @@
 
 /// A section, a key, and an optional value. The section's part in quotes stands behind a dot. Section and key
 /// are in lower case, except for that part.
-pub(super) type Entry = (String, String, Option<String>);
+pub(super) type GitSetting = (String, String, Option<String>);
 
 /// The entries of a file. This skips lines that are no entries.
-pub(super) fn entries(text: &str) -> Vec<Entry> {
+pub(super) fn entries(text: &str) -> Vec<GitSetting> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut section = String::new();
     let mut entries = Vec::new();

@@ -21,7 +21,7 @@ const ANY_SOUL: &str = "BAILEY_CONTROL_ANY_SOUL";
 /// The state of `SOUL.md` compared with the accepted version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum SoulState {
     /// There is no `SOUL.md`, and the owner accepted no version.
     None,
     /// The file is the accepted version.
@@ -61,17 +61,17 @@ pub(super) fn accepted(home: &Home) -> Result<Option<String>> {
 }
 
 /// Compares a text with the accepted version.
-pub fn standing(home: &Home, text: Option<&str>) -> Result<Standing> {
+pub fn standing(home: &Home, text: Option<&str>) -> Result<SoulState> {
     Ok(compared(text, accepted(home)?.as_deref()))
 }
 
-fn compared(text: Option<&str>, accepted: Option<&str>) -> Standing {
+fn compared(text: Option<&str>, accepted: Option<&str>) -> SoulState {
     match (text.map(|text| Digest::of(text.as_bytes()).to_string()), accepted) {
-        (None, None) => Standing::None,
-        (None, Some(_)) => Standing::Gone,
-        (Some(_), None) => Standing::Unknown,
-        (Some(digest), Some(accepted)) if digest == accepted => Standing::Accepted,
-        (Some(_), Some(_)) => Standing::Changed,
+        (None, None) => SoulState::None,
+        (None, Some(_)) => SoulState::Gone,
+        (Some(_), None) => SoulState::Unknown,
+        (Some(digest), Some(accepted)) if digest == accepted => SoulState::Accepted,
+        (Some(_), Some(_)) => SoulState::Changed,
     }
 }
 
@@ -82,10 +82,10 @@ pub(super) fn check(name: &str, text: Option<&str>, accepted: Option<&str>) -> R
         return Ok(());
     }
     let what = match compared(text, accepted) {
-        Standing::None | Standing::Accepted => return Ok(()),
-        Standing::Unknown => "was never accepted by you",
-        Standing::Changed => "is not what you accepted",
-        Standing::Gone => "is gone since you accepted it",
+        SoulState::None | SoulState::Accepted => return Ok(()),
+        SoulState::Unknown => "was never accepted by you",
+        SoulState::Changed => "is not what you accepted",
+        SoulState::Gone => "is gone since you accepted it",
     };
     bail!(
         "`{name}` {what}, and it would speak in every session: no session begins. Look at it with `bailey soul show`; if it is as \

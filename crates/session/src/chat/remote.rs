@@ -13,7 +13,7 @@ use crate::{
     home::Home,
     print::Printer,
     project, standing,
-    wire::{self, Ask, EVENT_BYTES_MAX, SOCKET, State, Status, Told, Wanted},
+    wire::{self, Ask, DaemonAnswer, DaemonStatus, EVENT_BYTES_MAX, SOCKET, State, Wanted},
 };
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_protocol::{Event, Op, SessionId};
@@ -79,10 +79,10 @@ pub(crate) async fn back(home: &Home, session: SessionId, printer: &Printer) -> 
     Err(gone(home, session))
 }
 
-async fn status(home: &Home) -> Option<(Client, Status)> {
+async fn status(home: &Home) -> Option<(Client, DaemonStatus)> {
     let mut daemon = Client::connect(home).ok()??;
     match daemon.ask(Ask::Status).await.ok()? {
-        Told::Status(status) => Some((daemon, *status)),
+        DaemonAnswer::Status(status) => Some((daemon, *status)),
         _ => None,
     }
 }
@@ -177,7 +177,7 @@ async fn opened(
 ) -> Result<(SessionId, std::os::unix::net::UnixStream)> {
     let mut is_last = wanted.session.is_none();
     loop {
-        let Told::Opened { session, remarks } = daemon.ask(Ask::Open(wanted.clone())).await? else {
+        let DaemonAnswer::Opened { session, remarks } = daemon.ask(Ask::Open(wanted.clone())).await? else {
             bail!("the daemon answered something else than was asked");
         };
         remarks.iter().for_each(|remark| printer.note(remark));
@@ -305,7 +305,7 @@ fn says_something(options: &TurnOptions) -> bool {
 
 /// Ends the process of a session at rest, so that the next process gets the new options.
 async fn begun_anew(daemon: &mut Client, session: SessionId) -> Result<()> {
-    let Told::Status(status) = daemon.ask(Ask::Status).await? else {
+    let DaemonAnswer::Status(status) = daemon.ask(Ask::Status).await? else {
         bail!("the daemon answered something else than was asked");
     };
     let Some(running) = status.sessions.iter().find(|it| it.session == session) else { return Ok(()) };

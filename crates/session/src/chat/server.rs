@@ -11,7 +11,7 @@ mod rights;
 use super::{Args, NextSession, place};
 use crate::{
     HostError, Opening,
-    compose::{self, Keys, Named, Open, Session},
+    compose::{self, Keys, Named, OpenSession, Session},
     config::Config,
     exit,
     home::Home,
@@ -21,7 +21,7 @@ use crate::{
 use anyhow::Result;
 use bailey_kernel::{Kernel, Refused};
 use bailey_protocol::{ApprovalId, Event, Happening, Inbound, Op, SessionId};
-use clients::{Came, Clients};
+use clients::{ClientInput, Clients};
 use std::{
     collections::BTreeSet,
     io::{self, Write as _},
@@ -68,7 +68,7 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
         confined,
         ..Session::new(home, &config, keys, workspace.clone(), opening)
     };
-    let Open { mut host, kernel, events, remarks, unenforced, witness, reveals, door } =
+    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, door } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     crate::run::tell_unenforced(printer, &unenforced);
@@ -230,12 +230,12 @@ impl<'a> Desk<'a> {
         self.clients.tell(self.printer, event);
     }
 
-    fn came(&mut self, (client, came): (u64, Came)) {
+    fn came(&mut self, (client, came): (u64, ClientInput)) {
         self.idle = Instant::now();
         let op = match came {
-            Came::Op(op) => op,
-            Came::Refused(op, why) => return self.clients.fail(self.printer, client, op, why),
-            Came::Gone => return self.clients.remove(client),
+            ClientInput::Op(op) => op,
+            ClientInput::Refused(op, why) => return self.clients.fail(self.printer, client, op, why),
+            ClientInput::Gone => return self.clients.remove(client),
         };
         let name = op.name();
         let said = match &op {

@@ -67,7 +67,7 @@ pub async fn owner(
 }
 
 /// A way to the servers of one action, which is open as long as the action runs.
-pub struct Opened {
+pub struct OpenUplink {
     kernel: Kernel,
     owner: Scope,
     way: Action,
@@ -78,7 +78,7 @@ pub struct Opened {
     _guest: GuestLock,
 }
 
-impl Opened {
+impl OpenUplink {
     /// The journal that holds the entry of the way.
     pub fn journal(&self) -> &Journal {
         self.kernel.journal()
@@ -118,7 +118,7 @@ pub async fn uplink(
     folder: &Path,
     notes: [PathBuf; 2],
     answer_bytes_max: usize,
-) -> Result<Opened> {
+) -> Result<OpenUplink> {
     let programs = program::kept(config)?;
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
@@ -140,7 +140,7 @@ pub async fn uplink(
     let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX);
     let connection = registrar.connect(session, workspace, sender);
     let owner = registrar.owner(&connection);
-    Ok(Opened { kernel, owner, way: Action::Uplink(way), uplink, _events: events, _guest: guest })
+    Ok(OpenUplink { kernel, owner, way: Action::Uplink(way), uplink, _events: events, _guest: guest })
 }
 
 /// The result of a change of the rules.

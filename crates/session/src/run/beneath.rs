@@ -11,14 +11,14 @@ use crate::{
         remote::{back, for_task, say},
     },
     client::Client,
-    compose::{self, Keys, Open, SEAT, Session},
+    compose::{self, Keys, OpenSession, SEAT, Session},
     config::Config,
     exit,
     front::{Asker, Front, Part, short},
     home::Home,
     print::Printer,
     program, project,
-    wire::{self, Ask, EVENT_BYTES_MAX, Told},
+    wire::{self, Ask, DaemonAnswer, EVENT_BYTES_MAX},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::TurnEnd;
@@ -52,7 +52,7 @@ pub async fn run(
     let mut config = Config::load(home)?;
     printer.notes(config.narrow(home, &root)?);
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
-    let Told::Opened { session, remarks } = daemon.ask(Ask::Open(for_task(home, run)?)).await? else {
+    let DaemonAnswer::Opened { session, remarks } = daemon.ask(Ask::Open(for_task(home, run)?)).await? else {
         bail!("the daemon answered something else than was asked");
     };
     remarks.iter().for_each(|remark| printer.note(remark));
@@ -94,7 +94,7 @@ pub async fn run(
     let opening = Opening::Visit(session);
     let unattended = asker.is_nobody();
     let visit = Session { unattended, revealed, ..Session::new(home, &config, keys, workspace, opening) };
-    let Open { host, kernel, events, remarks, witness, .. } = compose::open(visit).await?;
+    let OpenSession { host, kernel, events, remarks, witness, .. } = compose::open(visit).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, run.options.verbose)?;
@@ -124,7 +124,7 @@ fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Ch
 }
 
 /// How a turn ended.
-enum Ended {
+enum TurnOutcome {
     So(String, Option<(String, Fault)>),
     /// The user left before that.
     Left,
@@ -160,22 +160,22 @@ pub async fn listen(home: &Home, run: &Args, seat: &str, printer: &Printer) -> R
         tokio::select! {
             ended = hear(read, events, key) => ended,
             // When a request cannot be sent any more, the session's process has ended.
-            said = say(write, asked) => Ok(if said.is_ok() { Ended::Left } else { Ended::CutOff }),
+            said = say(write, asked) => Ok(if said.is_ok() { TurnOutcome::Left } else { TurnOutcome::CutOff }),
         }
     };
     let ended = front.during(turn).await;
     let name = short(&session);
     match ended? {
-        Ended::Left => {
+        TurnOutcome::Left => {
             printer.note(&format!("the turn goes on without you; to come back: bailey chat --resume {name}"));
             Ok(ExitCode::from(front.ending().unwrap_or(exit::FAILED)))
         }
-        Ended::CutOff => Ok(ExitCode::from(exit::AGAIN)),
-        Ended::So(_, Some((error, fault))) => {
+        TurnOutcome::CutOff => Ok(ExitCode::from(exit::AGAIN)),
+        TurnOutcome::So(_, Some((error, fault))) => {
             front.tell_story();
             Err(exit::Failure { error, code: exit::of_fault(fault) }.into())
         }
-        Ended::So(reason, None) => {
+        TurnOutcome::So(reason, None) => {
             front.tell(Part::Turn);
             Ok(ExitCode::from(match reason.as_str() {
                 "answered" => exit::DONE,
@@ -188,27 +188,27 @@ pub async fn listen(home: &Home, run: &Args, seat: &str, printer: &Printer) -> R
 }
 
 /// Passes on the session's events until the turn of this message is over.
-async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Result<Ended> {
+async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Result<TurnOutcome> {
     let mut read = BufReader::new(read);
     loop {
         let line = match wire::line(&mut read, EVENT_BYTES_MAX).await {
             Ok(Some(line)) => line,
             // A killed process leaves data unread, which resets the connection.
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Ended::CutOff),
-            Ok(None) => return Ok(Ended::CutOff),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(TurnOutcome::CutOff),
+            Ok(None) => return Ok(TurnOutcome::CutOff),
             Err(error) => return Err(error.into()),
         };
         let event: Event = serde_json::from_slice(&line).context("the session said what is no event")?;
         let ended = match &event.happening {
             Happening::End { reason, error, fault } => {
                 let failure = error.clone().map(|error| (error, fault.unwrap_or(Fault::Other)));
-                Some(Ended::So(reason.clone(), failure))
+                Some(TurnOutcome::So(reason.clone(), failure))
             }
             Happening::Repeated { key: of, ended: Some(reason), .. } if of == key => {
-                Some(Ended::So(reason.clone(), None))
+                Some(TurnOutcome::So(reason.clone(), None))
             }
             Happening::Failed { op, error } if op == "say" => {
-                Some(Ended::So("failed".into(), Some((error.clone(), Fault::Other))))
+                Some(TurnOutcome::So("failed".into(), Some((error.clone(), Fault::Other))))
             }
             _ => None,
         };

@@ -6,7 +6,7 @@ use crate::{
     exit::Mistyped,
     home::Home,
     print::{Printer, Style},
-    retention::{self, Done, Limits, mib},
+    retention::{self, RetentionLimits, RetentionReport, mib},
 };
 use anyhow::{Result, bail};
 use bailey_journal::{Archive, Journal, Leaving, RetentionReason, Room, Shelf};
@@ -28,7 +28,7 @@ pub(super) async fn run(
     if asked.list {
         return list(journal, printer).await;
     }
-    let mut limits = Limits::of(&config.retention, journal.clock().now());
+    let mut limits = RetentionLimits::of(&config.retention, journal.clock().now());
     if let Some(day) = asked.before {
         limits.before = Some(day_of(&day)?);
     }
@@ -123,7 +123,7 @@ fn would(leaving: &Leaving, printer: &Printer) {
     stay(&leaving.kept, printer);
 }
 
-fn tell(done: &Done, home: &Home, config: &Config, printer: &Printer) -> Result<ExitCode> {
+fn tell(done: &RetentionReport, home: &Home, config: &Config, printer: &Printer) -> Result<ExitCode> {
     let room = Room::of(&home.journal())?;
     if printer.is_json() {
         let room = json!({ "journal": room.journal, "archives": room.archives, "most": config.retention.max_bytes() });

@@ -3,7 +3,7 @@
 
 use super::{Finding, own::why_unwritten, tiers::tiers};
 use crate::{
-    compose::{self, Keys, Open, Session},
+    compose::{self, Keys, OpenSession, Session},
     config::Config,
     home::{Home, make_private},
     print::Printer,
@@ -94,7 +94,7 @@ async fn inside(
         ..Session::new(&own, &config, keys, workspace, opening)
     };
     let begin = Instant::now();
-    let Open { host, .. } = compose::open(session).await?;
+    let OpenSession { host, .. } = compose::open(session).await?;
     let command = Command {
         argv: ["/bin/sh", "-c", SCRIPT].map(Into::into).into(),
         cwd: host.workspace().clone(),

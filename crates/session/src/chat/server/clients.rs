@@ -1,7 +1,7 @@
 //! The front ends of one session. Each gets all events, and the ops of each reach the session. A front end
 //! that is too slow is cut off; it may connect again, and then gets the events since the turn began.
 
-use super::{kept::Kept, rights};
+use super::{kept::TurnEvents, rights};
 use crate::{
     print::Printer,
     wire::{self, Introduced},
@@ -30,7 +30,7 @@ const CAME_MAX: usize = 64;
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// An input from a front end.
-pub(super) enum Came {
+pub(super) enum ClientInput {
     Op(Op),
     /// A request that was not understood, or that the sender may not make: its name, and the reason.
     Refused(&'static str, String),
@@ -43,14 +43,14 @@ pub(super) struct Clients {
     next: u64,
     /// The event that describes the session itself; `kept` holds the events since the turn began.
     opened: Option<Arc<str>>,
-    kept: Kept,
+    kept: TurnEvents,
     newest: Seq,
     /// The name of this run of the session's process, and the number of its last line. A front end that was
     /// cut off uses them to say how far it came.
     run: String,
     lines: u64,
-    came: mpsc::Receiver<(u64, Came)>,
-    to_come: mpsc::Sender<(u64, Came)>,
+    came: mpsc::Receiver<(u64, ClientInput)>,
+    to_come: mpsc::Sender<(u64, ClientInput)>,
 }
 
 struct Client {
@@ -66,7 +66,7 @@ impl Clients {
             connected: BTreeMap::new(),
             next: 0,
             opened: None,
-            kept: Kept::default(),
+            kept: TurnEvents::default(),
             newest: Seq(0),
             run: run(),
             lines: 0,
@@ -111,7 +111,7 @@ impl Clients {
     }
 
     /// The next input from any front end.
-    pub(super) async fn next(&mut self) -> (u64, Came) {
+    pub(super) async fn next(&mut self) -> (u64, ClientInput) {
         match self.came.recv().await {
             Some(came) => came,
             // This never happens: `self` holds a sender.
@@ -213,7 +213,7 @@ async fn tell(mut write: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<str>>) 
     }
 }
 
-async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, Came)>) {
+async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, ClientInput)>) {
     let mut read = BufReader::new(read);
     let (mut speaker, mut is_first) = (None, true);
     loop {
@@ -227,24 +227,26 @@ async fn hear(number: u64, read: OwnedReadHalf, to_come: mpsc::Sender<(u64, Came
                 }
                 asked(&line, speaker.as_ref())
             }
-            Ok(None) | Err(_) => Came::Gone,
+            Ok(None) | Err(_) => ClientInput::Gone,
         };
-        let is_gone = matches!(came, Came::Gone);
+        let is_gone = matches!(came, ClientInput::Gone);
         if to_come.send((number, came)).await.is_err() || is_gone {
             return;
         }
     }
 }
 
-pub(super) fn asked(line: &[u8], speaker: Option<&Speaker>) -> Came {
+pub(super) fn asked(line: &[u8], speaker: Option<&Speaker>) -> ClientInput {
     let op: Op = match serde_json::from_slice(line) {
         Ok(op) => op,
-        Err(error) => return Came::Refused("op", format!("that is nothing that a session does: {error}")),
+        Err(error) => {
+            return ClientInput::Refused("op", format!("that is nothing that a session does: {error}"));
+        }
     };
     let name = op.name();
     let theirs = match speaker {
         Some(speaker) => rights::of(speaker, op),
         None => Ok(op),
     };
-    theirs.map_or_else(|why| Came::Refused(name, why), Came::Op)
+    theirs.map_or_else(|why| ClientInput::Refused(name, why), ClientInput::Op)
 }

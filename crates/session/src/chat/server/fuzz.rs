@@ -1,6 +1,6 @@
 //! An entry for the fuzz target of input at a session's socket.
 
-use super::clients::{Came, asked};
+use super::clients::{ClientInput, asked};
 use bailey_protocol::{Op, Role, Speaker};
 
 /// Parses a line from the owner's terminal or from a person whom the daemon introduced; the first byte
@@ -11,9 +11,9 @@ pub fn line(bytes: &[u8]) {
     let role = Role::ALL.get(usize::from(*first) % (Role::ALL.len() + 1)).copied();
     let speaker = role.map(|role| Speaker { channel: "c".into(), id: "7".into(), name: "Ann".into(), role });
     let op = match asked(line, speaker.as_ref()) {
-        Came::Op(op) => op,
-        Came::Refused(name, why) => return assert!(!name.is_empty() && !why.is_empty()),
-        Came::Gone => panic!("nobody goes because of what a line says"),
+        ClientInput::Op(op) => op,
+        ClientInput::Refused(name, why) => return assert!(!name.is_empty() && !why.is_empty()),
+        ClientInput::Gone => panic!("nobody goes because of what a line says"),
     };
     let is_least = matches!(op, Op::Say(_));
     let is_users = matches!(op, Op::Cancel | Op::Changes | Op::Pin { .. } | Op::Unpin { .. });

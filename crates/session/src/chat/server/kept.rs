@@ -15,19 +15,19 @@ const PIECE_BYTES_MAX: usize = 64 << 10;
 
 /// The lines of a turn, in order.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct TurnEvents {
     lines: VecDeque<KeptEvent>,
     bytes: usize,
 }
 
 struct KeptEvent {
     text: Arc<str>,
-    what: What,
+    what: LineKind,
 }
 
 /// The kind of a line, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum LineKind {
     /// The session works.
     Begin,
     /// A question that is open.
@@ -39,7 +39,7 @@ enum What {
     Rest,
 }
 
-impl What {
+impl LineKind {
     fn of(happening: &Happening) -> Self {
         match happening {
             Happening::Accepted { .. } | Happening::GoingOn => Self::Begin,
@@ -55,7 +55,7 @@ impl What {
     }
 }
 
-impl Kept {
+impl TurnEvents {
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -70,14 +70,14 @@ impl Kept {
             // cut off.
             let mut gone = 0;
             self.lines.retain(|line| {
-                let is_asked = line.what == What::Open(*id);
+                let is_asked = line.what == LineKind::Open(*id);
                 gone += if is_asked { line.text.len() } else { 0 };
                 !is_asked
             });
             self.bytes -= gone;
         }
         self.bytes += text.len();
-        self.lines.push_back(KeptEvent { text, what: What::of(happening) });
+        self.lines.push_back(KeptEvent { text, what: LineKind::of(happening) });
         if self.is_full() {
             self.join();
         }
@@ -99,7 +99,7 @@ impl Kept {
         let mut runs: Vec<Vec<KeptEvent>> = Vec::new();
         let mut bytes = 0;
         for line in self.lines.drain(..) {
-            let is_piece = matches!(line.what, What::Words | What::Output(_));
+            let is_piece = matches!(line.what, LineKind::Words | LineKind::Output(_));
             match runs.last_mut() {
                 Some(run)
                     if is_piece
@@ -145,18 +145,18 @@ mod tests {
     use bailey_protocol::{Answer, Card};
     use serde_json::json;
 
-    fn put(kept: &mut Kept, happening: &Happening) {
+    fn put(kept: &mut TurnEvents, happening: &Happening) {
         let line = serde_json::to_string(happening).unwrap() + "\n";
         kept.push(line.into(), happening);
     }
 
-    fn events(kept: &Kept) -> Vec<Happening> {
+    fn events(kept: &TurnEvents) -> Vec<Happening> {
         kept.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     #[test]
     fn a_long_answer_is_kept_whole_and_with_it_what_is_open() {
-        let mut kept = Kept::default();
+        let mut kept = TurnEvents::default();
         let card = json!({ "title": "deploy", "reasons": [], "parts": [], "caveats": [] });
         let card: Card = serde_json::from_value(card).unwrap();
         let (open, over) = (ApprovalId::new([1; 16]), ApprovalId::new([2; 16]));
@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn pieces_that_were_put_together_say_where_they_begin() {
-        let mut kept = Kept::default();
-        let put = |kept: &mut Kept, line: usize, happening: &Happening| {
+        let mut kept = TurnEvents::default();
+        let put = |kept: &mut TurnEvents, line: usize, happening: &Happening| {
             let mut event = serde_json::to_value(happening).unwrap();
             event["line"] = line.into();
             kept.push(format!("{event}\n").into(), happening);
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_two_commands_print_stays_apart() {
-        let mut kept = Kept::default();
+        let mut kept = TurnEvents::default();
         for number in 0..LINES_MAX + 10 {
             let call = if number % 1000 < 500 { "a" } else { "b" };
             put(&mut kept, &Happening::Output { call: CallId(call.into()), text: call.to_owned() });
