@@ -7,13 +7,13 @@ pub use crate::front::fuzz::{card, keys, markdown};
 use crate::{
     cli::{Approvals, Cli, Command, Policy},
     commands::{
-        decide::{self, Asked},
+        decide::{self, Request},
         desk,
     },
     config::{Config, Document},
     daemon::page,
     home::Home,
-    telemetry::{Said, Signal},
+    telemetry::{ExportResult, Signal},
     wire,
 };
 use bailey_channels::{
@@ -56,16 +56,18 @@ pub fn project_settings(text: &str) {
 /// A line of another runtime. What is allowed of it has the shape that is promised, however it was written.
 pub fn line(bytes: &[u8]) {
     match decide::read(bytes) {
-        Err(why) | Ok(Asked::Begin(Err(why))) => assert!(!why.is_empty()),
-        Ok(Asked::Begin(Ok(declared))) => assert!(declared.tools.iter().all(|tool| is_tool_name(&tool.name))),
-        Ok(Asked::Decide { tool, args, .. }) => {
+        Err(why) | Ok(Request::Begin(Err(why))) => assert!(!why.is_empty()),
+        Ok(Request::Begin(Ok(declared))) => {
+            assert!(declared.tools.iter().all(|tool| is_tool_name(&tool.name)))
+        }
+        Ok(Request::Decide { tool, args, .. }) => {
             if decide::is_judged(tool, args.clone()) {
                 let read: Value = serde_json::from_str(&args).unwrap_or_default();
                 let written = read.to_string();
                 assert!(read.is_object() && decide::is_judged("t".into(), written), "{args}");
             }
         }
-        Ok(Asked::Hello | Asked::Observe { .. } | Asked::End) => {}
+        Ok(Request::Hello | Request::Observe { .. } | Request::End) => {}
     }
 }
 
@@ -113,7 +115,7 @@ fn same<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 
 /// What a collector says to what it was sent. Whatever it is, a line of the log ends where it seems to.
 pub fn collector(bytes: &[u8]) {
-    if let Said::InPart(rejected, words) = Said::of(Signal::Traces, 200, None, bytes) {
+    if let ExportResult::InPart(rejected, words) = ExportResult::of(Signal::Traces, 200, None, bytes) {
         assert!(rejected > 0 || !words.is_empty());
         assert!(words.chars().count() <= 200 && !words.chars().any(char::is_control), "{words:?}");
     }

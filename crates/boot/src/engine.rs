@@ -1,6 +1,6 @@
 //! How the daemon is run: as a process, or in a container that lets the walls stand.
 
-use crate::settings::{Place, Settings};
+use crate::settings::{DaemonHost, Settings};
 use std::{
     fs,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
@@ -41,7 +41,7 @@ pub(crate) fn walls(settings: &Settings) -> Result<(), String> {
 
 /// Ends what a client that was killed leaves: the container's processes are the engine's.
 pub(crate) fn kill(settings: &Settings) {
-    if let Place::Container { engine, .. } = &settings.place {
+    if let DaemonHost::Container { engine, .. } = &settings.place {
         Command::new(engine).args(["rm", "--force", &name()]).output().ok();
     }
 }
@@ -53,12 +53,12 @@ fn name() -> String {
 fn bailey(settings: &Settings, words: &[&str], name: Option<&str>) -> Command {
     let home = settings.home.as_os_str();
     match &settings.place {
-        Place::Process { bailey } => {
+        DaemonHost::Process { bailey } => {
             let mut command = Command::new(bailey);
             command.arg("--home").arg(home).args(words);
             command
         }
-        Place::Container { engine, image, mounts, options } => {
+        DaemonHost::Container { engine, image, mounts, options } => {
             let mut command = Command::new(engine);
             command.args(["run", "--rm", "--interactive", "--init"]).args(OPTIONS.split(' '));
             command.args(name.iter().flat_map(|name| ["--name", name]));

@@ -10,7 +10,7 @@ mod engine;
 mod ping;
 mod settings;
 
-use settings::{Place, Settings};
+use settings::{DaemonHost, Settings};
 use std::{
     collections::VecDeque,
     io::{self, BufRead as _, BufReader, Read, Write as _},
@@ -76,7 +76,7 @@ fn run() -> Result<ExitCode, String> {
         }
     }
     let settings = Settings::read(&words)?;
-    if settings.check || matches!(settings.place, Place::Container { .. }) {
+    if settings.check || matches!(settings.place, DaemonHost::Container { .. }) {
         // In a container with the engine's own options there are no walls, and nothing may run.
         say(&format!("looking whether the walls can stand: {}", line(&engine::doctor(&settings))));
         engine::walls(&settings)?;

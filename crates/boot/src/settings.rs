@@ -10,7 +10,7 @@ const BYTES_MAX: u64 = 64 * 1024;
 
 /// Where the daemon runs.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum DaemonHost {
     /// As a process of this machine.
     Process { bailey: PathBuf },
     /// In a container.
@@ -22,7 +22,7 @@ pub(crate) enum Place {
 pub(crate) struct Settings {
     /// Absolute.
     pub(crate) home: PathBuf,
-    pub(crate) place: Place,
+    pub(crate) place: DaemonHost,
     pub(crate) check: bool,
 }
 
@@ -112,13 +112,13 @@ impl Settings {
         }
         said.words(words)?;
         let place = match said.container {
-            Some(image) => Place::Container {
+            Some(image) => DaemonHost::Container {
                 engine: engine(said.engine)?,
                 image,
                 mounts: said.mounts.into_iter().map(PathBuf::from).collect(),
                 options: said.options,
             },
-            None => Place::Process { bailey: bailey(said.bailey)? },
+            None => DaemonHost::Process { bailey: bailey(said.bailey)? },
         };
         Ok(Self { home, place, check: said.check })
     }

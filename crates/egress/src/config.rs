@@ -126,10 +126,11 @@ impl fmt::Display for Origin {
 
 /// The endpoints, ready to be looked up.
 #[derive(Debug)]
-pub(crate) struct Endpoints(Vec<Known>);
+pub(crate) struct Endpoints(Vec<EndpointState>);
 
+/// An endpoint, its origin, and how often in a row it was late.
 #[derive(Debug)]
-struct Known {
+struct EndpointState {
     origin: Origin,
     endpoint: Endpoint,
     /// How often in a row its first byte did not come in time.
@@ -141,7 +142,7 @@ impl Endpoints {
         let origin = |endpoint: Endpoint| {
             let origin = endpoint.url.parse().ok().as_ref().and_then(Origin::of);
             let origin = origin.ok_or_else(|| ConfigError::NoOrigin(endpoint.url.clone()))?;
-            Ok(Known { origin, endpoint, late: AtomicU32::new(0) })
+            Ok(EndpointState { origin, endpoint, late: AtomicU32::new(0) })
         };
         endpoints.into_iter().map(origin).collect::<Result<_, _>>().map(Self)
     }
@@ -179,7 +180,7 @@ impl Endpoints {
         self.known(origin).map(|known| &known.endpoint)
     }
 
-    fn known<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a Known> + Clone {
+    fn known<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a EndpointState> + Clone {
         self.0.iter().filter(move |known| known.origin == *origin)
     }
 }

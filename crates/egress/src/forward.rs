@@ -56,7 +56,7 @@ use hyper::{
 };
 use hyper_util::client::legacy::connect::capture_connection;
 use keys::Keys;
-use limits::{Direction, Limits, Meter, Used};
+use limits::{Direction, HostLimits, Meter, Used};
 use notes::{Broken, Notes};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -110,7 +110,7 @@ struct Inner {
     authority: Authority,
     keys: Keys,
     tunnels: Private,
-    limits: Limits,
+    limits: HostLimits,
     seal: Seal,
     dial: Guarded,
     trust: Arc<Trust>,
@@ -173,7 +173,7 @@ impl ForwardProxy {
         let dial = Guarded::new(private.clone(), tunnels.clone(), proxies, config.connect_timeout);
         let trust = Trust::new(config.extra_authorities.clone(), Speaks::Both);
         let switching = Trust::new(config.extra_authorities.clone(), Speaks::Http1);
-        let limits = Limits::new(config.limits.clone());
+        let limits = HostLimits::new(config.limits.clone());
         let (waiting, numbers) = (Mutex::default(), AtomicU64::new(0));
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let turns = Arc::new(Semaphore::new(CONNECTIONS_MAX));

@@ -24,14 +24,14 @@ use tower_service::Service;
 /// The proxies that the environment names. Their passwords are never shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
-    http: Way,
-    https: Way,
+    http: ProxyRoute,
+    https: ProxyRoute,
     no: String,
 }
 
 /// How servers of a scheme are reached.
 #[derive(Clone, Default, PartialEq, Eq)]
-enum Way {
+enum ProxyRoute {
     #[default]
     Straight,
     Through(String),
@@ -69,10 +69,10 @@ impl Proxies {
             return Self { no, ..Self::default() };
         }
         let way = |name: &str, scheme| match read(name).or_else(|| read("ALL_PROXY")) {
-            None => Way::Straight,
-            Some((value, _)) if is_usable(&value) => Way::Through(value),
+            None => ProxyRoute::Straight,
+            Some((value, _)) if is_usable(&value) => ProxyRoute::Through(value),
             Some((value, variable)) => {
-                Way::Unusable(Unusable { variable, value: without_user(&value), scheme })
+                ProxyRoute::Unusable(Unusable { variable, value: without_user(&value), scheme })
             }
         };
         Self { http: way("HTTP_PROXY", "HTTP"), https: way("HTTPS_PROXY", "HTTPS"), no }
@@ -85,7 +85,7 @@ impl Proxies {
     }
 }
 
-impl Way {
+impl ProxyRoute {
     /// The name that the matcher goes by. The name of a proxy that cannot be
     /// used still says which places it is for.
     fn name(&self) -> String {
@@ -97,7 +97,7 @@ impl Way {
     }
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for ProxyRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Straight => f.write_str("Straight"),
@@ -124,8 +124,8 @@ impl Ways {
         let Some(proxy) = host.and_then(|_| self.matcher.intercept(destination)) else { return Ok(None) };
         match if destination.scheme_str() == Some("https") { &self.proxies.https } else { &self.proxies.http }
         {
-            Way::Unusable(unusable) => Err(unusable.clone()),
-            Way::Straight | Way::Through(_) => Ok(Some(proxy)),
+            ProxyRoute::Unusable(unusable) => Err(unusable.clone()),
+            ProxyRoute::Straight | ProxyRoute::Through(_) => Ok(Some(proxy)),
         }
     }
 }

@@ -63,9 +63,9 @@ pub struct Request {
     pub patience: Duration,
 }
 
-/// A server's answer, of any status.
+/// A server's response, of any status.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ServerResponse {
     /// The status code.
     pub status: u16,
     /// How long the server wants to be left alone (RFC 9110, 10.2.3), where it says so in seconds.
@@ -95,7 +95,7 @@ impl UplinkError {
 /// A request to the executor, and where the outcome goes.
 #[derive(Debug)]
 enum Order {
-    Send(Request, oneshot::Sender<Result<Answer, UplinkError>>),
+    Send(Request, oneshot::Sender<Result<ServerResponse, UplinkError>>),
     Open(Opening, oneshot::Sender<Result<UplinkStream, StreamEnd>>),
 }
 
@@ -119,7 +119,7 @@ impl UplinkEnd {
     ///
     /// # Errors
     /// When the action does not allow the request, the uplink is closed, or no whole answer came.
-    pub async fn send(&self, request: Request) -> Result<Answer, UplinkError> {
+    pub async fn send(&self, request: Request) -> Result<ServerResponse, UplinkError> {
         let (answer, answered) = oneshot::channel();
         let closed = |_| UplinkError::new("the channel's connection is closed".into(), false);
         self.orders.send(Order::Send(request, answer)).await.map_err(|_| closed(()))?;

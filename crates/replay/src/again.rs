@@ -23,7 +23,7 @@ const REASONS_SHOWN: usize = 2;
 
 /// Recorded effects, the oldest first.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct EffectRecord {
     cases: Vec<Case>,
     /// Those that cannot be judged again.
     pub lost: Vec<Lost>,
@@ -54,9 +54,9 @@ pub struct Lost {
     why: &'static str,
 }
 
-/// An effect of which the rules would say something else.
+/// An effect on which the rules would decide otherwise.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct DecisionChange {
     seq: u64,
     time: Timestamp,
     session: SessionId,
@@ -71,7 +71,7 @@ pub struct Change {
 #[derive(Debug, Default)]
 pub struct Comparison {
     /// The decisions that become others.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DecisionChange>,
     /// How many effects were judged.
     pub judged: usize,
     /// How many of them are not recorded to the last byte.
@@ -86,7 +86,7 @@ struct Beside {
     effect: Effect,
 }
 
-impl Record {
+impl EffectRecord {
     /// The effects that the last `last` decisions were about.
     pub async fn read(journal: &Journal, session: Option<SessionId>, last: u32) -> Result<Self> {
         let mut record = Self::default();
@@ -148,7 +148,7 @@ impl Record {
     }
 }
 
-impl Record {
+impl EffectRecord {
     /// What these rules would have decided otherwise than what was decided then, whoever decided it.
     pub(crate) fn compare_with_then(&self, home: &Home, new: &Policy) -> Result<Comparison> {
         let programs = program::kept(&Config::load(home)?)?;
@@ -224,10 +224,10 @@ impl Case {
         })
     }
 
-    fn change(&self, was: Answer, would: Answer, by: Vec<String>) -> Change {
+    fn change(&self, was: Answer, would: Answer, by: Vec<String>) -> DecisionChange {
         let effect = self.effect.effect();
         let (session, kind, target) = (effect.session, effect.action.kind(), effect.action.target());
-        Change { seq: self.seq, time: self.time, session, kind, target, was, would, by }
+        DecisionChange { seq: self.seq, time: self.time, session, kind, target, was, would, by }
     }
 }
 
@@ -253,7 +253,7 @@ fn judged(policy: &Policy, facts: &Facts<'_>) -> (Answer, Vec<String>, bool) {
     (answer, deciding.take(REASONS_SHOWN).map(ToString::to_string).collect(), asks)
 }
 
-impl Change {
+impl DecisionChange {
     /// What was allowed would be denied.
     pub(crate) fn is_breaking(&self) -> bool {
         self.was == Answer::Allow && self.would == Answer::Deny

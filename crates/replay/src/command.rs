@@ -1,6 +1,6 @@
 //! `bailey replay`: runs a session again from its journal, and shows where it parts from the recording.
 
-use crate::{Draft, Record};
+use crate::{Draft, EffectRecord};
 use anyhow::Result;
 use bailey_home::{config::Config, home::Home};
 use bailey_session::{
@@ -8,7 +8,7 @@ use bailey_session::{
     exit,
 };
 use bailey_terminal::{
-    Ended, diff_lines,
+    EndSignals, diff_lines,
     print::{Printer, Style},
 };
 use serde_json::json;
@@ -34,8 +34,8 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
     let keys = Keys::load(home, &config, printer)?;
     // Listen before the folder is made: a signal that ends this program must first remove the copy of the
     // journal.
-    let mut ended = Ended::listen()?;
-    let folder = crate::Folder::make()?;
+    let mut ended = EndSignals::listen()?;
+    let folder = crate::PrivateFolder::make()?;
     tokio::select! {
         biased;
         code = ended.heard() => Ok(ExitCode::from(code)),
@@ -46,7 +46,7 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
 async fn again(
     home: &Home,
     keys: &Keys,
-    folder: &crate::Folder,
+    folder: &crate::PrivateFolder,
     asked: &Args,
     printer: &Printer,
 ) -> Result<ExitCode> {
@@ -106,7 +106,7 @@ async fn otherwise(
     asked.policy.iter().try_for_each(|path| draft.lay(path))?;
     let (rules, broken) = draft.tried(home, printer)?;
     let session = journal.session(&asked.session).await?.id;
-    let record = Record::read(journal, Some(session), u32::MAX).await?;
+    let record = EffectRecord::read(journal, Some(session), u32::MAX).await?;
     let comparison = record.compare_with_then(home, &rules)?;
     comparison.print(&record.lost, printer);
     Ok(ExitCode::from(if broken == 0 { exit::DONE } else { exit::WRONG }))

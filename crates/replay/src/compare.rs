@@ -38,14 +38,14 @@ fn shown(said: Option<&Value>) -> String {
 
 /// The call of each effect and of each question.
 #[derive(Default)]
-struct Known {
+struct CallIndex {
     effects: HashMap<EffectId, String>,
     questions: HashMap<ApprovalId, String>,
 }
 
 fn streams(entries: &[Recorded], renamed: impl Fn(&str) -> String) -> Streams {
     let mut streams = Streams::new();
-    let mut known = Known::default();
+    let mut known = CallIndex::default();
     for recorded in entries {
         let Some((stream, said)) = row(recorded, &mut known, &renamed) else { continue };
         streams.entry(stream).or_default().push((recorded.entry.seq.0, said));
@@ -54,7 +54,11 @@ fn streams(entries: &[Recorded], renamed: impl Fn(&str) -> String) -> Streams {
 }
 
 /// The content of an entry, without names, times and costs.
-fn row(recorded: &Recorded, known: &mut Known, renamed: &impl Fn(&str) -> String) -> Option<(String, Value)> {
+fn row(
+    recorded: &Recorded,
+    known: &mut CallIndex,
+    renamed: &impl Fn(&str) -> String,
+) -> Option<(String, Value)> {
     let text = || renamed(&recorded.text());
     let of_call = |call: &Option<bailey_protocol::CallId>| {
         call.as_ref().map_or_else(String::new, |call| call.0.clone())

@@ -11,7 +11,7 @@ mod tape;
 
 pub(crate) use player::Divergence;
 
-pub use again::{Comparison, Record};
+pub use again::{Comparison, EffectRecord};
 pub use draft::Draft;
 
 use anyhow::{Context as _, Result, bail};
@@ -39,7 +39,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tape::{Step, Tape, Told};
+use tape::{PaperContents, Step, Tape};
 use tokio::sync::mpsc;
 
 /// How often a journal is copied if its chain does not hold, because another process may be writing to it.
@@ -74,7 +74,7 @@ pub(crate) async fn replay(
     config: &Config,
     keys: &Keys,
     journal: &Journal,
-    folder: &Folder,
+    folder: &PrivateFolder,
     rules: impl Fn() -> Result<Policy>,
     session: &str,
 ) -> Result<Replay> {
@@ -106,7 +106,7 @@ struct Stage<'a, R> {
     keys: &'a Keys,
     tape: &'a Tape,
     recording: &'a Recording,
-    folder: &'a Folder,
+    folder: &'a PrivateFolder,
     /// Makes the rules: each process that opened the session read them.
     rules: R,
     inlet: mpsc::Sender<Op>,
@@ -176,7 +176,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         &self,
         model: &str,
         resumed: bool,
-        (own, papers): (Option<String>, Told),
+        (own, papers): (Option<String>, PaperContents),
         shape: Shape,
     ) -> Result<Host> {
         let Self { home, config, tape, recording, .. } = self;
@@ -343,9 +343,9 @@ impl Person {
 }
 
 /// A folder that no other user can look into, and that is removed at the end.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct PrivateFolder(PathBuf);
 
-impl Folder {
+impl PrivateFolder {
     /// A copy of the home's journal whose chain was verified. A copy is used because opening the journal
     /// itself may move the content of its log into it.
     ///
@@ -396,7 +396,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).ok();
     }

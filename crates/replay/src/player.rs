@@ -1,7 +1,7 @@
 //! Stands in for the world: it returns the recorded results, and does nothing. A request that was never
 //! recorded is a divergence.
 
-use super::tape::{Asked, Done, Step, Tape, Turn};
+use super::tape::{RecordedEffect, RecordedQuestion, Step, Tape, TurnRange};
 use bailey_agent::Own;
 use bailey_journal::{Clock, Fact};
 use bailey_kernel::{
@@ -39,11 +39,11 @@ pub(super) struct Recording {
 }
 
 struct State {
-    effects: Vec<Done>,
+    effects: Vec<RecordedEffect>,
     played: BTreeSet<usize>,
     /// The turn that is running.
-    turn: Turn,
-    questions: Vec<Asked>,
+    turn: TurnRange,
+    questions: Vec<RecordedQuestion>,
     /// The ids of questions: first the id in this run, then the id in the recording.
     names: Vec<(ApprovalId, ApprovalId)>,
     /// The reply of the model that was asked last.
@@ -72,8 +72,9 @@ impl State {
     fn named(&self, action: &Action) -> Option<Digest> {
         let digest_of = |action: &Action| serde_json::to_vec(action).map(|bytes| Digest::of(&bytes)).ok();
         let digest = digest_of(action);
-        let is_known = |asked: &&Asked| self.names.iter().any(|(_, recorded)| *recorded == asked.id);
-        let (known, open): (Vec<&Asked>, Vec<&Asked>) =
+        let is_known =
+            |asked: &&RecordedQuestion| self.names.iter().any(|(_, recorded)| *recorded == asked.id);
+        let (known, open): (Vec<&RecordedQuestion>, Vec<&RecordedQuestion>) =
             self.questions.iter().filter(|asked| asked.action == digest).partition(is_known);
         let unplayed = self.effects.iter().enumerate().filter(|(place, _)| !self.played.contains(place));
         let begun = unplayed.map(|(_, done)| done).find(|done| digest_of(&done.action) == digest);
@@ -124,7 +125,7 @@ impl Recording {
     }
 
     /// Notes that a turn begins.
-    pub(super) fn begin(&self, turn: Turn) {
+    pub(super) fn begin(&self, turn: TurnRange) {
         self.lock().turn = turn;
     }
 
@@ -148,7 +149,7 @@ impl Recording {
     }
 
     /// The recorded question that corresponds to this one.
-    pub(super) fn question(&self, id: ApprovalId, call: Option<&CallId>) -> Option<Asked> {
+    pub(super) fn question(&self, id: ApprovalId, call: Option<&CallId>) -> Option<RecordedQuestion> {
         let mut state = self.lock();
         let known: Vec<ApprovalId> = state.names.iter().map(|(_, recorded)| *recorded).collect();
         let found =
@@ -197,15 +198,16 @@ impl Recording {
     }
 
     /// The recorded effect that matches this effect of the workspace.
-    fn effect(&self, effect: &Effect) -> Result<Done, String> {
+    fn effect(&self, effect: &Effect) -> Result<RecordedEffect, String> {
         let mut state = self.lock();
-        let fits = |done: &Done| done.call == effect.call && done.action == effect.action;
+        let fits = |done: &RecordedEffect| done.call == effect.call && done.action == effect.action;
         let place = state
             .effects
             .iter()
             .enumerate()
             .position(|(place, done)| !state.played.contains(&place) && fits(done));
-        let of_call = |done: &&Done| done.call == effect.call && !matches!(done.action, Action::Model { .. });
+        let of_call =
+            |done: &&RecordedEffect| done.call == effect.call && !matches!(done.action, Action::Model { .. });
         let instead = state
             .effects
             .iter()
@@ -219,9 +221,9 @@ impl Recording {
     }
 
     /// The recorded next call of a model, and the person's actions until the call after it.
-    fn model(&self, action: &Action) -> Result<(Done, Vec<Meanwhile>), String> {
+    fn model(&self, action: &Action) -> Result<(RecordedEffect, Vec<Meanwhile>), String> {
         let mut state = self.lock();
-        let is_model = |done: &Done| matches!(done.action, Action::Model { .. });
+        let is_model = |done: &RecordedEffect| matches!(done.action, Action::Model { .. });
         let place = state
             .effects
             .iter()
@@ -245,7 +247,7 @@ impl Recording {
 }
 
 impl State {
-    fn play(&mut self, place: usize) -> Option<Done> {
+    fn play(&mut self, place: usize) -> Option<RecordedEffect> {
         let done = self.effects.get(place).cloned()?;
         self.played.insert(place);
         self.now = self.now.max(done.time);
@@ -262,7 +264,7 @@ impl State {
     }
 
     /// The model's reply. For a call that failed: a failure that leads to the recorded next step.
-    fn said(&self, done: &Done, next: u64) -> Result<Completion, ModelError> {
+    fn said(&self, done: &RecordedEffect, next: u64) -> Result<Completion, ModelError> {
         if let Some(reply) = &done.reply {
             return Ok(reply.clone());
         }
@@ -467,13 +469,14 @@ impl Provider for Replayed {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(Reader(self.recording.clone()))
+        Box::new(RecordedDecoder(self.recording.clone()))
     }
 }
 
-struct Reader(Recording);
+/// Gives the recorded reply, whatever it is fed.
+struct RecordedDecoder(Recording);
 
-impl Decoder for Reader {
+impl Decoder for RecordedDecoder {
     fn head(&mut self, _: u16, _: &[(String, String)]) {}
 
     fn push(&mut self, _: &[u8]) -> Vec<Delta> {

@@ -17,15 +17,15 @@ pub(super) struct Tape {
     pub(super) info: SessionInfo,
     pub(super) entries: Vec<Recorded>,
     /// The session's effects in order, without the owner's own.
-    pub(super) effects: Vec<Done>,
-    pub(super) questions: Vec<Asked>,
+    pub(super) effects: Vec<RecordedEffect>,
+    pub(super) questions: Vec<RecordedQuestion>,
     /// The entry from which on the session cannot be run again, and why.
     pub(super) end: Option<(u64, &'static str)>,
 }
 
 /// An effect that was begun, and its outcome.
 #[derive(Debug, Clone)]
-pub(super) struct Done {
+pub(super) struct RecordedEffect {
     pub(super) seq: u64,
     pub(super) time: Timestamp,
     pub(super) call: Option<CallId>,
@@ -47,14 +47,14 @@ pub(super) enum Step {
         /// The content of the agent's own file at that time, as the model was told.
         own: Option<String>,
         /// The content of the home's papers at that time, as the model was told.
-        papers: Told,
+        papers: PaperContents,
         /// The shape of the isolation between the session's effects and the host.
         shape: Shape,
     },
     /// A person said this, and a turn began.
-    Say(Inbound, Turn),
+    Say(Inbound, TurnRange),
     /// A turn went on that had ended before a person answered.
-    GoOn(Turn),
+    GoOn(TurnRange),
     /// A person answered this question.
     Answer(ApprovalId),
     /// A person pinned these words.
@@ -62,7 +62,7 @@ pub(super) enum Step {
 }
 
 /// The entries of a turn: from the end of the turn before it, or the opening of the session, to its own end.
-pub(super) type Turn = std::ops::Range<u64>;
+pub(super) type TurnRange = std::ops::Range<u64>;
 
 impl Step {
     /// The question that this step answers.
@@ -75,7 +75,7 @@ impl Step {
 }
 
 /// The papers of a home, each with its content.
-pub(super) type Told = Vec<(Paper, WsPath, Option<String>)>;
+pub(super) type PaperContents = Vec<(Paper, WsPath, Option<String>)>;
 
 /// The paper that an entry is about.
 fn paper(fact: &Fact) -> Option<(Paper, &WsPath)> {
@@ -86,7 +86,7 @@ fn paper(fact: &Fact) -> Option<(Paper, &WsPath)> {
 
 /// A question and its answer.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct RecordedQuestion {
     pub(super) seq: u64,
     pub(super) id: ApprovalId,
     pub(super) call: Option<CallId>,
@@ -125,7 +125,7 @@ impl Tape {
                     let effect: Effect = parse(recorded)?;
                     places.insert(effect.id, self.effects.len());
                     let (action, call, time) = (effect.action, call.clone(), recorded.entry.time);
-                    self.effects.push(Done { seq, time, call, action, outcome: None, reply: None });
+                    self.effects.push(RecordedEffect { seq, time, call, action, outcome: None, reply: None });
                 }
                 Fact::Outcome { .. } => {
                     let place = recorded.entry.effect.and_then(|id| places.get(&id)).copied();
@@ -146,7 +146,7 @@ impl Tape {
                         });
                     }
                 }
-                Fact::Asked { approval, call, action, terms, .. } => self.questions.push(Asked {
+                Fact::Asked { approval, call, action, terms, .. } => self.questions.push(RecordedQuestion {
                     seq,
                     id: *approval,
                     call: call.clone(),
@@ -229,7 +229,7 @@ impl Tape {
     }
 
     /// The turn that runs at this entry.
-    fn turn(&self, place: usize) -> Turn {
+    fn turn(&self, place: usize) -> TurnRange {
         let bounds = |fact: &Fact| {
             matches!(fact, Fact::TurnEnded { .. } | Fact::SessionOpened { .. } | Fact::SessionResumed { .. })
         };
@@ -272,16 +272,16 @@ impl Tape {
 
     /// The content of the papers for the process that opened the session at this entry: as its own entries
     /// tell, or as told last. The papers stay the same as long as the process lives.
-    fn papers_after(&self, place: usize, last: Told) -> Told {
+    fn papers_after(&self, place: usize, last: PaperContents) -> PaperContents {
         let rest = self.entries.iter().skip(place + 1);
         let process = rest.take_while(|it| !matches!(it.entry.fact, Fact::SessionResumed { .. }));
         let told = process.filter_map(|it| {
             let (paper, path) = paper(&it.entry.fact)?;
             Some((paper, path.clone(), self.own_text(it)))
         });
-        let mut papers: Told = told.collect();
+        let mut papers: PaperContents = told.collect();
         let is_told = |paper: Paper| papers.iter().any(|(told, ..)| *told == paper);
-        let before: Told = last.into_iter().filter(|(paper, ..)| !is_told(*paper)).collect();
+        let before: PaperContents = last.into_iter().filter(|(paper, ..)| !is_told(*paper)).collect();
         papers.extend(before);
         papers.sort_by_key(|(paper, ..)| *paper);
         papers

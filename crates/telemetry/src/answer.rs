@@ -13,7 +13,7 @@ const LATER_MAX: Duration = Duration::from_secs(3600);
 
 /// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum ExportResult {
     /// It was taken.
     Taken,
     /// It was taken, and the collector has a message: how much it threw away, and why.
@@ -34,25 +34,25 @@ struct Response {
 #[serde(rename_all = "camelCase", default)]
 struct Partial {
     #[serde(rename = "rejectedSpans", alias = "rejectedDataPoints")]
-    rejected: Count,
+    rejected: ProtobufInteger,
     error_message: String,
 }
 
 /// A 64-bit number, which is text in the JSON of protobuf; some collectors write it as a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Count {
+enum ProtobufInteger {
     Number(u64),
     Text(String),
 }
 
-impl Default for Count {
+impl Default for ProtobufInteger {
     fn default() -> Self {
         Self::Number(0)
     }
 }
 
-impl Said {
+impl ExportResult {
     /// Reads an answer.
     pub fn of(signal: Signal, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         match status {
@@ -93,8 +93,8 @@ impl Said {
         // A collector that takes the data need not send an answer that Bailey understands.
         let Response { partial_success } = serde_json::from_slice(looked_at).unwrap_or_default();
         let rejected = match partial_success.rejected {
-            Count::Number(number) => number,
-            Count::Text(text) => text.parse().unwrap_or(0),
+            ProtobufInteger::Number(number) => number,
+            ProtobufInteger::Text(text) => text.parse().unwrap_or(0),
         };
         let words = words(&partial_success.error_message);
         if rejected == 0 && words.is_empty() { Self::Taken } else { Self::InPart(rejected, words) }
@@ -108,41 +108,46 @@ fn words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Said, Signal};
+    use super::{ExportResult, Signal};
     use std::time::Duration;
 
     #[test]
     fn an_answer_says_what_becomes_of_the_request() {
-        let of = |status, body: &str| Said::of(Signal::Traces, status, None, body.as_bytes());
+        let of = |status, body: &str| ExportResult::of(Signal::Traces, status, None, body.as_bytes());
         for body in ["", "{}", "null", "[]", "\u{0}", r#"{"partialSuccess":{}}"#, r#"{"partialSuccess":7}"#] {
-            assert_eq!(of(200, body), Said::Taken, "{body}");
+            assert_eq!(of(200, body), ExportResult::Taken, "{body}");
         }
         let part = |rejected: &str| {
             format!(r#"{{"partialSuccess":{{"rejectedSpans":{rejected},"errorMessage":"too\nold"}}}}"#)
         };
-        assert_eq!(of(200, &part("\"3\"")), Said::InPart(3, "too old".into()));
-        assert_eq!(of(202, &part("3")), Said::InPart(3, "too old".into()));
+        assert_eq!(of(200, &part("\"3\"")), ExportResult::InPart(3, "too old".into()));
+        assert_eq!(of(202, &part("3")), ExportResult::InPart(3, "too old".into()));
         let points = br#"{"partialSuccess":{"rejectedDataPoints":"2"}}"#;
-        assert_eq!(Said::of(Signal::Metrics, 200, None, points), Said::InPart(2, String::new()));
+        assert_eq!(
+            ExportResult::of(Signal::Metrics, 200, None, points),
+            ExportResult::InPart(2, String::new())
+        );
         // Without a number, the message is advice.
         assert_eq!(
             of(200, r#"{"partialSuccess":{"errorMessage":"soon too old"}}"#),
-            Said::InPart(0, "soon too old".into())
+            ExportResult::InPart(0, "soon too old".into())
         );
         let long = format!(r#"{{"partialSuccess":{{"errorMessage":"{}"}}}}"#, "x".repeat(5000));
-        assert_eq!(of(200, &long), Said::InPart(0, "x".repeat(200)));
+        assert_eq!(of(200, &long), ExportResult::InPart(0, "x".repeat(200)));
         let longer = format!(r#"{{"partialSuccess":{{"errorMessage":"{}"}}}}"#, "x".repeat(65 << 10));
-        assert_eq!(of(200, &longer), Said::Taken);
+        assert_eq!(of(200, &longer), ExportResult::Taken);
         for status in [400, 413, 422, 500, 501, 100, 600] {
-            assert!(matches!(of(status, ""), Said::Refused(_)), "{status}");
+            assert!(matches!(of(status, ""), ExportResult::Refused(_)), "{status}");
         }
         for status in [429, 502, 503, 504, 301, 307, 401, 403, 404] {
-            assert!(matches!(of(status, ""), Said::Later(None, _)), "{status}");
+            assert!(matches!(of(status, ""), ExportResult::Later(None, _)), "{status}");
         }
         // A collector that takes only traces is not set up wrongly.
-        assert!(matches!(Said::of(Signal::Metrics, 404, None, b""), Said::Refused(_)));
-        let later = |seconds| Said::of(Signal::Metrics, 503, Some(Duration::from_secs(seconds)), b"");
-        assert!(matches!(later(7), Said::Later(Some(wait), _) if wait == Duration::from_secs(7)));
-        assert!(matches!(later(u64::MAX), Said::Later(Some(wait), _) if wait == Duration::from_secs(3600)));
+        assert!(matches!(ExportResult::of(Signal::Metrics, 404, None, b""), ExportResult::Refused(_)));
+        let later = |seconds| ExportResult::of(Signal::Metrics, 503, Some(Duration::from_secs(seconds)), b"");
+        assert!(matches!(later(7), ExportResult::Later(Some(wait), _) if wait == Duration::from_secs(7)));
+        assert!(
+            matches!(later(u64::MAX), ExportResult::Later(Some(wait), _) if wait == Duration::from_secs(3600))
+        );
     }
 }

@@ -20,7 +20,7 @@ mod totals;
 mod trace;
 mod want;
 
-pub use answer::Said;
+pub use answer::ExportResult;
 pub use figure::{Figure, Figures};
 pub use folded::Folded;
 pub use otlp::{Metrics, Request, Resource};

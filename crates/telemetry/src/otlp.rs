@@ -49,7 +49,7 @@ pub struct Resource {
 #[serde(rename_all = "camelCase")]
 struct ScopeSpans<'a> {
     scope: Scope,
-    spans: Vec<Written<'a>>,
+    spans: Vec<OtlpSpan<'a>>,
     schema_url: &'static str,
 }
 
@@ -59,9 +59,10 @@ struct Scope {
     version: &'static str,
 }
 
+/// A span, as OTLP writes it in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
+struct OtlpSpan<'a> {
     trace_id: TraceId,
     span_id: SpanId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,13 +101,13 @@ impl<'a> Request<'a> {
     /// A request with these spans.
     pub fn new(resource: &'a Resource, spans: &'a [Span]) -> Self {
         let scope = Scope { name: "bailey", version: env!("CARGO_PKG_VERSION") };
-        let spans = spans.iter().map(Written::of).collect();
+        let spans = spans.iter().map(OtlpSpan::of).collect();
         let scope_spans = [ScopeSpans { scope, spans, schema_url: SCHEMA }];
         Self { resource_spans: [ResourceSpans { resource, scope_spans, schema_url: SCHEMA }] }
     }
 }
 
-impl<'a> Written<'a> {
+impl<'a> OtlpSpan<'a> {
     fn of(span: &'a Span) -> Self {
         Self {
             trace_id: span.trace,

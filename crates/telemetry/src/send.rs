@@ -6,7 +6,7 @@
 //! was sent and not noted, for a kill came between, is sent again under the same names.
 
 use crate::{
-    Figures, Metrics, Request, Resource, Said, Signal, Span, Totals, Trace,
+    ExportResult, Figures, Metrics, Request, Resource, Signal, Span, Totals, Trace,
     want::{Had, Want},
 };
 use anyhow::Result;
@@ -168,7 +168,7 @@ impl Sender<'_> {
         }
     }
 
-    async fn post(&self, signal: Signal, body: String) -> Said {
+    async fn post(&self, signal: Signal, body: String) -> ExportResult {
         let post = Post {
             method: "POST".into(),
             target: signal.path().into(),
@@ -179,8 +179,8 @@ impl Sender<'_> {
             patience: PATIENCE,
         };
         match self.uplink.send(post).await {
-            Ok(answer) => Said::of(signal, answer.status, answer.retry_after, &answer.body),
-            Err(error) => Said::Later(None, error.why),
+            Ok(answer) => ExportResult::of(signal, answer.status, answer.retry_after, &answer.body),
+            Err(error) => ExportResult::Later(None, error.why),
         }
     }
 
@@ -192,14 +192,14 @@ impl Sender<'_> {
         }
         let said = self.post(Signal::Metrics, body).await;
         // One that wants no figures at all is one of traces alone, which is no failure.
-        self.tell(if let Said::Later(_, why) = &said { why } else { "" }).await?;
+        self.tell(if let ExportResult::Later(_, why) = &said { why } else { "" }).await?;
         let (wait, why) = match said {
-            Said::Taken => (None, None),
-            Said::InPart(rejected, words) => {
+            ExportResult::Taken => (None, None),
+            ExportResult::InPart(rejected, words) => {
                 (None, Some(format!("the collector threw {rejected} figures away: {words}")))
             }
-            Said::Refused(why) => (Some(PAUSE_MAX), Some(format!("{why}: they are not told"))),
-            Said::Later(wait, why) => (wait, Some(format!("{why}: figures are told later"))),
+            ExportResult::Refused(why) => (Some(PAUSE_MAX), Some(format!("{why}: they are not told"))),
+            ExportResult::Later(wait, why) => (wait, Some(format!("{why}: figures are told later"))),
         };
         self.no_figures_until = wait.and_then(|wait| Instant::now().checked_add(wait));
         let is_told = std::mem::replace(&mut self.is_told_of_figures, why.is_some());
@@ -216,17 +216,17 @@ impl Sender<'_> {
         let mut pause = PAUSE_MIN;
         loop {
             let (wait, why) = match self.post(Signal::Traces, body.to_owned()).await {
-                Said::Taken => return self.well().await,
-                Said::InPart(rejected, words) => {
+                ExportResult::Taken => return self.well().await,
+                ExportResult::InPart(rejected, words) => {
                     self.printer.note(&format!("the collector threw {rejected} spans away: {words}"));
                     return self.well().await;
                 }
-                Said::Refused(why) => {
+                ExportResult::Refused(why) => {
                     let why = format!("{why}: some spans are not told");
                     self.printer.note(&why);
                     return self.tell(&why).await;
                 }
-                Said::Later(wait, why) => (wait, why),
+                ExportResult::Later(wait, why) => (wait, why),
             };
             if !std::mem::replace(&mut self.is_told, true) {
                 self.printer.note(&why);

@@ -34,8 +34,8 @@ const CUT_OFF: &str = "cut_off";
 pub struct Trace {
     tools: Toolbox,
     /// By conversation: turns, and the work of sub-agents.
-    turns: HashMap<SessionId, Turn>,
-    calls: HashMap<(SessionId, CallId), Call>,
+    turns: HashMap<SessionId, TurnSpan>,
+    calls: HashMap<(SessionId, CallId), CallSpan>,
     effects: HashMap<EffectId, Effect>,
     questions: HashMap<ApprovalId, Question>,
     /// A call of a model that has ended, and whose reply may be the next entry.
@@ -59,15 +59,16 @@ struct SpanPlace {
 
 /// An open span: its own id, and its place.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenSpan {
     above: SpanPlace,
     id: SpanId,
     session: SessionId,
     begun: Timestamp,
 }
 
-struct Turn {
-    open: Open,
+/// The open span of a turn.
+struct TurnSpan {
+    open: OpenSpan,
     /// Whether its session was taken up again since, and nothing was done in it yet.
     is_resumed: bool,
     /// For a sub-agent: the conversation that gave the task.
@@ -79,8 +80,9 @@ struct Turn {
     usage: Usage,
 }
 
-struct Call {
-    open: Open,
+/// The open span of a tool call.
+struct CallSpan {
+    open: OpenSpan,
     /// Its reply, and its place among the calls of that reply.
     place: (u64, usize),
     tool: Option<Word>,
@@ -92,7 +94,7 @@ struct Call {
 }
 
 struct Effect {
-    open: Open,
+    open: OpenSpan,
     kind: Kind,
     is_relay: bool,
     is_approved: bool,
@@ -101,7 +103,7 @@ struct Effect {
 }
 
 struct Question {
-    open: Open,
+    open: OpenSpan,
     call: Option<(SessionId, CallId)>,
 }
 
@@ -129,7 +131,7 @@ struct At {
     time: Timestamp,
 }
 
-impl Open {
+impl OpenSpan {
     /// The place for spans beneath this one.
     fn beneath(&self) -> SpanPlace {
         SpanPlace { span: Some(self.id), ..self.above }
@@ -150,8 +152,8 @@ impl Open {
     }
 }
 
-impl Turn {
-    fn begin(open: Open, parent: Option<SessionId>, last: u64) -> Self {
+impl TurnSpan {
+    fn begin(open: OpenSpan, parent: Option<SessionId>, last: u64) -> Self {
         Self { open, is_resumed: false, parent, last, model: None, usage: Usage::default() }
     }
 }
@@ -258,11 +260,11 @@ impl Trace {
     fn cut_off_at(&mut self, session: SessionId, at: At, ended: &mut Vec<(u64, Span)>) {
         let of_it = self.turns.keys().copied().filter(|conversation| self.root(*conversation) == session);
         let family: BTreeSet<SessionId> = of_it.chain([session]).collect();
-        let is_of_it = |open: &Open| family.contains(&open.session);
+        let is_of_it = |open: &OpenSpan| family.contains(&open.session);
         let effects = self.effects.extract_if(|_, effect| is_of_it(&effect.open));
         let mut effects: Vec<Effect> = effects.map(|(_, effect)| effect).collect();
         let calls = self.calls.extract_if(|_, call| is_of_it(&call.open) && !call.waits);
-        let mut calls: Vec<Call> = calls.map(|(_, call)| call).collect();
+        let mut calls: Vec<CallSpan> = calls.map(|(_, call)| call).collect();
         // The deepest spans began last.
         effects.sort_by_key(|effect| effect.open.id.0);
         calls.sort_by_key(|call| std::cmp::Reverse(call.place));
@@ -271,7 +273,7 @@ impl Trace {
         }
         calls.into_iter().for_each(|call| self.end_call(at, call, Some(CUT_OFF), ended));
         let turns = self.turns.extract_if(|conversation, _| family.contains(conversation));
-        let mut turns: Vec<Turn> = turns.map(|(_, turn)| turn).collect();
+        let mut turns: Vec<TurnSpan> = turns.map(|(_, turn)| turn).collect();
         turns.sort_by_key(|turn| std::cmp::Reverse(turn.last));
         ended.extend(turns.into_iter().map(|turn| (at.seq, turn.close(at, CUT_OFF))));
     }
@@ -287,7 +289,7 @@ impl Trace {
     /// The first entry that a later reader must read again.
     pub(crate) fn oldest(&mut self) -> u64 {
         let least = self.seq.saturating_sub(OPEN_ENTRIES_MAX);
-        let is_kept = |open: &Open| open.above.base > least;
+        let is_kept = |open: &OpenSpan| open.above.base > least;
         self.turns.retain(|_, turn| is_kept(&turn.open));
         self.calls.retain(|_, call| is_kept(&call.open));
         self.effects.retain(|_, effect| is_kept(&effect.open));
@@ -301,7 +303,7 @@ impl Trace {
     }
 
     /// All open spans.
-    fn opens(&self) -> impl Iterator<Item = &Open> {
+    fn opens(&self) -> impl Iterator<Item = &OpenSpan> {
         let opens = self.turns.values().map(|it| &it.open);
         let opens = opens.chain(self.calls.values().map(|it| &it.open));
         let opens = opens.chain(self.effects.values().map(|it| &it.open));
@@ -329,12 +331,12 @@ impl Trace {
     }
 
     /// Begins a span: beneath a call, an effect or a turn, or as a trace of its own.
-    fn open(&self, at: At, conversation: SessionId, beneath: Option<SpanPlace>, part: usize) -> Open {
+    fn open(&self, at: At, conversation: SessionId, beneath: Option<SpanPlace>, part: usize) -> OpenSpan {
         let root = || SpanPlace { trace: TraceId::of(at.session, at.seq), span: None, base: at.seq };
         let of_turn = || self.turns.get(&conversation).map(|turn| turn.open.beneath());
         let above = beneath.or_else(of_turn).unwrap_or_else(root);
         let id = SpanId::of(at.session, at.seq, part);
-        Open { above, id, session: conversation, begun: at.time }
+        OpenSpan { above, id, session: conversation, begun: at.time }
     }
 
     fn accepted(&mut self, at: At, ended: &mut Vec<(u64, Span)>) {
@@ -344,7 +346,7 @@ impl Trace {
         }
         self.end_turn(at, CUT_OFF, ended);
         let open = self.open(at, at.session, None, 0);
-        self.turns.insert(at.session, Turn::begin(open, None, at.seq));
+        self.turns.insert(at.session, TurnSpan::begin(open, None, at.seq));
     }
 
     /// A sub-agent begins. Its parent is a call that gives a task and has no sub-agent yet: if possible a
@@ -362,13 +364,13 @@ impl Trace {
             call.open.beneath()
         });
         let open = self.open(at, at.session, beneath, 0);
-        self.turns.insert(at.session, Turn::begin(open, Some(parent), at.seq));
+        self.turns.insert(at.session, TurnSpan::begin(open, Some(parent), at.seq));
     }
 
     /// Hangs a sub-agent beneath the call of its result: the result is made of the sub-agent's last words. If
     /// another call was taken for that call before, the two calls exchange their sub-agents.
-    fn came_back(&mut self, parent: SessionId, call: &mut Call, labels: &Labels) {
-        let is_it = |turn: &Turn| turn.parent == Some(parent) && is_from(labels, turn.last);
+    fn came_back(&mut self, parent: SessionId, call: &mut CallSpan, labels: &Labels) {
+        let is_it = |turn: &TurnSpan| turn.parent == Some(parent) && is_from(labels, turn.last);
         let Some(delegate) = self.turns.iter().find(|(_, turn)| is_it(turn)).map(|(of, _)| *of) else {
             return;
         };
@@ -432,10 +434,10 @@ impl Trace {
     }
 
     /// The call of this name. A call that its reply did not list begins here.
-    fn call(&mut self, at: At, conversation: SessionId, id: &CallId) -> &mut Call {
+    fn call(&mut self, at: At, conversation: SessionId, id: &CallId) -> &mut CallSpan {
         let open = self.open(at, conversation, None, 1);
         let place = (at.seq, 0);
-        let new = || Call { open, place, tool: None, error: None, waits: false, delegate: None };
+        let new = || CallSpan { open, place, tool: None, error: None, waits: false, delegate: None };
         self.calls.entry((conversation, id.clone())).or_insert_with(new)
     }
 
@@ -480,7 +482,7 @@ impl Trace {
             let tool = Some(self.tool(&name));
             let open = self.open(at, at.session, None, part);
             let place = (at.seq, part);
-            let call = Call { open, place, tool, error: None, waits: false, delegate: None };
+            let call = CallSpan { open, place, tool, error: None, waits: false, delegate: None };
             self.calls.insert((at.session, id), call);
         }
     }
@@ -587,7 +589,13 @@ impl Trace {
         self.end_call(at, call, error, ended);
     }
 
-    fn end_call(&mut self, at: At, call: Call, error: Option<&'static str>, ended: &mut Vec<(u64, Span)>) {
+    fn end_call(
+        &mut self,
+        at: At,
+        call: CallSpan,
+        error: Option<&'static str>,
+        ended: &mut Vec<(u64, Span)>,
+    ) {
         if let Some(turn) = call.delegate.and_then(|conversation| self.turns.remove(&conversation)) {
             let reason = match error {
                 None => "answered",
@@ -612,8 +620,8 @@ impl Trace {
     fn end_turn(&mut self, at: At, reason: &str, ended: &mut Vec<(u64, Span)>) {
         let Some(turn) = self.turns.remove(&at.session) else { return };
         let is_over =
-            |(session, _): &(SessionId, CallId), call: &mut Call| *session == at.session && !call.waits;
-        let mut over: Vec<Call> = self.calls.extract_if(is_over).map(|(_, call)| call).collect();
+            |(session, _): &(SessionId, CallId), call: &mut CallSpan| *session == at.session && !call.waits;
+        let mut over: Vec<CallSpan> = self.calls.extract_if(is_over).map(|(_, call)| call).collect();
         over.sort_by_key(|call| call.open.id.0);
         over.into_iter().for_each(|call| self.end_call(at, call, Some("cancelled"), ended));
         ended.push((at.seq, turn.close(at, reason)));
@@ -657,7 +665,7 @@ impl Effect {
     }
 }
 
-impl Turn {
+impl TurnSpan {
     fn close(self, at: At, reason: &str) -> Span {
         let error = match reason {
             "answered" | "waiting" => None,

@@ -9,7 +9,7 @@ mod command;
 mod input;
 mod pins;
 
-pub(super) use input::{Came, came};
+pub(super) use input::{InputEvent, came};
 
 use super::{
     Front,

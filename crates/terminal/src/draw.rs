@@ -5,7 +5,7 @@ use super::{
     markdown::Markdown,
     pins::Pins,
     screen::{Row, Screen},
-    story::{Done, Story},
+    story::{FinishedCall, Story},
     text::{self, Span, cut, span, wrap},
 };
 use crate::print::{Printer, Style};
@@ -333,7 +333,7 @@ impl<'a> Drawing<'a> {
         }
         let refused = matches!(call.verdict, Some(Verdict::Denied | Verdict::Asked));
         let Call { tool, target, is_command, .. } = call;
-        self.story.done(Done { tool, target, is_command, ok, end: why, refused });
+        self.story.done(FinishedCall { tool, target, is_command, ok, end: why, refused });
     }
 
     fn ended(&mut self, screen: &mut Screen<'_>, reason: &str, error: Option<&str>) {

@@ -29,7 +29,7 @@ pub use card::{diff_lines, draw as draw_card, one_line};
 pub use chat::{Chat, Leave};
 pub use draw::{barred, packets, short};
 pub use history::History;
-pub use signals::{Ended, is_ignored};
+pub use signals::{EndSignals, is_ignored};
 pub use spent::Spent;
 pub use story::Part;
 pub use terminal::{remember, restore};
@@ -38,11 +38,11 @@ pub use text::some_of;
 use anyhow::Result;
 use bailey_journal::RAN_OUT;
 use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op, SessionId, exit};
-use chat::{Came, Doing};
+use chat::{Doing, InputEvent};
 use draw::Drawing;
 use print::{Printer, Style};
 use screen::{Live, Screen};
-use signals::{Heard, Signals};
+use signals::{Signals, TerminalSignal};
 use std::{
     collections::VecDeque,
     future::Future,
@@ -193,8 +193,8 @@ impl<'a> Front<'a> {
             tokio::select! {
                 line = &mut asked => return line,
                 heard = self.signals.next() => match heard {
-                    Heard::Resize => {}
-                    Heard::Suspend => self.suspend(),
+                    TerminalSignal::Resize => {}
+                    TerminalSignal::Suspend => self.suspend(),
                     heard => break heard,
                 },
             }
@@ -242,25 +242,25 @@ impl<'a> Front<'a> {
         }
     }
 
-    fn heard(&mut self, heard: Heard) {
+    fn heard(&mut self, heard: TerminalSignal) {
         match heard {
-            Heard::Resize => {}
-            Heard::Suspend => self.suspend(),
+            TerminalSignal::Resize => {}
+            TerminalSignal::Suspend => self.suspend(),
             // A closed terminal tells its session and the processes that it was lent to, so the hang-up may
             // come twice.
-            Heard::HangUp if self.ending.is_some() => {}
-            Heard::HangUp => self.end(exit::HUNG_UP),
+            TerminalSignal::HangUp if self.ending.is_some() => {}
+            TerminalSignal::HangUp => self.end(exit::HUNG_UP),
             // A signal to a group of processes also reaches the process that passes the signal on to this
             // one.
-            Heard::Terminate if self.ending.is_some_and(|(_, since)| since.elapsed() < TWICE) => {}
-            Heard::Terminate if self.ending.is_some() => quit(exit::TERMINATED),
-            Heard::Terminate => self.end(exit::TERMINATED),
-            Heard::Cancel if self.is_cancelled => {
+            TerminalSignal::Terminate if self.ending.is_some_and(|(_, since)| since.elapsed() < TWICE) => {}
+            TerminalSignal::Terminate if self.ending.is_some() => quit(exit::TERMINATED),
+            TerminalSignal::Terminate => self.end(exit::TERMINATED),
+            TerminalSignal::Cancel if self.is_cancelled => {
                 self.screen.clear();
                 quit(exit::CANCELLED);
             }
-            Heard::Cancel if self.is_idle() => self.interrupted(),
-            Heard::Cancel => {
+            TerminalSignal::Cancel if self.is_idle() => self.interrupted(),
+            TerminalSignal::Cancel => {
                 self.cancel();
                 self.screen.clear();
                 self.printer.note("cancelling (Ctrl-C again to leave at once)");
@@ -410,11 +410,11 @@ impl<'a> Front<'a> {
         self.chat.as_ref().is_some_and(|chat| chat.doing == Doing::Nothing)
     }
 
-    fn came(&mut self, came: Came) {
+    fn came(&mut self, came: InputEvent) {
         match came {
-            Came::Keys(keys) => self.typed(keys),
-            Came::Line(line) => self.submit(&line),
-            Came::End => self.leave(Leave::Quit),
+            InputEvent::Keys(keys) => self.typed(keys),
+            InputEvent::Line(line) => self.submit(&line),
+            InputEvent::End => self.leave(Leave::Quit),
         }
     }
 }
@@ -424,12 +424,12 @@ pub fn short_question(id: ApprovalId) -> String {
     id.to_string().chars().take(QUESTION_CHARS).collect()
 }
 
-fn code_of(heard: Heard) -> Option<u8> {
+fn code_of(heard: TerminalSignal) -> Option<u8> {
     match heard {
-        Heard::Cancel => Some(exit::CANCELLED),
-        Heard::HangUp => Some(exit::HUNG_UP),
-        Heard::Terminate => Some(exit::TERMINATED),
-        Heard::Suspend | Heard::Resize => None,
+        TerminalSignal::Cancel => Some(exit::CANCELLED),
+        TerminalSignal::HangUp => Some(exit::HUNG_UP),
+        TerminalSignal::Terminate => Some(exit::TERMINATED),
+        TerminalSignal::Suspend | TerminalSignal::Resize => None,
     }
 }
 

@@ -6,9 +6,9 @@ use bailey_protocol::exit;
 use std::{future::poll_fn, task::Poll, thread};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// A signal that was heard.
+/// A signal to a program at a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum TerminalSignal {
     /// Ctrl-C.
     Cancel,
     /// The terminal was closed.
@@ -24,19 +24,19 @@ pub(super) enum Heard {
 /// Listens for signals.
 #[derive(Debug)]
 pub(super) struct Signals {
-    signals: Vec<(Heard, Signal)>,
+    signals: Vec<(TerminalSignal, Signal)>,
 }
 
 impl Signals {
     pub(super) fn listen() -> Result<Self> {
         let mut kinds = vec![
-            (Heard::Cancel, SignalKind::interrupt()),
-            (Heard::Terminate, SignalKind::terminate()),
-            (Heard::Resize, SignalKind::window_change()),
+            (TerminalSignal::Cancel, SignalKind::interrupt()),
+            (TerminalSignal::Terminate, SignalKind::terminate()),
+            (TerminalSignal::Resize, SignalKind::window_change()),
         ];
         // A user who started this program with `nohup` wants it to go on.
         if !is_ignored(SignalKind::hangup()) {
-            kinds.push((Heard::HangUp, SignalKind::hangup()));
+            kinds.push((TerminalSignal::HangUp, SignalKind::hangup()));
         }
         let mut signals = Vec::new();
         for (heard, kind) in kinds {
@@ -49,12 +49,12 @@ impl Signals {
     /// Also listens for Ctrl-Z, for a front end that must restore the terminal's settings first.
     pub(super) fn listen_suspend(&mut self) -> Result<()> {
         let suspend = signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()));
-        self.signals.push((Heard::Suspend, suspend.context("Ctrl-Z cannot be heard")?));
+        self.signals.push((TerminalSignal::Suspend, suspend.context("Ctrl-Z cannot be heard")?));
         Ok(())
     }
 
     /// The next signal.
-    pub(super) async fn next(&mut self) -> Heard {
+    pub(super) async fn next(&mut self) -> TerminalSignal {
         let heard = poll_fn(|context| {
             for (heard, signal) in &mut self.signals {
                 if let Poll::Ready(Some(())) = signal.poll_recv(context) {
@@ -71,9 +71,9 @@ impl Signals {
 
 /// Listens for the signals that end a program which has no user to ask.
 #[derive(Debug)]
-pub struct Ended(Signals);
+pub struct EndSignals(Signals);
 
-impl Ended {
+impl EndSignals {
     /// Begins to listen.
     pub fn listen() -> Result<Self> {
         Signals::listen().map(Self)
@@ -83,10 +83,10 @@ impl Ended {
     pub async fn heard(&mut self) -> u8 {
         loop {
             match self.0.next().await {
-                Heard::Cancel => return exit::CANCELLED,
-                Heard::HangUp => return exit::HUNG_UP,
-                Heard::Terminate => return exit::TERMINATED,
-                Heard::Suspend | Heard::Resize => {}
+                TerminalSignal::Cancel => return exit::CANCELLED,
+                TerminalSignal::HangUp => return exit::HUNG_UP,
+                TerminalSignal::Terminate => return exit::TERMINATED,
+                TerminalSignal::Suspend | TerminalSignal::Resize => {}
             }
         }
     }

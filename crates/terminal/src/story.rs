@@ -24,7 +24,7 @@ const CELLS_MAX: usize = 100;
 
 /// A finished call.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct FinishedCall {
     pub(super) tool: String,
     pub(super) target: String,
     pub(super) is_command: bool,
@@ -223,8 +223,8 @@ impl Story {
         }
     }
 
-    pub(super) fn done(&mut self, done: Done) {
-        let Done { tool, target, is_command, ok, end, refused } = done;
+    pub(super) fn done(&mut self, done: FinishedCall) {
+        let FinishedCall { tool, target, is_command, ok, end, refused } = done;
         if refused {
             self.refused.push((format!("{tool} {target}"), end));
             return;

@@ -14,7 +14,7 @@ pub use http::Request;
 use script::Author;
 pub use script::{Call, Gate, Message, Reply};
 
-use http::{Answer, serve};
+use http::{Response, serve};
 use std::{
     collections::VecDeque,
     net::{SocketAddr, TcpListener, TcpStream},
@@ -141,7 +141,7 @@ impl Drop for ModelServer {
 
 impl Shared {
     /// Records a request and says what the script answers.
-    fn answer(&self, request: Request) -> Answer {
+    fn answer(&self, request: Request) -> Response {
         let path = request.path.clone();
         let refusal = (request.method == "POST" && !self.lenient.load(Ordering::SeqCst))
             .then(|| strict::refusal(&request))

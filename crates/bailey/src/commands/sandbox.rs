@@ -7,7 +7,7 @@ use crate::{
     compose::{self, Keys, OpenSession, Session},
     config::Config,
     exit,
-    front::{Ended, short},
+    front::{EndSignals, short},
     home::Home,
     print::Printer,
     project,
@@ -78,7 +78,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let shown = command.clone();
     let by = host.owner();
     let acting = act(&host, &by, Action::Exec(command), config.command.output_bytes, printer);
-    let Some(((acted, unread), ended)) = cut_by(Ended::listen()?, &by, acting).await else {
+    let Some(((acted, unread), ended)) = cut_by(EndSignals::listen()?, &by, acting).await else {
         return Ok(ExitCode::from(exit::CANCELLED));
     };
     let (_ops, mut inbox) = tokio::sync::mpsc::channel(1);
@@ -166,7 +166,11 @@ async fn act(
 
 /// Waits for it. A signal that asks this program to end cancels what it does, and is the code to exit with;
 /// at a second one nothing is waited for any more.
-async fn cut_by<T>(mut signals: Ended, by: &Scope, work: impl Future<Output = T>) -> Option<(T, Option<u8>)> {
+async fn cut_by<T>(
+    mut signals: EndSignals,
+    by: &Scope,
+    work: impl Future<Output = T>,
+) -> Option<(T, Option<u8>)> {
     tokio::pin!(work);
     let code = tokio::select! {
         done = &mut work => return Some((done, None)),

@@ -32,27 +32,27 @@ pub struct HostLimit {
     pub per_minute: Option<u32>,
 }
 
-/// The limits, and what was used of them: by limit, and by host in its one spelling.
+/// The limits of hosts, and what was used of them: by limit, and by host in its one spelling.
 #[derive(Debug)]
-pub(super) struct Limits {
+pub(super) struct HostLimits {
     all: Vec<HostLimit>,
     used: Mutex<Counts>,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
-    all: HashMap<(usize, String), Arc<Count>>,
+    all: HashMap<(usize, String), Arc<HostUsage>>,
     /// When none of them could be given up.
     full: Option<Instant>,
 }
 
 /// What a request uses up.
 #[derive(Debug)]
-pub(super) struct Used(Vec<Arc<Count>>);
+pub(super) struct Used(Vec<Arc<HostUsage>>);
 
-/// What was used of one limit for one host.
+/// What one host has used of one limit.
 #[derive(Debug)]
-struct Count {
+struct HostUsage {
     host: String,
     limit: HostLimit,
     sent: AtomicU64,
@@ -76,7 +76,7 @@ pub(super) struct Meter {
     used: Option<Arc<Used>>,
 }
 
-impl Limits {
+impl HostLimits {
     pub(super) fn new(all: Vec<HostLimit>) -> Self {
         Self { all, used: Mutex::default() }
     }
@@ -100,7 +100,12 @@ impl Limits {
 }
 
 impl Counts {
-    fn count(&mut self, key: (usize, String), limit: &HostLimit, now: Instant) -> Result<Arc<Count>, String> {
+    fn count(
+        &mut self,
+        key: (usize, String),
+        limit: &HostLimit,
+        now: Instant,
+    ) -> Result<Arc<HostUsage>, String> {
         if let Some(known) = self.all.get(&key) {
             return Ok(known.clone());
         }
@@ -111,7 +116,7 @@ impl Counts {
                 key.1
             ));
         }
-        let new = Arc::new(Count::new(key.1.clone(), limit.clone()));
+        let new = Arc::new(HostUsage::new(key.1.clone(), limit.clone()));
         self.all.insert(key, new.clone());
         Ok(new)
     }
@@ -161,7 +166,7 @@ impl Used {
     }
 }
 
-impl Count {
+impl HostUsage {
     fn new(host: String, limit: HostLimit) -> Self {
         let (sent, received) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { host, limit, sent, received, made: Mutex::default() }

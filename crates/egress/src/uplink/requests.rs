@@ -1,6 +1,6 @@
 //! The requests of an uplink: the checks before anything leaves, where the key goes, and the answers.
 
-use super::{Answer, KEY, Request, UplinkError, size};
+use super::{KEY, Request, ServerResponse, UplinkError, size};
 use crate::{
     Config, ConfigError,
     config::Origin,
@@ -33,7 +33,7 @@ use tokio::time::timeout;
 pub(super) struct Sender {
     /// The first server's URL, without a slash at its end.
     base: String,
-    servers: Vec<Server>,
+    servers: Vec<PermittedServer>,
     key: String,
     header: Option<String>,
     prefix: String,
@@ -46,7 +46,7 @@ pub(super) struct Sender {
 
 /// A server of the permit.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct PermittedServer {
     pub(super) origin: Origin,
     methods: Vec<String>,
     takes_key: bool,
@@ -62,7 +62,7 @@ pub(super) struct Passed {
 /// A request that every check let through, and whom it goes to.
 pub(super) struct Checked<'a> {
     pub(super) request: hyper::Request<Full<Bytes>>,
-    pub(super) server: &'a Server,
+    pub(super) server: &'a PermittedServer,
 }
 
 impl Sender {
@@ -70,7 +70,7 @@ impl Sender {
         let server = |(url, methods, takes_key): (&str, &[String], bool)| {
             let origin = url.parse().ok().as_ref().and_then(Origin::of);
             let origin = origin.ok_or_else(|| ConfigError::NoOrigin(url.to_owned()))?;
-            Ok(Server { origin, methods: methods.to_vec(), takes_key })
+            Ok(PermittedServer { origin, methods: methods.to_vec(), takes_key })
         };
         let connector = Connector::new(tcp(config.connect_timeout), Arc::new(config.proxies.ways()));
         let trust = Trust::new(config.extra_authorities.clone(), Speaks::Http1);
@@ -94,7 +94,7 @@ impl Sender {
     }
 
     /// A text with the key in its place, for a server that takes it.
-    pub(super) fn keyed(&self, text: &str, server: &Server) -> Result<String, Unsendable> {
+    pub(super) fn keyed(&self, text: &str, server: &PermittedServer) -> Result<String, Unsendable> {
         let key = self.key_for(server)?.ok_or_else(|| self.not_for(server))?;
         // A key that could lead to another path, or end it, is not put in.
         if key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_:.~".contains(&byte)) {
@@ -104,7 +104,7 @@ impl Sender {
     }
 
     /// The key, where there is one and this server takes it.
-    fn key_for(&self, server: &Server) -> Result<Option<&str>, Unsendable> {
+    fn key_for(&self, server: &PermittedServer) -> Result<Option<&str>, Unsendable> {
         if self.key.is_empty() || !server.takes_key {
             return Ok(None);
         }
@@ -112,13 +112,13 @@ impl Sender {
         Ok(Some(secret.expose().trim()))
     }
 
-    fn not_for(&self, server: &Server) -> Unsendable {
+    fn not_for(&self, server: &PermittedServer) -> Unsendable {
         Unsendable::KeyElsewhere(self.key.clone(), server.origin.clone())
     }
 
     /// The server and the place that a target names. The key is put in before the place is read, so that the
     /// place is the one that is dialled.
-    fn place(&self, method: &str, target: &str) -> Result<(&Server, Uri), Unsendable> {
+    fn place(&self, method: &str, target: &str) -> Result<(&PermittedServer, Uri), Unsendable> {
         let url = match target.split_once("://") {
             Some(("http" | "https", _)) => target.to_owned(),
             Some(("ws", rest)) if method == WEBSOCKET => format!("http://{rest}"),
@@ -215,7 +215,7 @@ impl Sender {
     }
 
     /// Sends a request and reads its whole answer.
-    pub(super) async fn exchange(&self, wanted: Request) -> Result<Answer, UplinkError> {
+    pub(super) async fn exchange(&self, wanted: Request) -> Result<ServerResponse, UplinkError> {
         let failed = |failure: Failure| {
             let is_too_large = matches!(failure, Failure::TooLarge(..));
             UplinkError { is_too_large, ..UplinkError::new(failure.to_string(), failure.is_after_sending()) }
@@ -234,7 +234,11 @@ impl Sender {
                     return Err(Failure::TooLarge(origin.clone(), bytes_max));
                 }
             }
-            Ok(Answer { status: head.status.as_u16(), retry_after: retry_after(&head.headers), body: taken })
+            Ok(ServerResponse {
+                status: head.status.as_u16(),
+                retry_after: retry_after(&head.headers),
+                body: taken,
+            })
         };
         let late = || Err(Failure::FirstByteTimeout(origin.clone(), wanted.patience));
         let answer = timeout(wanted.patience, exchange).await.unwrap_or_else(|_| late()).map_err(failed)?;

@@ -5,7 +5,7 @@
 use super::{
     Request,
     events::{Events, TooLong},
-    requests::{Sender, Server},
+    requests::{PermittedServer, Sender},
     size,
 };
 use crate::failure::Failure;
@@ -124,12 +124,12 @@ impl StreamEnd {
 #[derive(Debug)]
 pub struct UplinkStream {
     messages: mpsc::Receiver<Result<StreamMessage, StreamEnd>>,
-    words: mpsc::Sender<Words>,
+    words: mpsc::Sender<OutgoingText>,
 }
 
-/// A text to be sent, and whether it has a place for the key.
+/// A text to be sent, and whether the key is put into it.
 #[derive(Debug)]
-struct Words {
+struct OutgoingText {
     text: String,
     is_keyed: bool,
 }
@@ -151,7 +151,7 @@ impl UplinkStream {
     /// When the stream has ended, or too many texts wait already.
     pub fn say(&self, text: String, is_keyed: bool) -> Result<(), StreamEnd> {
         let waiting = |_| StreamEnd::new("the stream takes no more messages");
-        self.words.try_send(Words { text, is_keyed }).map_err(waiting)
+        self.words.try_send(OutgoingText { text, is_keyed }).map_err(waiting)
     }
 }
 
@@ -173,20 +173,24 @@ pub(super) async fn run(
     told.send(Ok(UplinkStream { messages, words })).ok();
     let pump = Pump { sender, server, opening, to };
     let end = match answer {
-        Opened::Socket(socket) => pump.socket(*socket, said).await,
-        Opened::Body(body) => pump.body(body).await,
+        StreamTransport::Socket(socket) => pump.socket(*socket, said).await,
+        StreamTransport::Body(body) => pump.body(body).await,
     };
     if let Err(end) = end {
         pump.to.send(Err(end)).await.ok();
     }
 }
 
-enum Opened {
+/// The transport of an open stream.
+enum StreamTransport {
     Socket(Box<Socket>),
     Body(Incoming),
 }
 
-async fn open<'a>(sender: &'a Sender, opening: &Opening) -> Result<(&'a Server, Opened), StreamEnd> {
+async fn open<'a>(
+    sender: &'a Sender,
+    opening: &Opening,
+) -> Result<(&'a PermittedServer, StreamTransport), StreamEnd> {
     let Opening { kind, target, headers, patience, message_bytes_max, .. } = opening;
     let method = if *kind == StreamKind::WebSocket { WEBSOCKET } else { "GET" };
     let request = Request {
@@ -239,12 +243,12 @@ async fn open<'a>(sender: &'a Sender, opening: &Opening) -> Result<(&'a Server, 
                     .max_frame_size(Some(*message_bytes_max));
                 let upgraded = TokioIo::new(hyper::upgrade::on(answer).await.map_err(StreamEnd::new)?);
                 let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
-                Ok(Opened::Socket(Box::new(socket)))
+                Ok(StreamTransport::Socket(Box::new(socket)))
             }
             StreamKind::Events if !is_event_stream(&answer) => {
                 Err(StreamEnd::new(format!("`{}` sends no events there", server.origin)))
             }
-            StreamKind::Events => Ok(Opened::Body(answer.into_body())),
+            StreamKind::Events => Ok(StreamTransport::Body(answer.into_body())),
         }
     };
     let late = || Err(StreamEnd::new(Failure::FirstByteTimeout(server.origin.clone(), *patience)));
@@ -269,14 +273,18 @@ fn is_event_stream(answer: &Response<Incoming>) -> bool {
 /// A stream's task.
 struct Pump<'a> {
     sender: &'a Sender,
-    server: &'a Server,
+    server: &'a PermittedServer,
     opening: Opening,
     to: mpsc::Sender<Result<StreamMessage, StreamEnd>>,
 }
 
 impl Pump<'_> {
     /// Serves a WebSocket until it ends; nothing where its holder is gone.
-    async fn socket(&self, mut socket: Socket, mut said: mpsc::Receiver<Words>) -> Result<(), StreamEnd> {
+    async fn socket(
+        &self,
+        mut socket: Socket,
+        mut said: mpsc::Receiver<OutgoingText>,
+    ) -> Result<(), StreamEnd> {
         let end = self.talk(&mut socket, &mut said).await;
         let code = match &end {
             Ok(()) => CloseCode::Normal,
@@ -290,7 +298,11 @@ impl Pump<'_> {
         end
     }
 
-    async fn talk(&self, socket: &mut Socket, said: &mut mpsc::Receiver<Words>) -> Result<(), StreamEnd> {
+    async fn talk(
+        &self,
+        socket: &mut Socket,
+        said: &mut mpsc::Receiver<OutgoingText>,
+    ) -> Result<(), StreamEnd> {
         let half = self.opening.quiet_max / 2;
         let mut silent_until = Instant::now() + half;
         let mut is_pinged = false;
@@ -298,7 +310,7 @@ impl Pump<'_> {
             let message = tokio::select! {
                 () = self.to.closed() => return Ok(()),
                 words = said.recv() => {
-                    let Some(Words { text, is_keyed }) = words else { return Ok(()) };
+                    let Some(OutgoingText { text, is_keyed }) = words else { return Ok(()) };
                     self.sender.passed.out.fetch_add(size(text.len()), Ordering::Relaxed);
                     let text = match is_keyed {
                         true => self.sender.keyed(&text, self.server).map_err(StreamEnd::new)?,

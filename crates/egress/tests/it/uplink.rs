@@ -6,7 +6,7 @@ use crate::{
 };
 use bailey_egress::{
     Config, Uplink, UplinkEnd, UplinkError,
-    uplink::{Answer, Opening, Request, StreamEnd, StreamKind, StreamMessage, UplinkStream},
+    uplink::{Opening, Request, ServerResponse, StreamEnd, StreamKind, StreamMessage, UplinkStream},
 };
 use bailey_kernel::Acted;
 use bailey_protocol::{Action, Report, Status, Uplink as Way, UplinkServer};
@@ -239,7 +239,7 @@ async fn redirects_are_not_followed_by_requests_and_streams() {
     let server = serve(vec![Step::Send(head.into_bytes())]).await;
     let way = and(way(&server.url, &["GET", "WEBSOCKET"]), &other.url, &["GET", "WEBSOCKET"], true);
     let end = uplink(way).await;
-    let answer: Answer = end.send(request("GET", "/")).await.unwrap();
+    let answer: ServerResponse = end.send(request("GET", "/")).await.unwrap();
     assert_eq!(answer.status, 302);
     for kind in [StreamKind::WebSocket, StreamKind::Events] {
         assert_eq!(end.open(opening(kind, "/")).await.unwrap_err().status, Some(302));

@@ -23,7 +23,7 @@ pub(super) enum Input {
 }
 
 /// A piece of input.
-pub(crate) enum Came {
+pub(crate) enum InputEvent {
     Keys(Vec<Key>),
     Line(String),
     End,
@@ -41,21 +41,21 @@ impl Input {
 
 /// Waits for the next input. It waits forever when there is no conversation, when the conversation is ending,
 /// or when the input is not wanted yet.
-pub(crate) async fn came(chat: &mut Option<Chat>) -> Came {
+pub(crate) async fn came(chat: &mut Option<Chat>) -> InputEvent {
     let Some(chat) = chat.as_mut().filter(|chat| chat.leaving.is_none()) else {
         return std::future::pending().await;
     };
     match &mut chat.input {
         Input::Keys(terminal) => match terminal.read_keys().await {
-            Ok(Some(read)) => Came::Keys(read.keys),
-            _ => Came::End,
+            Ok(Some(read)) => InputEvent::Keys(read.keys),
+            _ => InputEvent::End,
         },
         Input::Lines(terminal) => match terminal.read_line().await {
-            Ok(Some(line)) => Came::Line(line),
-            _ => Came::End,
+            Ok(Some(line)) => InputEvent::Line(line),
+            _ => InputEvent::End,
         },
         Input::Pipe(_) if chat.doing != Doing::Nothing => std::future::pending().await,
-        Input::Pipe(lines) => lines.next().await.map_or(Came::End, Came::Line),
+        Input::Pipe(lines) => lines.next().await.map_or(InputEvent::End, InputEvent::Line),
     }
 }
 

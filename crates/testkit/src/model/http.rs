@@ -41,8 +41,8 @@ impl Request {
     }
 }
 
-/// What is sent back.
-pub(super) enum Answer {
+/// A response, and how it is sent.
+pub(super) enum Response {
     Whole { status: u16, headers: Vec<(String, String)>, body: String },
     Events { events: Vec<String>, pace: Duration, gate: Option<Gate>, cut: bool },
     Endless { first: Vec<String>, filler: String, bytes: usize },
@@ -93,15 +93,15 @@ fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
 }
 
 /// An error ends the connection: on purpose, where an answer is to be cut.
-fn write(stream: &mut TcpStream, reading: &mut BufReader<TcpStream>, answer: Answer) -> io::Result<()> {
+fn write(stream: &mut TcpStream, reading: &mut BufReader<TcpStream>, answer: Response) -> io::Result<()> {
     match answer {
-        Answer::Whole { status, headers, body } => {
+        Response::Whole { status, headers, body } => {
             let mut head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\n");
             head.extend(headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
             head.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
             stream.write_all(head.as_bytes())
         }
-        Answer::Events { events, pace, gate, cut } => {
+        Response::Events { events, pace, gate, cut } => {
             if let Some(gate) = gate {
                 gate.wait();
             }
@@ -117,7 +117,7 @@ fn write(stream: &mut TcpStream, reading: &mut BufReader<TcpStream>, answer: Ans
             }
             stream.write_all(b"0\r\n\r\n")
         }
-        Answer::Endless { first, filler, bytes } => {
+        Response::Endless { first, filler, bytes } => {
             begin(stream)?;
             first.iter().try_for_each(|event| chunk(stream, event))?;
             let piece = filler.repeat(PIECE.div_ceil(filler.len().max(1)));
@@ -126,8 +126,8 @@ fn write(stream: &mut TcpStream, reading: &mut BufReader<TcpStream>, answer: Ans
             }
             stream.write_all(b"0\r\n\r\n")
         }
-        Answer::Gone => Err(io::ErrorKind::ConnectionAborted.into()),
-        Answer::Silent => {
+        Response::Gone => Err(io::ErrorKind::ConnectionAborted.into()),
+        Response::Silent => {
             io::copy(reading, &mut io::sink())?;
             Err(io::ErrorKind::ConnectionAborted.into())
         }

@@ -6,7 +6,7 @@ mod gemini;
 mod ollama;
 mod responses;
 
-use super::{Message, Reply, http::Answer};
+use super::{Message, Reply, http::Response};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Wire {
 }
 
 /// The answer to a request for this path.
-pub(super) fn answer(path: &str, reply: Reply) -> Answer {
+pub(super) fn answer(path: &str, reply: Reply) -> Response {
     let Some(wire) = Wire::of(path) else {
         return match (reply, models(path)) {
             (error @ Reply::Error { .. }, _) => whole(error),
@@ -70,7 +70,7 @@ pub(super) fn answer(path: &str, reply: Reply) -> Answer {
     };
     let streamed = |message: &Message, pace, gate| {
         let events = wire.events(message);
-        Answer::Events { events, pace, gate, cut: false }
+        Response::Events { events, pace, gate, cut: false }
     };
     match reply {
         Reply::Message(message) => streamed(&message, Duration::ZERO, None),
@@ -79,33 +79,33 @@ pub(super) fn answer(path: &str, reply: Reply) -> Answer {
         Reply::Cut(message) => {
             let mut events = wire.events(&message);
             events.truncate(events.len() / 2);
-            Answer::Events { events, pace: Duration::ZERO, gate: None, cut: true }
+            Response::Events { events, pace: Duration::ZERO, gate: None, cut: true }
         }
         Reply::Huge(bytes) => {
             let (first, filler) = wire.endless();
-            Answer::Endless { first, filler, bytes }
+            Response::Endless { first, filler, bytes }
         }
-        Reply::Silent => Answer::Silent,
-        Reply::Gone => Answer::Gone,
+        Reply::Silent => Response::Silent,
+        Reply::Gone => Response::Gone,
         error @ Reply::Error { .. } => whole(error),
     }
 }
 
 /// The list of models, as each wire's servers give it: one model, `m`.
-fn models(path: &str) -> Option<Answer> {
+fn models(path: &str) -> Option<Response> {
     let body = match path {
         "/v1/models" | "/models" => json!({ "data": [{ "id": "m" }] }),
         "/v1beta/models" => json!({ "models": [{ "name": "models/m" }] }),
         "/api/tags" => json!({ "models": [{ "name": "m" }] }),
         _ => return None,
     };
-    Some(Answer::Whole { status: 200, headers: Vec::new(), body: body.to_string() })
+    Some(Response::Whole { status: 200, headers: Vec::new(), body: body.to_string() })
 }
 
-fn whole(reply: Reply) -> Answer {
+fn whole(reply: Reply) -> Response {
     match reply {
-        Reply::Error { status, headers, body } => Answer::Whole { status, headers, body },
-        _ => Answer::Silent,
+        Reply::Error { status, headers, body } => Response::Whole { status, headers, body },
+        _ => Response::Silent,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     compose::{self, Gate, Keys},
     config::Config,
     exit,
-    front::Ended,
+    front::EndSignals,
     home::Home,
     print::Printer,
 };
@@ -18,8 +18,8 @@ use anyhow::{Context as _, Result};
 use bailey_kernel::{Refused, Task};
 use bailey_policy::{ARGUMENTS_MAX, Trust};
 use bailey_protocol::Verdict;
-pub(crate) use line::{Asked, read};
 use line::{Declared, LINE_BYTES_MAX, too_long};
+pub(crate) use line::{Request, read};
 use serde_json::{Value, json};
 use std::{io, process::ExitCode, thread};
 use tokio::sync::mpsc;
@@ -35,7 +35,7 @@ pub(super) async fn run(home: &Home, trust: Option<Trust>, printer: &Printer) ->
     let config = Config::load(home)?;
     let keys = Keys::load(home, &config, printer)?;
     let gate = compose::gate(home, &config, keys, trust).await?;
-    let mut ended = Ended::listen()?;
+    let mut ended = EndSignals::listen()?;
     let mut lines = lines()?;
     let mut client = Client { gate, task: None };
     let code = loop {
@@ -54,11 +54,11 @@ pub(super) async fn run(home: &Home, trust: Option<Trust>, printer: &Printer) ->
     Ok(ExitCode::from(code))
 }
 
-/// A line of the other program's, or why it is none.
-type Written = Result<Vec<u8>, String>;
+/// A line of the other program's, or the reason why it cannot be taken.
+type InputLine = Result<Vec<u8>, String>;
 
 /// Reads lines in a thread of its own, which ends with the process.
-fn lines() -> Result<mpsc::Receiver<Written>> {
+fn lines() -> Result<mpsc::Receiver<InputLine>> {
     let (sender, lines) = mpsc::channel(LINES_WAITING_MAX);
     let read = move || {
         let mut input = io::stdin().lock();
@@ -73,7 +73,7 @@ fn lines() -> Result<mpsc::Receiver<Written>> {
 }
 
 /// The next line without its end; none at the end of the input. Of one that is too long nothing is kept.
-fn next(input: &mut impl io::BufRead) -> io::Result<Option<Written>> {
+fn next(input: &mut impl io::BufRead) -> io::Result<Option<InputLine>> {
     let (mut line, mut length) = (Vec::new(), 0_usize);
     loop {
         let bytes = input.fill_buf()?;
@@ -96,25 +96,25 @@ fn next(input: &mut impl io::BufRead) -> io::Result<Option<Written>> {
     }
 }
 
-fn finished(line: Vec<u8>, length: usize) -> Written {
+fn finished(line: Vec<u8>, length: usize) -> InputLine {
     if length > LINE_BYTES_MAX { Err(too_long()) } else { Ok(line) }
 }
 
 /// The other program.
 struct Client {
     gate: Gate,
-    task: Option<Open>,
+    task: Option<OpenTask>,
 }
 
-/// The task that it works at.
-struct Open {
+/// The task that the other program works at.
+struct OpenTask {
     task: Task,
     verdicts_left: u64,
     bytes_left: u64,
 }
 
 impl Client {
-    async fn answer(&mut self, line: Written) -> Value {
+    async fn answer(&mut self, line: InputLine) -> Value {
         let bytes = line.as_ref().map_or(0, Vec::len);
         let asked = match line.and_then(|line| read(&line)) {
             Ok(asked) => asked,
@@ -124,16 +124,16 @@ impl Client {
             open.bytes_left = open.bytes_left.saturating_sub(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
         let done = match asked {
-            Asked::Hello => {
+            Request::Hello => {
                 return json!({ "ok": true, "name": "bailey", "version": env!("CARGO_PKG_VERSION") });
             }
-            Asked::Decide { id, tool, args } => return self.decide(&id, &tool, &args).await,
-            Asked::Begin(declared) => {
+            Request::Decide { id, tool, args } => return self.decide(&id, &tool, &args).await,
+            Request::Begin(declared) => {
                 let begun = self.begin(declared).await;
                 return begun.unwrap_or_else(|error| json!({ "error": error.to_string() }));
             }
-            Asked::Observe { tool, args, output } => self.observe(&tool, &args, &output).await,
-            Asked::End => self.end().await,
+            Request::Observe { tool, args, output } => self.observe(&tool, &args, &output).await,
+            Request::End => self.end().await,
         };
         done.map_or_else(|error| json!({ "error": error.to_string() }), |()| json!({ "ok": true }))
     }
@@ -144,7 +144,7 @@ impl Client {
         let (connection, scope) =
             self.gate.connect().map_err(|error| Refused::Failed(format!("{error:#}")))?;
         let task = self.gate.kernel.begin_task(&connection, scope, title, tools).await?;
-        self.task = Some(Open { task, verdicts_left: VERDICTS_MAX, bytes_left: TASK_BYTES_MAX });
+        self.task = Some(OpenTask { task, verdicts_left: VERDICTS_MAX, bytes_left: TASK_BYTES_MAX });
         Ok(if remarks.is_empty() { json!({ "ok": true }) } else { json!({ "ok": true, "remarks": remarks }) })
     }
 

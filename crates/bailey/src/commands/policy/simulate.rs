@@ -8,7 +8,7 @@ use crate::{
     print::Printer,
 };
 use anyhow::Result;
-use bailey_replay::{Draft, Record};
+use bailey_replay::{Draft, EffectRecord};
 use std::process::ExitCode;
 
 pub(super) async fn run(home: &Home, asked: Simulate, printer: &Printer) -> Result<ExitCode> {
@@ -27,7 +27,7 @@ pub(super) async fn run(home: &Home, asked: Simulate, printer: &Printer) -> Resu
         None => None,
     };
     let last = if session.is_some() { u32::MAX } else { asked.last };
-    let record = Record::read(&journal, session, last).await?;
+    let record = EffectRecord::read(&journal, session, last).await?;
     let comparison = record.compare(home, &in_force, &new)?;
     comparison.print(&record.lost, printer);
     let code = match (broken, comparison.changes.is_empty()) {

@@ -16,7 +16,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_policy::Policy;
 use bailey_protocol::{Amendment, Blob, Digest, WsPath};
-use bailey_replay::{Comparison, Draft, Record};
+use bailey_replay::{Comparison, Draft, EffectRecord};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -27,8 +27,8 @@ const BREAKING_MAX: usize = 5;
 /// Lines of the difference that are shown.
 const DIFF_LINES_MAX: usize = 400;
 
-/// A change, with what is known of it.
-struct Change {
+/// A change of the policy, with what is known of it.
+struct PolicyChange {
     draft: Draft,
     name: String,
     /// The policy in force; none where the files that lie there cannot be read.
@@ -47,7 +47,7 @@ struct Needed {
 pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result<ExitCode> {
     let config = Config::load(home)?;
     let extensions = Extensions::read(&config);
-    let Some(change) = Change::of(home, &asked, &extensions, printer)? else {
+    let Some(change) = PolicyChange::of(home, &asked, &extensions, printer)? else {
         return Ok(ExitCode::from(exit::WRONG));
     };
     if change.draft.is_same() {
@@ -57,7 +57,7 @@ pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result
     let keys = Keys::load(home, &config, printer)?;
     let (journal, _mint) = compose::journal(home, &keys).await?;
     journal.sound().await?;
-    let record = Record::read(&journal, None, TRIED).await?;
+    let record = EffectRecord::read(&journal, None, TRIED).await?;
     let comparison = match &change.old {
         Some(old) => Some(record.compare(home, old, &change.new)?),
         None => None,
@@ -98,7 +98,7 @@ pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-impl Change {
+impl PolicyChange {
     /// Reads what is asked for with all other files of the home; none when that has mistakes, which are
     /// printed.
     fn of(home: &Home, asked: &Update, extensions: &Extensions, printer: &Printer) -> Result<Option<Self>> {

@@ -1,4 +1,4 @@
-use super::{COUNTS_MAX, Direction, HostLimit, Limits, MINUTE, Meter};
+use super::{COUNTS_MAX, Direction, HostLimit, HostLimits, MINUTE, Meter};
 use bailey_policy::HostGlob;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ fn limit(host: &str, sent: Option<u64>, received: Option<u64>, per_minute: Optio
 
 #[test]
 fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
-    let limits = Limits::new(vec![limit("*.example.com", Some(10), Some(20), None)]);
+    let limits = HostLimits::new(vec![limit("*.example.com", Some(10), Some(20), None)]);
     let of = |host: &str| limits.of(&format!("https://{host}/x"), Instant::now()).unwrap();
     let meter = |host, direction| Meter::new(&Arc::default(), direction, of(host).as_ref());
     let out = meter("a.example.com", Direction::Out);
@@ -31,7 +31,7 @@ fn bytes_pass_up_to_the_limit_of_their_host_and_direction() {
 
 #[test]
 fn where_no_answer_may_come_nothing_is_asked() {
-    let limits = Limits::new(vec![limit("a.com", None, Some(20), None)]);
+    let limits = HostLimits::new(vec![limit("a.com", None, Some(20), None)]);
     let of = || limits.of("http://a.com/", Instant::now()).unwrap().unwrap();
     let back = Meter::new(&Arc::default(), Direction::Back, Some(&of()));
     assert!(back.pass(19).is_ok() && of().begin(Some(5), Instant::now()).is_ok(), "a byte may come still");
@@ -44,7 +44,7 @@ fn where_no_answer_may_come_nothing_is_asked() {
 #[test]
 fn what_is_about_to_be_sent_is_nobody_elses() {
     let all = vec![limit("a.com", Some(9), None, None), limit("*", Some(8), None, None)];
-    let limits = Limits::new(all);
+    let limits = HostLimits::new(all);
     let out = || {
         let of = limits.of("http://a.com/", Instant::now()).unwrap();
         Meter::new(&Arc::default(), Direction::Out, of.as_ref())
@@ -67,7 +67,7 @@ fn each_limit_that_fits_holds_and_one_server_has_one_count() {
         limit("a.com:443", None, Some(5), None),
         limit("a.com:443", Some(3), None, None),
     ];
-    let limits = Limits::new(all);
+    let limits = HostLimits::new(all);
     let out = |url: &str| {
         Meter::new(&Arc::default(), Direction::Out, limits.of(url, Instant::now()).unwrap().as_ref())
     };
@@ -93,7 +93,7 @@ fn each_limit_that_fits_holds_and_one_server_has_one_count() {
 
 #[test]
 fn any_minute_has_so_many_requests() {
-    let limits = Limits::new(vec![limit("*", None, None, Some(2))]);
+    let limits = HostLimits::new(vec![limit("*", None, None, Some(2))]);
     let used = limits.of("https://a.com/", Instant::now()).unwrap().unwrap();
     let now = Instant::now();
     let late = now + MINUTE - Duration::from_secs(1);
@@ -107,7 +107,7 @@ fn any_minute_has_so_many_requests() {
 
 #[test]
 fn requests_that_were_not_let_pass_shut_no_host() {
-    let limits = Limits::new(vec![limit("*", Some(10), None, Some(2))]);
+    let limits = HostLimits::new(vec![limit("*", Some(10), None, Some(2))]);
     let now = Instant::now();
     let begun = |host: &str, now| {
         let used = limits.of(&format!("https://{host}/"), now).unwrap().unwrap();
@@ -124,7 +124,7 @@ fn requests_that_were_not_let_pass_shut_no_host() {
 
 #[test]
 fn what_is_in_use_is_kept_and_a_full_table_says_so() {
-    let limits = Limits::new(vec![limit("*", Some(10), None, Some(2))]);
+    let limits = HostLimits::new(vec![limit("*", Some(10), None, Some(2))]);
     let (now, later) = (Instant::now(), Instant::now() + MINUTE);
     let begin = |host: String, now| {
         let used = limits.of(&format!("https://{host}/"), now)?.unwrap();

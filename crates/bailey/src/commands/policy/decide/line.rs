@@ -17,9 +17,9 @@ const ID_BYTES_MAX: usize = 128;
 /// The most of a case's name or a prompt that a session's title takes, in characters.
 const TITLE_CHARS_MAX: usize = 80;
 
-/// What is asked.
+/// A request of the other program.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Request {
     Hello,
     /// The task before is over also where this one cannot begin.
     Begin(Result<Declared, String>),
@@ -46,11 +46,11 @@ pub(crate) struct Declared {
     pub(crate) remarks: Vec<String>,
 }
 
-/// A line, each field as it was written: only those that its `op` has are read. A known field that stands
-/// there twice makes it malformed, one that is not known is passed over.
+/// A request, each field as it was written. Only the fields that its `op` has are read. A known field that
+/// stands there twice makes the line malformed; an unknown field is passed over.
 #[derive(Deserialize)]
 #[serde(expecting = "an object with an `op`")]
-struct Line<'a> {
+struct RawRequest<'a> {
     #[serde(borrow)]
     op: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -71,10 +71,10 @@ struct Line<'a> {
     output: Option<&'a RawValue>,
 }
 
-/// What is said of a tool. All of it may be missing.
+/// The declaration of a tool, each field as it was written. Every field may be missing.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Said<'a> {
+struct RawTool<'a> {
     #[serde(borrow)]
     effect: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -84,13 +84,13 @@ struct Said<'a> {
 }
 
 /// Tools by name, each with its declaration. A name stands there once.
-struct Tools<'a>(BTreeMap<String, Option<&'a RawValue>>);
+struct ToolDeclarations<'a>(BTreeMap<String, Option<&'a RawValue>>);
 
 /// Reads a line.
 ///
 /// # Errors
 /// What is wrong with it, for whoever wrote the other program.
-pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Request, String> {
     if bytes.len() > LINE_BYTES_MAX {
         return Err(too_long());
     }
@@ -99,25 +99,25 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Asked, String> {
     if !text.trim_start().starts_with('{') {
         return Err("no JSON object of the protocol: a line is one object".into());
     }
-    let line: Line<'_> =
+    let line: RawRequest<'_> =
         serde_json::from_str(text).map_err(|error| format!("no JSON object of the protocol: {error}"))?;
     match line.op.as_ref() {
         "hello" => match line.protocol.map(|raw| given::<u64>("protocol", raw)).transpose()? {
-            None | Some(PROTOCOL) => Ok(Asked::Hello),
+            None | Some(PROTOCOL) => Ok(Request::Hello),
             Some(other) => Err(format!("protocol {other} is not spoken here: this is {PROTOCOL}")),
         },
-        "begin" => Ok(Asked::Begin(title(&line).and_then(|title| declared(title, line.tools)))),
+        "begin" => Ok(Request::Begin(title(&line).and_then(|title| declared(title, line.tools)))),
         "decide" => {
             let id = line.id.ok_or("`decide` needs an `id`")?;
             let (id, tool) = (named(id)?, tool(&line)?);
             line.args.ok_or("`decide` needs `args`, an object: what is not there is no empty one")?;
-            Ok(Asked::Decide { id, tool, args: arguments(&line)? })
+            Ok(Request::Decide { id, tool, args: arguments(&line)? })
         }
         "observe" => {
             let output = line.output.map(text_of).unwrap_or_default();
-            Ok(Asked::Observe { tool: tool(&line)?, args: arguments(&line)?, output })
+            Ok(Request::Observe { tool: tool(&line)?, args: arguments(&line)?, output })
         }
-        "end" => Ok(Asked::End),
+        "end" => Ok(Request::End),
         _ => Err("unknown `op`: there are hello, begin, decide, observe, end".into()),
     }
 }
@@ -140,13 +140,13 @@ fn named(id: &RawValue) -> Result<Value, String> {
     }
 }
 
-fn tool(line: &Line<'_>) -> Result<String, String> {
+fn tool(line: &RawRequest<'_>) -> Result<String, String> {
     let raw = line.tool.ok_or_else(|| format!("`{}` needs a `tool`", line.op))?;
     given("tool", raw)
 }
 
 /// As they were written: whether anybody can judge them is for the rules of shape to say.
-fn arguments(line: &Line<'_>) -> Result<String, String> {
+fn arguments(line: &RawRequest<'_>) -> Result<String, String> {
     match line.args {
         None => Ok("{}".into()),
         Some(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
@@ -159,7 +159,7 @@ fn text_of(raw: &RawValue) -> String {
     serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
 }
 
-fn title(line: &Line<'_>) -> Result<String, String> {
+fn title(line: &RawRequest<'_>) -> Result<String, String> {
     let part = |name: &str, raw: Option<&RawValue>| -> Result<String, String> {
         let text: String =
             raw.map(|raw| given::<Option<String>>(name, raw)).transpose()?.flatten().unwrap_or_default();
@@ -174,7 +174,7 @@ fn title(line: &Line<'_>) -> Result<String, String> {
 fn declared(title: String, raw: Option<&RawValue>) -> Result<Declared, String> {
     let mut declared = Declared { title, ..Declared::default() };
     let Some(raw) = raw else { return Ok(declared) };
-    let Tools(tools) = given("tools", raw)?;
+    let ToolDeclarations(tools) = given("tools", raw)?;
     for (name, said) in tools {
         if !is_tool_name(&name) {
             declared.remarks.push(format!(
@@ -195,7 +195,7 @@ fn declared(title: String, raw: Option<&RawValue>) -> Result<Declared, String> {
 
 /// The effect of a tool, by its declaration or else by its words.
 fn effect(name: &str, said: Option<&RawValue>) -> Result<ToolEffect, String> {
-    let said = said.map(|said| serde_json::from_str::<Said<'_>>(said.get())).transpose();
+    let said = said.map(|said| serde_json::from_str::<RawTool<'_>>(said.get())).transpose();
     let said = said.map_err(|error| error.to_string())?.unwrap_or_default();
     if let Some(effect) = said.effect {
         return tool_effect(&given::<String>("effect", effect)?);
@@ -231,7 +231,7 @@ fn texts(schema: &RawValue) -> String {
     text
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Tools<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ToolDeclarations<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Gather(std::marker::PhantomData))
     }
@@ -240,7 +240,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Tools<'a> {
 struct Gather<'a>(std::marker::PhantomData<&'a ()>);
 
 impl<'de: 'a, 'a> de::Visitor<'de> for Gather<'a> {
-    type Value = Tools<'a>;
+    type Value = ToolDeclarations<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object of tools by name")
@@ -256,7 +256,7 @@ impl<'de: 'a, 'a> de::Visitor<'de> for Gather<'a> {
                 return Err(de::Error::custom(format!("`{}` stands there twice", name.escape_default())));
             }
         }
-        Ok(Tools(tools))
+        Ok(ToolDeclarations(tools))
     }
 }
 

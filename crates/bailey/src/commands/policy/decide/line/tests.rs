@@ -1,17 +1,17 @@
-use super::{Asked, Declared, LINE_BYTES_MAX, read};
+use super::{Declared, LINE_BYTES_MAX, Request, read};
 use bailey_kernel::Offered;
 use bailey_protocol::ToolEffect::{self, Destructive, Egress, Read, Unclear};
 
 fn wrong(line: &str) -> String {
     match read(line.as_bytes()) {
-        Err(why) | Ok(Asked::Begin(Err(why))) => why,
+        Err(why) | Ok(Request::Begin(Err(why))) => why,
         Ok(asked) => panic!("{line}: {asked:?}"),
     }
 }
 
 fn tools(text: &str) -> Vec<(String, ToolEffect)> {
     match read(format!("{{\"op\":\"begin\",\"tools\":{text}}}").as_bytes()).unwrap() {
-        Asked::Begin(Ok(declared)) => {
+        Request::Begin(Ok(declared)) => {
             declared.tools.into_iter().map(|Offered { name, effect }| (name, effect)).collect()
         }
         other => panic!("{other:?}"),
@@ -20,21 +20,22 @@ fn tools(text: &str) -> Vec<(String, ToolEffect)> {
 
 #[test]
 fn lines_are_read() {
-    assert!(matches!(read(br#"{"op":"hello","protocol":1}"#), Ok(Asked::Hello)));
-    assert!(matches!(read(br#" {"op":"end","more":{"op":"begin"}} "#), Ok(Asked::End)), "unknown fields");
-    let Ok(Asked::Decide { id, tool, args }) = read(
+    assert!(matches!(read(br#"{"op":"hello","protocol":1}"#), Ok(Request::Hello)));
+    assert!(matches!(read(br#" {"op":"end","more":{"op":"begin"}} "#), Ok(Request::End)), "unknown fields");
+    let Ok(Request::Decide { id, tool, args }) = read(
         br#"{"op":"decide","id":7,"tool":"t","args":{"a": 1,"a":2},"arg_labels":{},"context_labels":[]}"#,
     ) else {
         panic!()
     };
     assert_eq!((id, tool.as_str(), args.as_str()), (7.into(), "t", r#"{"a": 1,"a":2}"#), "as it was written");
-    let Ok(Asked::Begin(Ok(Declared { title, .. }))) =
+    let Ok(Request::Begin(Ok(Declared { title, .. }))) =
         read(br#"{"op":"begin","case_id":"c1","user_prompt":"do\nit"}"#)
     else {
         panic!()
     };
     assert_eq!(title, "another program's task c1: do");
-    let Ok(Asked::Observe { output, .. }) = read(br#"{"op":"observe","tool":"t","output":{"a": 1}}"#) else {
+    let Ok(Request::Observe { output, .. }) = read(br#"{"op":"observe","tool":"t","output":{"a": 1}}"#)
+    else {
         panic!()
     };
     assert_eq!(output, r#"{"a": 1}"#);
@@ -71,7 +72,7 @@ fn a_tool_that_is_declared_wrongly_is_unclear_and_touches_no_other() {
         (r#""read""#, "invalid type"),
     ] {
         let line = format!(r#"{{"op":"begin","tools":{{"get_it":{said},"read_it":{{"effect":"read"}}}}}}"#);
-        let Ok(Asked::Begin(Ok(declared))) = read(line.as_bytes()) else { panic!("{said}") };
+        let Ok(Request::Begin(Ok(declared))) = read(line.as_bytes()) else { panic!("{said}") };
         assert!(
             declared.remarks[0].contains("`get_it`") && declared.remarks[0].contains(why),
             "{declared:?}"
@@ -79,7 +80,7 @@ fn a_tool_that_is_declared_wrongly_is_unclear_and_touches_no_other() {
         let effects = declared.tools.iter().map(|it| (it.name.as_str(), it.effect)).collect::<Vec<_>>();
         assert_eq!(effects, [("get_it", Unclear), ("read_it", Read)], "{said}");
     }
-    let Ok(Asked::Begin(Ok(declared))) =
+    let Ok(Request::Begin(Ok(declared))) =
         read(br#"{"op":"begin","tools":{"a b":{"effect":"read"},"read_it":{"effect":"read"}}}"#)
     else {
         panic!()
