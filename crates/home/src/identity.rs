@@ -17,6 +17,7 @@ use crate::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use bailey_journal::Bound;
 use bailey_kernel::{Paper, tokens};
+use bailey_llm::Cassette;
 use bailey_protocol::{Timestamp, WsPath};
 use bailey_sandbox::Shape;
 use std::{fs, path::PathBuf};
@@ -65,7 +66,7 @@ pub fn text(state: &State<'_>) -> String {
         Shape::Direct => "none; commands and changes happen on the person's own machine",
     };
     let model = match model {
-        Some(name) if name.starts_with("replay:") => "a recording",
+        Some(name) if Cassette::file(name).is_some() => "a recording",
         Some(name) => name,
         None => "none",
     };

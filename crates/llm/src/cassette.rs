@@ -21,12 +21,16 @@ use crate::{Endpoint, Wire};
 use bailey_protocol::Blob;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::path::Path;
 
 /// The version of the file's shape that this code reads and writes.
 pub const CASSETTE_VERSION: u32 = 1;
 
 /// The largest cassette that is read, in bytes.
 pub const CASSETTE_BYTES_MAX: usize = 64 << 20;
+
+/// The prefix of a cassette's file, where the file stands in the place of a model's name.
+const PREFIX: &str = "replay:";
 
 /// Recorded exchanges, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +96,12 @@ impl Cassette {
             model: endpoint.model.clone(),
             exchanges: Vec::new(),
         }
+    }
+
+    /// The file of the cassette that `model` names as `replay:FILE`. `None` for every other name.
+    #[must_use]
+    pub fn file(model: &str) -> Option<&Path> {
+        model.strip_prefix(PREFIX).map(Path::new)
     }
 
     /// Reads a cassette.

@@ -11,6 +11,7 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_journal::JournalFile;
+use bailey_llm::Cassette;
 use bailey_protocol::{SessionId, Tier, Uplink, WsPath};
 use bailey_sandbox::{Config, Confinement, Lease, Yard};
 use std::{
@@ -107,7 +108,7 @@ pub(crate) fn bind(
     needs.writes.push(lock(folder)?);
     needs.reads.extend(programs.files().cloned());
     let model = session.options.and_then(|options| options.model.as_deref());
-    needs.reads.extend(model.and_then(|model| model.strip_prefix("replay:")).map(PathBuf::from));
+    needs.reads.extend(model.and_then(Cassette::file).map(Path::to_path_buf));
     enforce(&needs)
 }
 

@@ -41,7 +41,7 @@ use bailey_journal::{
 use bailey_kernel::{
     Config as KernelConfig, Escalation, Executor, Instruction, Kernel, Scope, Standpoint, Tell,
 };
-use bailey_llm::Recording;
+use bailey_llm::{Cassette, Recording};
 use bailey_peers::Peers;
 use bailey_policy::Policy;
 use bailey_protocol::{Event, SessionId, WsPath};
@@ -458,7 +458,7 @@ fn papers(
 
 /// Finds another model by the name that the person gives.
 fn choice(home: &Home, config: &Config, keys: &Keys, options: &TurnOptions) -> Choose {
-    let is_played = options.model.as_ref().is_some_and(|model| model.starts_with("replay:"));
+    let is_played = options.model.as_deref().and_then(Cassette::file).is_some();
     let is_recorded = is_played || options.record.is_some();
     let (home, config, keys) = (home.clone(), config.clone(), keys.clone());
     Box::new(move |name| {

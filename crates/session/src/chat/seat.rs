@@ -7,6 +7,7 @@
 //! and no other.
 
 use anyhow::{Context as _, Result, bail};
+use bailey_llm::Cassette;
 use bailey_protocol::SessionId;
 use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals};
 use std::{
@@ -98,7 +99,7 @@ fn read(file: &File) -> Result<String> {
 /// Checks a model's name. A recording is a file of the host, so only the human names one, on the command
 /// line.
 fn checked(model: &str) -> Result<()> {
-    let is_name = !model.contains(char::is_control) && !model.starts_with("replay:");
+    let is_name = !model.contains(char::is_control) && Cassette::file(model).is_none();
     if !is_name || model.len() as u64 > NAME_BYTES_MAX {
         bail!("`{model}` is no model that a conversation can turn to");
     }

@@ -35,8 +35,8 @@ pub(super) fn models(
     workspace: &WsPath,
     journal: &Journal,
 ) -> Result<Models> {
-    if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("replay:")) {
-        return replay(config, Path::new(file), workspace, journal);
+    if let Some(file) = options.model.as_deref().and_then(Cassette::file) {
+        return replay(config, file, workspace, journal);
     }
     let catalogue = catalogue(home)?;
     let before = before.filter(|model| usable(config, keys, &catalogue, model).is_ok());
