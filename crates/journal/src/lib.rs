@@ -78,7 +78,7 @@ pub use masked::{Masked, hits};
 pub use merges::Applied;
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
-pub use person::{Answerer, BAILEY, Person};
+pub use person::{Answerer, BAILEY, OWNER, Person};
 pub use question::{Question, QuestionState, ServerYes, Settlement};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;

@@ -15,7 +15,7 @@ pub struct Person {
     pub terminal: Option<String>,
 }
 
-/// Who answers: `owner`, or `bailey` where nobody could be asked; and the person, where there is one.
+/// Who answers: [`OWNER`], or [`BAILEY`] where nobody could be asked; and the person, where there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answerer {
     pub(crate) by: String,
@@ -32,7 +32,7 @@ impl Answerer {
     /// The owner of this home, who is this person.
     #[must_use]
     pub fn owner(person: Option<Person>) -> Self {
-        Self { by: "owner".into(), person }
+        Self { by: OWNER.into(), person }
     }
 
     /// Somebody at a channel.
@@ -47,8 +47,11 @@ impl Answerer {
     }
 }
 
-/// Who Bailey itself is, in an answer.
+/// The name of Bailey itself, in an answer.
 pub const BAILEY: &str = "bailey";
+
+/// The name of the owner of a home: in an answer, and as the principal of a session.
+pub const OWNER: &str = "owner";
 
 impl From<&str> for Answerer {
     fn from(by: &str) -> Self {

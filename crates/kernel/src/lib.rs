@@ -60,7 +60,7 @@ pub use act::Acted;
 pub use admit::Preview;
 pub use background::Attend;
 pub use bailey_journal::{
-    Answerer, Applied, BadToken, Clock, Confined, Holder, Journal, JournalError, Macaroon, NewSession,
+    Answerer, Applied, BadToken, Clock, Confined, Holder, Journal, JournalError, Macaroon, NewSession, OWNER,
     Permit, Person, Redeemed, Seal, SessionInfo, SessionLock, Settlement,
 };
 pub use bailey_policy::{Caveat, Condition, Glob, HostGlob};

@@ -8,7 +8,7 @@ use super::{
 use anyhow::{Result, anyhow, bail};
 use bailey_journal::{
     BeginError, Bound, Budgets, Circumstances, Grant, Journal, JournalError, Macaroon, Mint, NewSession,
-    Permit, Purpose, Receipt, SystemClock, Terms, Warrant,
+    OWNER, Permit, Purpose, Receipt, SystemClock, Terms, Warrant,
 };
 use bailey_policy::{Caveat, Condition, Facts, Places, Policy, Verdict, built_in_rules};
 use bailey_protocol::{Action, Answer, Digest, HttpRequest, Kind, Sealed, SessionId};
@@ -41,7 +41,7 @@ impl TrialJournal {
             agent: None,
             confined: None,
             workspace: "/w".into(),
-            principal: "owner".into(),
+            principal: OWNER.into(),
             model: String::new(),
         };
         journal.open_session(session, new).await?;

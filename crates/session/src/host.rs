@@ -6,8 +6,8 @@ use bailey_agent::{
     TurnEnd, Warned,
 };
 use bailey_kernel::{
-    Acted, Answerer, Confined, Connection, Context, Holder, Instruction, Kernel, NewSession, Person, Printed,
-    Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, Standpoint,
+    Acted, Answerer, Confined, Connection, Context, Holder, Instruction, Kernel, NewSession, OWNER, Person,
+    Printed, Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, Standpoint,
     UserMessage,
 };
 use bailey_protocol::{
@@ -190,7 +190,7 @@ impl Host {
                     agent,
                     confined,
                     workspace: workspace.clone(),
-                    principal: "owner".into(),
+                    principal: OWNER.into(),
                     model: model.clone(),
                 };
                 kernel.journal().open_session(session, new).await?;

@@ -10,7 +10,7 @@
 //! spans that it has.
 
 use super::{Attributes, ERROR, Span, SpanId, TraceId, Value, Word};
-use bailey_journal::{Fact, Recorded, fact::Admitted};
+use bailey_journal::{BAILEY, Fact, Recorded, fact::Admitted};
 use bailey_kernel::StopReason;
 use bailey_protocol::{
     Answer, ApprovalId, CallId, EffectId, Kind, Labels, Seq, SessionId, Status, Timestamp, Usage, Verdict,
@@ -564,7 +564,7 @@ impl Trace {
         if let (false, Some(call)) = (answer.is_yes(), &call) {
             self.fail(call, "denied");
         }
-        let by = if by == "bailey" { "nobody" } else { "person" };
+        let by = if by == BAILEY { "nobody" } else { "person" };
         let attributes = vec![
             ("bailey.answer", said.into()),
             ("bailey.answered_by", by.into()),

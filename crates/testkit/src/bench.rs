@@ -3,7 +3,7 @@
 
 use crate::{FakeClock, ModelServer, World};
 use bailey_egress::Egress;
-use bailey_journal::{Clock, Fact, Journal, NewSession, Query, Recorded};
+use bailey_journal::{Clock, Fact, Journal, NewSession, OWNER, Query, Recorded};
 use bailey_kernel::{
     Bound, Budgets, Config, Connection, Context, Escalation, Holder, Instruction, Kernel, Registrar, Scope,
     Seal, SessionLock, UserMessage,
@@ -167,7 +167,7 @@ impl Bench {
                 agent: None,
                 confined: None,
                 workspace: Self::WORKSPACE.into(),
-                principal: "owner".into(),
+                principal: OWNER.into(),
                 model: "test/model".into(),
             };
             journal.open_session(session, new).await.unwrap();

@@ -1,7 +1,9 @@
 //! Permits for whoever performs effects, tested without a kernel.
 
 use crate::clock::FakeClock;
-use bailey_journal::{Budgets, Circumstances, Journal, Mint, NewSession, Permit, Purpose, Seal, Warrant};
+use bailey_journal::{
+    Budgets, Circumstances, Journal, Mint, NewSession, OWNER, Permit, Purpose, Seal, Warrant,
+};
 use bailey_policy::{Facts, Places, Policy, Verdict, file};
 use bailey_protocol::{Action, Cost, Effect, EffectId, Isolation, Labels, Role, Sealed, SessionId};
 use bailey_secrets::{Redactor, Vault};
@@ -41,7 +43,7 @@ impl Permits {
             agent: None,
             confined: None,
             workspace: "/w".into(),
-            principal: "owner".into(),
+            principal: OWNER.into(),
             model: "test/model".into(),
         };
         journal.open_session(session, new).await.unwrap();

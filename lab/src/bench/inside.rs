@@ -2,7 +2,7 @@
 
 use super::case::{Case, compare, table};
 use anyhow::{Context as _, Result};
-use bailey_journal::{Entry, Fact, Journal, Macaroon, NewSession, Payload, SystemClock};
+use bailey_journal::{Entry, Fact, Journal, Macaroon, NewSession, OWNER, Payload, SystemClock};
 use bailey_policy::{
     Caller, Caveat, Condition, DEFAULT_RULES, Facts, Places, Policy, Token, ToolGlob, built_in_rules, file,
 };
@@ -208,7 +208,7 @@ fn appends() -> Result<()> {
         agent: None,
         confined: None,
         workspace: "/p".into(),
-        principal: "owner".into(),
+        principal: OWNER.into(),
         model: "test/model".into(),
     };
     runtime.block_on(journal.open_session(session(), new))?;

@@ -18,7 +18,7 @@ use crate::{
 use anyhow::{Result, bail};
 use bailey_egress::UplinkEnd;
 use bailey_journal::{
-    Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, SystemClock,
+    Answerer, BeginError, Clock as _, GuestLock, Holder, Journal, JournalFile, NewSession, OWNER, SystemClock,
 };
 use bailey_kernel::{Acted, Kernel, Scope};
 use bailey_policy::file;
@@ -226,7 +226,7 @@ async fn open_owners(journal: &Journal, session: SessionId, workspace: &WsPath) 
         agent: None,
         confined: None,
         workspace: workspace.clone(),
-        principal: "owner".into(),
+        principal: OWNER.into(),
         model: String::new(),
     };
     Ok(journal.share_session(session, new).await?)
