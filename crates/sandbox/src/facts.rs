@@ -1,5 +1,6 @@
 //! What the walls are, as the kernel tells it to the very process that they are to hold.
 
+use crate::config::Shape;
 use bailey_protocol::{Enforced, Isolation, Level, Tier, Wall};
 use std::{collections::BTreeSet, fs};
 
@@ -66,7 +67,7 @@ pub(crate) struct EarlyFacts {
 impl Default for EarlyFacts {
     fn default() -> Self {
         Self {
-            backend: "native",
+            backend: Shape::Walled.backend(),
             namespaces: BTreeSet::new(),
             landlock_abi: 0,
             status: None,

@@ -20,6 +20,7 @@ use crate::{
 use anyhow::Result;
 use bailey_journal::{Confined, ExtensionFailure, Fact, Journal, Query, Recorded, Under, fact::Admitted};
 use bailey_protocol::{Status, Verdict};
+use bailey_sandbox::Shape;
 use std::process::ExitCode;
 
 /// What is shown of why an extension failed.
@@ -138,7 +139,9 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::SessionResumed { model } => (Style::Dim, format!("with {model}")),
         Fact::Agent { agent } => (Style::Plain, agent.clone()),
         Fact::Confined(Confined { holder, may }) => (Style::Plain, format!("{holder}: {}", may.join("; "))),
-        Fact::Walls { backend } if backend == "none" => (Style::Red, "there are none".into()),
+        Fact::Walls { backend } if backend == Shape::Direct.backend() => {
+            (Style::Red, "there are none".into())
+        }
         Fact::Walls { backend } => (Style::Yellow, format!("{backend} alone")),
         Fact::Offered { digest } => (Style::Plain, format!("tools of peers {}", digest.short())),
         Fact::PolicyAdopted { policy } => (Style::Dim, policy.short()),
@@ -186,9 +189,10 @@ fn describe(recorded: &Recorded) -> (Style, String) {
             }
             text.push_str(&format!(", {duration_ms} ms"));
             if let Some(enforced) = enforced {
-                match enforced.backend.as_str() {
-                    "none" => text.push_str(", no walls"),
-                    _ => text.push_str(&format!(", {} walls", enforced.walls.len())),
+                if enforced.backend == Shape::Direct.backend() {
+                    text.push_str(", no walls");
+                } else {
+                    text.push_str(&format!(", {} walls", enforced.walls.len()));
                 }
                 if enforced.out_no_routes > 0 {
                     text.push_str(&format!(", {} found no route out", packets(enforced.out_no_routes)));

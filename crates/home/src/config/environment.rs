@@ -6,6 +6,7 @@ use super::{
     Config, ConfigError, Origin, Provider,
     models::{is_url, wire_of},
 };
+use bailey_llm::Wire;
 
 /// Every variable of Bailey's own, with its effect. Keys of providers have the names that `key_env` gives
 /// them.
@@ -82,9 +83,12 @@ impl Config {
             return Err(wrong(BASE_URL, "…", super::HAS_USER));
         }
         is_url(&base_url).map_err(|why| wrong(BASE_URL, &base_url, why))?;
-        let wire = get(WIRE).unwrap_or_else(|| "openai".into());
+        let wire = match get(WIRE) {
+            Some(wire) => wire_of(&wire).map_err(|why| wrong(WIRE, &wire, why))?,
+            None => Wire::OpenAiChat,
+        };
         let provider = Provider {
-            wire: wire_of(&wire).map_err(|why| wrong(WIRE, &wire, why))?,
+            wire,
             base_url,
             key_env: get(API_KEY).map(|_| API_KEY.into()),
             window_tokens: None,
