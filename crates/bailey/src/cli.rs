@@ -28,26 +28,26 @@ use crate::{
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// The heading of what every command takes.
+/// The heading of the options that every command takes.
 const GENERAL: &str = "General options";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done                      4    no model answered
   1  failed                    5    the journal is broken or cannot be written
-  2  wrong arguments, rules    6    changes kept back: the project had changed meanwhile
+  2  wrong arguments, rules    6    conflicts: some changes were not applied
      or configuration          7    the turn pauses at a limit, or waits for you
-  3  denied, or not approved   129  ended because the terminal was closed
+  3  denied, or not approved   129  ended, because the terminal was closed
                                130  ended by Ctrl-C
-                               141  ended because nobody reads its output
-                               143  ended because it was asked to (SIGTERM)";
+                               141  ended, because its output was closed
+                               143  ended by a signal (SIGTERM)";
 
 /// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing
 /// passes without a permit.
 #[derive(Debug, Parser)]
 #[command(name = "bailey", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long, global = true, help_heading = GENERAL)]
     pub(crate) json: bool,
     /// When to use colour
@@ -56,7 +56,7 @@ pub(crate) struct Cli {
     /// Bailey's home [default: $BAILEY_HOME, or ~/.bailey]
     #[arg(long, global = true, help_heading = GENERAL, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// One of the home's named agents, in place of the home's own
+    /// Use this named agent of the home instead of the home's own agent
     #[arg(long, global = true, help_heading = GENERAL, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Private: the process that serves one session of a conversation, and the descriptors of what is left to
@@ -98,37 +98,41 @@ pub(crate) fn command() -> clap::Command {
 }
 
 const MODELS_HELP: &str = "\
-Asking costs nothing: each provider is asked for its list of models. Exit code 4 when the provider of a model
-that is in use is not there or refuses its key.";
+The check costs nothing: it asks each provider for its list of models. The exit code is 4 when the provider
+of a model in use does not answer or refuses its key.";
 
 const PROVE_HELP: &str = "\
-Everything is tried in a temporary home, project and home directory with baits in them, by this program, with your
-configuration's limits and the organisation's rules; nothing of yours is touched, and nothing is sent anywhere. Each line
-has a control: the same attack without the wall. `held` says that the attack was stopped and its control succeeded, `NOT
-HELD` that the attack succeeded, `untried` that it shows nothing here, and why. Exit code 1 when a line is NOT HELD, and
-when none held, for then nothing is shown. Claims of docs/security/claims.md that no line tries are named at the end,
-`not here`, each with what a try would need.
+The command makes a temporary home, project and home directory with baits in them, and attacks them with
+this program, the limits of your configuration and the rules of the organisation. It touches none of your
+files and sends nothing anywhere. Each line has a control: the same attack without the wall. `held` means
+that the attack was stopped and its control succeeded. `NOT HELD` means that the attack succeeded. `untried`
+means that the line shows nothing on this machine, and says why. The exit code is 1 when a line is NOT HELD,
+and when no line held. The end lists, as `not here`, the claims of docs/security/claims.md that no line
+tries, each with what a try would need.
 
-With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how the attack
-ended), control (how the same ended without the wall), wall, claim (in docs/security/claims.md), millis; then one with
-claim, verdict (elsewhere) and because for each claim that no line tries.";
+With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how
+the attack ended), control (how the same attack ended without the wall), wall, claim (in
+docs/security/claims.md), millis; then one object with claim, verdict (elsewhere) and because for each claim
+that no line tries.";
 
 const REPLAY_HELP: &str = "\
-The turn loop, the gate with the rules in force, the tools and the screen do their work once more, over a journal of their own in
-a temporary folder; what models said and what effects brought comes from the recording, as do answers of humans. Nothing is
-asked, performed or written anywhere else. See docs/audit.md for what cannot be run again.
+The turn loop, the gate with the rules in force, the tools and the screen run again, over a journal of their
+own in a temporary folder. The replies of models, the results of effects and the answers of people come from
+the recording. The replay asks, performs and writes nothing else. docs/audit.md says which sessions cannot
+be replayed.
 
-Exit codes: 0 the same, 1 it parts from the recording (the entry, what was recorded and what came now are shown), 2 wrong arguments or
-rules, 5 the journal is broken.";
+Exit codes: 0 the same, 1 the replay differs from the recording (the command shows the entry and both
+versions), 2 wrong arguments or rules, 5 the journal is broken.";
 
 const START_HELP: &str = "\
-Where the daemon runs, `bailey chat` is its client: what the agent does goes on when the terminal is closed, and `bailey chat
---resume SESSION` comes back to it, from several terminals at once. The end of the daemon is no emergency stop: that is
-`bailey estop`. A turn that was cut off, also by a power cut, goes on with the next start. See docs/daemon.md.";
+While the daemon runs, `bailey chat` connects to it: the agent goes on when the terminal is closed, and
+`bailey chat --resume SESSION` comes back to it, from several terminals at once. The end of the daemon is
+not an emergency stop: that is `bailey estop`. A turn that was cut off, also by a power cut, goes on at the
+next start. See docs/daemon.md.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
-    /// Ask nobody: only show what is configured
+    /// Only show the configuration; ask no provider
     #[arg(long)]
     pub(crate) offline: bool,
     /// Also list the models that this provider names
@@ -140,80 +144,80 @@ pub(crate) struct Models {
 pub(crate) enum Command {
     /// Give the agent a task in this repository
     Run(run::Args),
-    /// Tasks that are done by the clock, beneath the daemon
+    /// Run tasks on a schedule, under the daemon
     #[command(subcommand)]
     Schedule(schedule::Args),
-    /// Copy this home: its journal, settings, rules and people, in files that everybody can check
+    /// Back up this home: its journal, settings, rules and people, as files that anybody can check
     Backup(bailey_backup::Args),
-    /// Put a copy of a home in this home's place
+    /// Restore this home from a backup
     Restore(bailey_backup::RestoreArgs),
-    /// Talk with the agent from a phone: chat channels, and who may speak there
+    /// Manage the chat channels, such as Telegram, and the people who may write there
     #[command(subcommand)]
     Channels(channels::Args),
-    /// Work with the agent in a browser: who is let in at the page
+    /// Manage the logins of the web page, where you work with the agent in a browser
     #[command(subcommand)]
     Page(page::Args),
     /// Talk with the agent about this repository
     Chat(chat::Args),
-    /// Start the daemon of this home: sessions that live on when a terminal is closed
+    /// Start the daemon of this home, so that sessions go on when a terminal is closed
     #[command(after_help = START_HELP)]
     Start {
-        /// Stay here and run it, for a service manager
+        /// Run the daemon in the foreground, for a service manager
         #[arg(long)]
         foreground: bool,
         /// Private: let the terminal go
         #[arg(long, hide = true, requires = "foreground")]
         detached: bool,
-        /// End when standard input ends: whoever holds it looks after this daemon
+        /// End when standard input ends, for a program that supervises the daemon
         #[arg(long, requires = "foreground")]
         held: bool,
     },
-    /// End the daemon, once the turns that run have ended
+    /// Stop the daemon after its running turns have ended
     Stop {
-        /// How long they are waited for; what still runs then is begun again with the next start
+        /// How long to wait for running turns; a turn that still runs then goes on at the next start
         #[arg(long, value_name = "SECONDS", default_value_t = 30)]
         patience: u64,
     },
-    /// Show the daemon, and the sessions that it runs
+    /// Show whether the daemon runs, and its sessions
     ///
-    /// Exit code 1 where none runs.
+    /// The exit code is 1 when no daemon runs.
     Status,
-    /// Have the daemon read the configuration and the rules again, whole or not at all
+    /// Make the daemon read the configuration and the rules again; after a mistake it keeps the old ones
     Reload,
-    /// Show what happened to the daemon; what happened in sessions is in the journal
+    /// Show the log of the daemon; `bailey audit log` shows what sessions did
     Logs {
-        /// Go on showing what happens
+        /// Keep showing new lines
         #[arg(long, short)]
         follow: bool,
-        /// How many lines of what was before
+        /// How many of the last lines to show first
         #[arg(long, short = 'n', value_name = "LINES", default_value_t = 50)]
         lines: usize,
     },
-    /// Look at sessions, and move what they changed to the project and back
+    /// List sessions, and apply, discard or undo their changes
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Answer the questions of sessions that wait, from any terminal
+    /// List and answer the questions of waiting sessions, from any terminal
     #[command(subcommand)]
     Approvals(Approvals),
-    /// Stop everything that any agent of this home does, at once, until it is released
+    /// Stop all agents of this home at once; nothing begins until you release the stop
     Estop {
-        /// Why; the journal is told
+        /// The reason, which the journal keeps
         #[arg(long, short, default_value = "", conflicts_with = "release")]
         reason: String,
-        /// Let things begin again; asked on the terminal
+        /// Release the stop; this asks on the terminal
         #[arg(long)]
         release: bool,
     },
-    /// Show what agents run in the background, such as servers, or end one
+    /// List the background processes of agents, such as servers, or end one
     ///
-    /// Such a process ends with its session's process at the latest: of `bailey run` with the turn, of
-    /// `bailey chat` with the conversation.
+    /// A background process ends with its session's process at the latest: with the turn of `bailey run`, or
+    /// with the conversation of `bailey chat`.
     Ps {
-        /// End this one, and wait until it has ended
+        /// End this process, and wait until it has ended
         #[arg(long, value_name = "SESSION/NUMBER")]
         stop: Option<String>,
     },
-    /// Show what was used up today, and what may be
+    /// Show the usage of today, and the limits
     Budget,
     /// Read and verify the journal
     #[command(subcommand)]
@@ -221,47 +225,47 @@ pub(crate) enum Command {
     /// Show, check and explain the rules
     #[command(subcommand)]
     Policy(Policy),
-    /// Run a session again from its journal, without a model and without effects, and say where it parts from
-    /// what was recorded
+    /// Replay a session from the journal, without a model and without effects, and show where it differs from
+    /// the recording
     #[command(after_help = REPLAY_HELP)]
     Replay(replay::Args),
-    /// Use the walls without an agent
+    /// Run a command inside the walls without an agent, or check the walls
     #[command(subcommand)]
     Sandbox(Sandbox),
-    /// Make workspaces ready ahead, with a project's dependencies loaded
+    /// Prepare workspaces in advance, with the dependencies of a project installed
     #[command(subcommand)]
     Pool(pool::Args),
     /// Write a commented configuration and the default rules
     Init,
-    /// Say whether everything that Bailey stands on is there, and how to get what is not
+    /// Check everything that Bailey needs, and say how to fix what is missing
     Doctor {
-        /// Ask no provider of models
+        /// Ask no model provider
         #[arg(long)]
         offline: bool,
     },
-    /// Attack this installation in a place of its own, and say of each wall and check whether it held
+    /// Attack this installation in a temporary place, and show for each wall and check whether it held
     #[command(after_help = PROVE_HELP)]
     Prove {
-        /// Only the lines whose names begin so
+        /// Only the lines whose names begin with this word
         #[arg(value_name = "LINE")]
         lines: Vec<String>,
     },
     /// Show, edit and check the configuration
     #[command(subcommand)]
     Config(Config),
-    /// Keep keys where Bailey finds them and nobody else does
+    /// Store keys where only Bailey finds them
     #[command(subcommand)]
     Secrets(Secrets),
-    /// Show which models are configured, and ask each provider whether it is there and takes its key
+    /// Show the configured models, and check that each provider answers and accepts its key
     #[command(after_help = MODELS_HELP)]
     Models(Models),
-    /// Say whether a repository's own settings are used
+    /// Show or change whether a repository's own settings are used
     #[command(subcommand)]
     Trust(Trust),
-    /// Several agents in one home, each with a personality, a model, tools and limits of its own
+    /// Manage the named agents of this home, each with its own personality, model, tools and limits
     #[command(subcommand)]
     Agent(Agent),
-    /// The personality that your agent has in every session: SOUL.md of Bailey's home
+    /// Show or accept SOUL.md, the personality of your agent in every session
     #[command(subcommand)]
     Soul(Soul),
     /// Show the tools that a model gets
@@ -274,7 +278,7 @@ pub(crate) enum Command {
     },
     /// Print the man page, or write a page for each command
     Man {
-        /// Write them to this directory
+        /// Write the pages to this directory
         directory: Option<PathBuf>,
     },
     /// Print the version and how this program was built
@@ -302,32 +306,33 @@ pub(crate) struct Prove {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sandbox {
-    /// Run a command inside the walls, over this directory; its changes are thrown away
+    /// Run a command inside the walls in this directory, and discard its changes
     ///
     /// Its output is printed as it comes, with the keys that Bailey knows taken out; of more than 1 MiB of a
     /// stream the last 64 KiB come at the end, and what lies between is left out. It reads nothing from
     /// standard input. The exit code is the command's own, or 128 and its signal.
     Run {
-        /// Work over this directory's repository
+        /// Work in this directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
-        /// The system calls that it may make: strict, standard, standard-net, or a profile of your own
-        /// [default: that of the configuration]
+        /// The system calls that the command may make: strict, standard, standard-net, or a profile of your
+        /// own [default: the profile of the configuration]
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
-        /// With a way to the network: the door lets pass what your rules allow (docs/network.md)
+        /// Give the command a way to the network: the network door passes the requests that your rules allow
+        /// (docs/network.md)
         #[arg(long)]
         network: bool,
-        /// Keep the session, to look at its changes or to apply them
+        /// Keep the session, so that you can look at its changes or apply them
         #[arg(long)]
         keep: bool,
-        /// Name the session so
+        /// Give the session this name
         #[arg(long = "as", value_name = "SESSION", hide = true, requires = "keep")]
         session: Option<String>,
         /// The command
         #[arg(required = true, last = true)]
         command: Vec<String>,
     },
-    /// Try the walls, and say which of them stand here
+    /// Try the walls on this machine, and show which of them hold
     Doctor,
 }

@@ -4,25 +4,25 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// Make one
+    /// Make an agent
     New {
-        /// What it is called
+        /// The name of the agent
         name: String,
-        /// The model it works with, PROVIDER/NAME [default: the configured one]
+        /// The model of the agent, PROVIDER/NAME [default: the configured model]
         #[arg(long)]
         model: Option<String>,
-        /// The tools it has, and no others [default: all]
+        /// The only tools of the agent [default: all tools]
         #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
         tools: Vec<String>,
-        /// How many tokens each of its sessions may use up, where `limits.session_tokens` is not lower
+        /// The token limit of each of its sessions, unless `limits.session_tokens` is lower
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
         tokens: Option<u64>,
     },
-    /// Show all
+    /// List the agents
     List,
-    /// Remove one, with its personality and what it noted of itself; its sessions stay in the journal
+    /// Remove an agent, with its personality and its own notes; its sessions stay in the journal
     Remove {
-        /// What it is called
+        /// The name of the agent
         name: String,
     },
 }

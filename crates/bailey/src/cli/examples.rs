@@ -47,21 +47,18 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["schedule", "list"], &[("bailey schedule list", "")]),
     (&["schedule", "run"], &[("bailey schedule run tests", "now")]),
     (&["schedule", "rm"], &[("bailey schedule rm tests", "")]),
-    (&["page", "link"], &[("bailey page link", "open what it prints, within five minutes")]),
-    (&["page", "list"], &[("bailey page list", "who is let in, and since when")]),
+    (&["page", "link"], &[("bailey page link", "open the link within five minutes")]),
+    (&["page", "list"], &[("bailey page list", "who is logged in, and since when")]),
     (
         &["page", "token"],
-        &[("bailey page token grafana > /etc/prometheus/bailey.token", "for a collector of figures")],
+        &[("bailey page token grafana > /etc/prometheus/bailey.token", "for a metrics collector")],
     ),
     (
         &["page", "revoke"],
-        &[
-            ("bailey page revoke 3", "one, by its number; what it has open ends at once"),
-            ("bailey page revoke --all", "everybody"),
-        ],
+        &[("bailey page revoke 3", "one login, by its number"), ("bailey page revoke --all", "all logins")],
     ),
-    (&["channels", "list"], &[("bailey channels list", "which are up, and why one is not")]),
-    (&["channels", "people"], &[("bailey channels people", "who may speak, and who asks to")]),
+    (&["channels", "list"], &[("bailey channels list", "which channels are up, and why one is down")]),
+    (&["channels", "people"], &[("bailey channels people", "who may write, and who asks to")]),
     (
         &["channels", "pair"],
         &[
@@ -70,7 +67,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (&["channels", "forget"], &[("bailey channels forget telegram 4711", "from now on")]),
-    (&["chat"], &[("bailey chat", "in a repository"), ("bailey chat --resume 3f2a", "go on with a session")]),
+    (&["chat"], &[("bailey chat", "in a repository"), ("bailey chat --resume 3f2a", "continue a session")]),
     (
         &["start"],
         &[("bailey start", "then: bailey chat"), ("bailey start --foreground", "from a service manager")],
@@ -78,7 +75,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["stop"], &[("bailey stop", ""), ("bailey stop --patience 300", "where turns take long")]),
     (&["status"], &[("bailey status", ""), ("bailey --json status", "from a script")]),
     (&["reload"], &[("bailey reload", "after a change of config.toml or of a rule")]),
-    (&["logs"], &[("bailey logs -f", "and what comes"), ("bailey --json logs -n 5", "from a script")]),
+    (&["logs"], &[("bailey logs -f", "also new lines"), ("bailey --json logs -n 5", "from a script")]),
     (
         &["sessions", "list"],
         &[("bailey sessions list", ""), ("bailey sessions list -n 10", "the newest ten")],
@@ -96,8 +93,8 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["sessions", "diff"],
         &[
             ("bailey sessions diff 3f2a", ""),
-            ("bailey sessions diff 3f2a --red", "what a human is asked about"),
-            ("bailey sessions diff 3f2a --hunks", "in pieces, each with a number"),
+            ("bailey sessions diff 3f2a --red", "only the changes that ask you first"),
+            ("bailey sessions diff 3f2a --hunks", "as numbered hunks"),
         ],
     ),
     (
@@ -110,7 +107,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["sessions", "discard"], &[("bailey sessions discard 3f2a", "")]),
     (&["sessions", "undo"], &[("bailey sessions undo 3f2a", "")]),
-    (&["sessions", "fork"], &[("bailey sessions fork 3f2a --at 120", "as it stood after entry 120")]),
+    (&["sessions", "fork"], &[("bailey sessions fork 3f2a --at 120", "from the state after entry 120")]),
     (&["sessions", "export"], &[("bailey sessions export 3f2a --output 3f2a.jsonl", "")]),
     (&["sessions", "rm"], &[("bailey sessions rm 3f2a", "")]),
     (
@@ -122,21 +119,18 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["approvals", "approve"],
         &[
             ("bailey approvals approve 9c41d0aa", "once"),
-            (
-                "bailey approvals approve 9c41d0aa --session",
-                "the same action as often as its session wants it",
-            ),
-            ("bailey approvals approve 9c41d0aa --pattern", "all that the card says its pattern covers"),
+            ("bailey approvals approve 9c41d0aa --session", "the same action for the rest of its session"),
+            ("bailey approvals approve 9c41d0aa --pattern", "everything that the pattern on the card covers"),
         ],
     ),
     (
         &["approvals", "reject"],
         &[
             ("bailey approvals reject 9c41d0aa --reason \"not on a Friday\"", ""),
-            ("bailey approvals reject --all --kind http", "no request that waits is made"),
+            ("bailey approvals reject --all --kind http", "all waiting requests"),
         ],
     ),
-    (&["approvals", "again"], &[("bailey approvals again 9c41d0aa", "nobody was there in time")]),
+    (&["approvals", "again"], &[("bailey approvals again 9c41d0aa", "when nobody answered in time")]),
     (
         &["approvals", "servers"],
         &[("bailey approvals servers", ""), ("bailey --json approvals servers", "for scripts")],
@@ -145,7 +139,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["approvals", "revoke"],
         &[
             ("bailey approvals revoke https://docs.example.com:443", "as it is listed"),
-            ("bailey approvals revoke docs.example.com", "whatever its scheme and port"),
+            ("bailey approvals revoke docs.example.com", "with any scheme and port"),
         ],
     ),
     (
@@ -155,7 +149,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey estop --release", "when it is clear"),
         ],
     ),
-    (&["ps"], &[("bailey ps", ""), ("bailey ps --stop 8788f7be/1", "by the name that it has in the list")]),
+    (&["ps"], &[("bailey ps", ""), ("bailey ps --stop 8788f7be/1", "by its name in the list")]),
     (&["budget"], &[("bailey budget", ""), ("bailey --json budget", "for scripts")]),
     (
         &["audit", "export"],
@@ -170,14 +164,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["audit", "verify"],
         &[
             ("bailey audit verify", "exit code 5 when the chain is broken"),
-            ("bailey audit verify --key /media/usb/bailey.pub", "and what is signed follows from that key"),
+            ("bailey audit verify --key /media/usb/bailey.pub", "also check the signatures against that key"),
         ],
     ),
     (
         &["audit", "prove"],
         &[
-            ("bailey audit prove 42 --out proof.json", "for whoever has your first public key"),
-            ("bailey audit prove 42 --payload --out proof.json", "with the words themselves"),
+            ("bailey audit prove 42 --out proof.json", "for anybody who has your first public key"),
+            ("bailey audit prove 42 --payload --out proof.json", "with the content of the entry"),
             (
                 "bailey audit prove --since 3 --out growth.json",
                 "that nothing before checkpoint 3 was changed",
@@ -213,7 +207,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["policy", "show"],
         &[
             ("bailey policy show", "every rule in force"),
-            ("bailey policy show outside-reads", "one, in full"),
+            ("bailey policy show outside-reads", "one rule, in full"),
         ],
     ),
     (&["policy", "check"], &[("bailey policy check", "after an edit of ~/.bailey/policy")]),
@@ -237,7 +231,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey policy explain read ~/notes.txt", ""),
             ("bailey policy explain --network exec -- cargo fetch", ""),
             ("bailey policy explain tool send_email --effect egress", "a tool of another program"),
-            ("bailey policy explain --entry 42", "what the journal says was decided"),
+            ("bailey policy explain --entry 42", "a recorded decision"),
         ],
     ),
     (
@@ -266,7 +260,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["policy", "extensions", "list"], &[("bailey policy extensions list", "")]),
     (
         &["policy", "extensions", "enable"],
-        &[("bailey policy extensions enable no-deploy", "when its mistake is corrected")],
+        &[("bailey policy extensions enable no-deploy", "after you fixed it")],
     ),
     (
         &["sandbox", "run"],
@@ -283,23 +277,23 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (&["pool", "list"], &[("bailey pool list", "")]),
-    (&["pool", "remove"], &[("bailey pool remove 3f2a9b1c", "by the name that it has in the list")]),
+    (&["pool", "remove"], &[("bailey pool remove 3f2a9b1c", "by its name in the list")]),
     (&["sandbox", "doctor"], &[("bailey sandbox doctor", "exit code 1 when a wall is missing")]),
     (&["init"], &[("bailey init", "")]),
     (
         &["doctor"],
         &[
             ("bailey doctor", "exit code 1 when something fails"),
-            ("bailey doctor --offline", "asks no provider of models"),
-            ("bailey --json doctor", "a finding a line: check, grade, says, fix"),
+            ("bailey doctor --offline", "asks no model provider"),
+            ("bailey --json doctor", "one finding per line: check, grade, says, fix"),
         ],
     ),
     (
         &["prove"],
         &[
             ("bailey prove", "exit code 1 when something is NOT HELD"),
-            ("bailey prove network law", "some of it, by the lines' names"),
-            ("bailey --json prove", "an object a line, for scripts"),
+            ("bailey prove network law", "some of the lines, by name"),
+            ("bailey --json prove", "one object per line, for scripts"),
         ],
     ),
     (

@@ -15,7 +15,7 @@ pub(crate) enum Audit {
         #[arg(long, value_name = "SESSION")]
         session: Option<String>,
     },
-    /// Check every link of the chain, every payload and every checkpoint, and say up to when they are signed
+    /// Verify every link of the chain, every payload and every checkpoint, and show how far they are signed
     Verify {
         /// The first public key, as it was kept elsewhere: what is signed must follow from it
         #[arg(long, value_name = "PUB")]
@@ -41,17 +41,15 @@ pub(crate) enum Audit {
     /// Private: the process that tells a collector what is done, beneath the daemon
     #[command(hide = true)]
     Send,
-    /// Move sessions that nobody needs any more out of the journal, into files beside it
+    /// Move old sessions out of the journal into archive files beside it
     ///
     /// A session leaves whole; what is needed stays: changes to apply or to take back, open questions,
     /// tokens, what a process has. The hashes stay, so that the journal proves what it proved. With
     /// `keep_days` in config.toml this happens by itself.
     Archive(Archive),
-    /// Verify the chain, then make everything that follows from it anew, and say what was not as the chain
-    /// says
+    /// Verify the chain, then rebuild every table that follows from it, and show which rows were wrong
     Rebuild,
-    /// Bring what can still be read of a damaged journal into a new one, which takes its place, and say what
-    /// was lost
+    /// Move the readable part of a damaged journal into a new journal, and show what was lost
     ///
     /// Nobody may use the home meanwhile. What is damaged is kept beside it and deleted by nobody. The copies
     /// of the home (`backups/`) are asked for what is missing.

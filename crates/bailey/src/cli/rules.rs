@@ -5,26 +5,30 @@ use clap::Subcommand;
 use std::path::PathBuf;
 
 const SIMULATE_HELP: &str = "\
-The rules in force and the draft judge the same recorded actions, each with the time, the project and the revealed files of
-then. Answers of humans, tokens and extensions are no rules and are not counted. BREAKING marks what is allowed and would be
-denied, OPENS what would be allowed without a question. What the journal does not hold in full any more is named.
+The rules in force and the draft judge the same recorded actions, each with the time, the project and the
+revealed files of that moment. Answers of people, tokens and extensions are not rules and are not counted.
+BREAKING marks an action that is allowed now and would be denied, OPENS an action that would be allowed
+without a question. The command names actions that the journal no longer holds whole.
 
-Exit codes: 0 nothing would be decided otherwise, 1 something would, 2 the draft has mistakes or breaks an example.";
+Exit codes: 0 no decision would change, 1 a decision would change, 2 the draft has mistakes or breaks an
+example.";
 
 const UPDATE_HELP: &str = "\
-The new rules are read with all other files of the home, their examples are tried, and they judge again the last 100 decisions
-of the journal (see `bailey policy simulate`). Where more than five are BREAKING, anything OPENS, or nothing was recorded yet, a
-phrase must be typed on the terminal, or given with --confirm; under compliance always, on the terminal and with a reason. The
-change is recorded before and after it is made; the file is replaced whole or not at all, and running sessions obey from their
-next action on.
+The command reads the new rules together with all other files of the home, tests their examples, and judges
+the last 100 decisions of the journal again (see `bailey policy simulate`). When more than five of them are
+BREAKING, when one OPENS, or when nothing is recorded yet, you type a phrase on the terminal, or give it
+with --confirm. Under compliance you always type it on the terminal, with a reason. The journal records the
+change before and after it is made. The file is replaced whole or not at all, and running sessions obey from
+their next action on.
 
-Exit codes: 0 done or nothing to do, 1 not done, 2 the rules have mistakes or break an example, 3 not confirmed or denied.";
+Exit codes: 0 done or nothing to do, 1 not done, 2 the rules have mistakes or break an example, 3 not
+confirmed or denied.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Approvals {
-    /// List what waits for an answer, the oldest first
+    /// List the questions that wait for an answer, the oldest first
     List {
-        /// Also what was answered, has run out or is void
+        /// Also list questions that were answered, ran out of time or are void
         #[arg(long)]
         all: bool,
     },
@@ -33,17 +37,17 @@ pub(crate) enum Approvals {
         /// The question, or its first digits
         question: String,
     },
-    /// Say yes, for this once
+    /// Say yes to one question, once
     Approve {
         /// The question, or its first digits
         question: String,
-        /// For this exact action for the rest of its session
+        /// Allow this exact action for the rest of its session
         #[arg(long)]
         session: bool,
-        /// For all that the card says its pattern covers, for the rest of its session
+        /// Allow everything that the pattern on the card covers, for the rest of its session
         #[arg(long, conflicts_with = "session")]
         pattern: bool,
-        /// Why; the journal keeps it
+        /// The reason, which the journal keeps
         #[arg(long, short, default_value = "")]
         reason: String,
     },
@@ -55,28 +59,28 @@ pub(crate) enum Approvals {
         /// Say no to all open questions
         #[arg(long)]
         all: bool,
-        /// Of all, those of this session alone
+        /// With --all, only the questions of this session
         #[arg(long, requires = "all", value_name = "SESSION")]
         session: Option<String>,
-        /// Of all, those about this kind of action alone, such as `exec`, `http` or `read`
+        /// With --all, only the questions about this kind of action, such as `exec`, `http` or `read`
         #[arg(long, requires = "all", value_name = "KIND")]
         kind: Option<String>,
-        /// Why; the model and the journal are told
+        /// The reason, which the model and the journal get
         #[arg(long, short, default_value = "")]
         reason: String,
     },
-    /// Ask once more what has run out, so that it can be answered
+    /// Ask a question again that ran out of time, so that it can be answered
     Again {
         /// The question, or its first digits
         question: String,
     },
     /// List the servers whose pages every session may fetch because you said yes
     Servers,
-    /// Take back a yes to a server's pages: every session asks again
+    /// Take back a yes to a server's pages, so that every session asks again
     Revoke {
         /// The server as `servers` lists it, or its name alone
         server: String,
-        /// Why; the journal keeps it
+        /// The reason, which the journal keeps
         #[arg(long, short, default_value = "")]
         reason: String,
     },
@@ -89,10 +93,9 @@ pub(crate) enum Policy {
         /// This rule in full
         rule: Option<String>,
     },
-    /// Read the rule files and say what is wrong with them
+    /// Check the rule files for mistakes
     Check,
-    /// Try the examples that rules carry, and say which of them the rules do not keep; exit code 1 when one
-    /// fails
+    /// Test the rules against their own examples; the exit code is 1 when an example fails
     ///
     /// A rule carries them as `examples = { allow = ["exec cargo test"], ask = [], deny = [] }`: read, stat,
     /// list, search or diff with a path, change, apply, undo or discard with paths, exec with a command, http
@@ -101,10 +104,9 @@ pub(crate) enum Policy {
         /// These rule files, such as a draft, laid over those of the home
         files: Vec<PathBuf>,
     },
-    /// Say of an action, or of an entry of the journal, what each rule makes of it; nothing is done
+    /// Explain how each rule judges an action or an entry of the journal; nothing is done
     Explain(Explain),
-    /// Answer another runtime whether it may use its tools, line by line as JSON; docs/extensions.md has
-    /// the protocol
+    /// Decide the tool calls of another runtime, as JSON lines; docs/extensions.md has the protocol
     ///
     /// Nothing is done here: that runtime runs its tools, and asks its own human where the answer is "ask".
     /// Each answer is an entry of the journal. A task ends with its input, or with a signal.
@@ -116,28 +118,27 @@ pub(crate) enum Policy {
         #[arg(long, value_enum, value_name = "TIER", default_value = "untrusted")]
         trust: TrustTier,
     },
-    /// Decide again what the journal recorded, by a draft of the rules, and say what would be decided
-    /// otherwise
+    /// Decide recorded actions again with a draft of the rules, and show which decisions would change
     #[command(after_help = SIMULATE_HELP)]
     Simulate(Simulate),
-    /// Put a rule file into the home's policy, or take one away, once it is shown what that means
+    /// Add, replace or remove a rule file of the home, after showing which decisions would change
     #[command(after_help = UPDATE_HELP)]
     Update(Update),
-    /// The programs of yours that judge besides the rules
+    /// List or enable your own programs that judge actions besides the rules
     #[command(subcommand)]
     Extensions(Extensions),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Update {
-    /// The new text of a rule file, or `-`: standard input; the home's file of the same name is replaced, or
-    /// it is one more
+    /// The new text of a rule file, or `-` for standard input; it replaces the home's file of the same name,
+    /// or is added
     #[arg(required_unless_present = "remove", conflicts_with = "remove")]
     pub(crate) file: Option<PathBuf>,
-    /// The name of the home's rule file, where it is another one
+    /// The name of the rule file in the home, when it differs from FILE
     #[arg(long, value_name = "NAME", conflicts_with = "remove")]
     pub(crate) name: Option<String>,
-    /// Take this rule file of the home away instead
+    /// Remove this rule file of the home instead
     #[arg(long, value_name = "NAME")]
     pub(crate) remove: Option<String>,
     /// Only show what would change, and print the phrase that it needs

@@ -5,8 +5,9 @@ use clap::{Subcommand, ValueEnum};
 use std::{ffi::OsString, path::PathBuf};
 
 /// Said of a value among the arguments of `secrets set`.
-pub(crate) const NO_ARGUMENT: &str = "a secret is no argument: every user of this machine could read it there, and the shell keeps it; \
-                                      take it back at its issuer if it is real, and give the new one on standard input or when asked";
+pub(crate) const NO_ARGUMENT: &str = "do not give a secret as an argument: every user of this machine could \
+    read it there, and the shell keeps it; if the secret is real, revoke it at its issuer, and give the new \
+    one on standard input or when asked";
 
 /// What is wrong with what was typed, without what was typed where a secret may be in it.
 pub(super) fn without_values(error: clap::Error, typed: impl IntoIterator<Item = OsString>) -> clap::Error {
@@ -38,7 +39,7 @@ pub(crate) enum Config {
     },
     /// Open config.toml in $VISUAL or $EDITOR; it is replaced only when it has no mistake
     Edit,
-    /// Say what is wrong with config.toml and the environment
+    /// Check config.toml and the environment for mistakes
     Check {
         /// This file instead
         file: Option<PathBuf>,
@@ -56,13 +57,13 @@ pub(crate) enum Trust {
         #[arg(long, conflicts_with = "directory")]
         all: bool,
     },
-    /// Use this repository's settings from now on, as long as they stay as they are
+    /// Trust this repository's settings until they change
     Add {
         /// This directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
     },
-    /// Use this repository's settings no more
+    /// Stop trusting this repository's settings
     Rm {
         /// This directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
@@ -74,7 +75,7 @@ pub(crate) enum Trust {
 pub(crate) enum Soul {
     /// Show SOUL.md, and whether it is what you accepted
     Show,
-    /// Accept SOUL.md as it is now, or that there is none; a session begins with no other one
+    /// Accept SOUL.md as it is now, or its absence; sessions begin only with an accepted one
     Accept,
 }
 
@@ -91,7 +92,7 @@ pub(crate) enum Secrets {
         #[arg(hide = true, num_args = 0..)]
         value: Vec<String>,
     },
-    /// List names, where each lies, and which provider uses it; never a value
+    /// List the names, with the place and the provider of each, and never a value
     List,
     /// Remove a secret from wherever Bailey keeps it
     Rm {

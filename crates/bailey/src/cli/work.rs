@@ -16,11 +16,11 @@ pub(crate) enum Approve {
 pub(crate) enum Sessions {
     /// List sessions, the newest first
     List {
-        /// The newest so many [default: all]
+        /// How many of the newest sessions to show [default: all]
         #[arg(long, short = 'n', value_name = "COUNT")]
         last: Option<usize>,
     },
-    /// Show what was said and done
+    /// Show the messages and actions of a session
     Show {
         /// The session, or its last digits
         session: String,
@@ -30,11 +30,11 @@ pub(crate) enum Sessions {
         /// The session, or its last digits
         session: String,
     },
-    /// Go on with a session: finish an interrupted turn, or say something more
+    /// Continue a session: finish an interrupted turn, or send another message
     Resume {
         /// The session, or its last digits
         session: String,
-        /// What to say
+        /// The message for the agent
         message: Option<String>,
         #[command(flatten)]
         options: TurnOptions,
@@ -50,11 +50,11 @@ pub(crate) enum Sessions {
         /// Only what is Red: a human is asked before it is applied
         #[arg(long)]
         red: bool,
-        /// In pieces, with what names each for `apply --only`
+        /// Show separate hunks, each with its name for `apply --only`
         #[arg(long)]
         hunks: bool,
     },
-    /// Move the session's changes to the project
+    /// Apply the session's changes to the project
     Apply {
         /// The session, or its last digits
         session: String,
@@ -74,7 +74,7 @@ pub(crate) enum Sessions {
         #[arg(long, value_enum, default_value_t = Approve::Ask)]
         approve: Approve,
     },
-    /// Throw the session's changes away
+    /// Discard the session's changes
     Discard {
         /// The session, or its last digits
         session: String,
@@ -84,11 +84,11 @@ pub(crate) enum Sessions {
         /// The session, or its last digits
         session: String,
     },
-    /// Begin another session as this one stood, to try another way
+    /// Begin a new session from the state of this one, to try another way
     Fork {
         /// The session, or its last digits
         session: String,
-        /// As it stood after this entry of the journal [default: as it stands]
+        /// Use the state after this entry of the journal [default: the newest entry]
         #[arg(long, value_name = "ENTRY")]
         at: Option<u64>,
     },
@@ -100,7 +100,7 @@ pub(crate) enum Sessions {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Erase what a session said and did, and its changes; the journal keeps that it was there
+    /// Erase a session's messages, actions and changes; the journal keeps the record that it existed
     Rm {
         /// The session, or its last digits
         session: String,
