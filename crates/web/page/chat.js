@@ -88,7 +88,7 @@ export async function chats(view, signal) {
     el("h2", {}, "A new one"),
     field("Project, on the machine that Bailey runs on", where),
     el("datalist", { id: "places" }, places.map((value) => el("option", { value }))),
-    field("Model; empty: the configured one", model),
+    field("Model; empty for the configured model", model),
     el("button", { type: "submit", class: "strong" }, "Begin"),
   );
   const line = (it) => {
@@ -97,16 +97,16 @@ export async function chats(view, signal) {
     return el(
       "li",
       {},
-      el("a", { href: `#/chat/${it.id}` }, it.title || "(nothing was said)"),
+      el("a", { href: `#/chat/${it.id}` }, it.title || "(no messages yet)"),
       doing ? el("span", { class: `badge ${now.questions ? "ask" : now.working ? "run" : ""}` }, doing) : null,
       el("span", { class: "dim" }, `${it.workspace} · ${short(it.id)} · `, time(it.updated)),
     );
   };
   const list = sessions.length
     ? el("ul", { class: "list" }, sessions.slice(0, 200).map(line))
-    : el("p", { class: "none" }, "There are none yet. Begin one above.");
+    : el("p", { class: "none" }, "There are no conversations yet. Begin one above.");
   const since = status[0]?.stopped;
-  const stopped = since && el("p", { class: "trouble" }, "Everything is stopped since ", time(since), ". Nothing begins until, at the machine: ", el("code", {}, "bailey estop --release"));
+  const stopped = since && el("p", { class: "trouble" }, "Everything has been stopped since ", time(since), ". Nothing begins until you run this at the machine: ", el("code", {}, "bailey estop --release"));
   // However long the list is, the form is where it is looked for.
   fill(view, stopped, form, list);
 }
@@ -140,7 +140,7 @@ class Conversation {
     this.state = el("span", { class: "badge" }, "connects");
     this.stop = button("Stop", () => this.op({ op: "cancel" }), "danger");
     this.stop.hidden = true;
-    this.words = el("textarea", { rows: "3", "aria-label": "What to say", placeholder: "Say something" });
+    this.words = el("textarea", { rows: "3", "aria-label": "Message to the agent", placeholder: "Say something" });
     this.words.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
         event.preventDefault();
@@ -255,13 +255,13 @@ class Conversation {
     this.failures += 1;
     this.is("reconnects", "trouble");
     if (this.failures === 2) {
-      this.tell("The daemon does not answer, and what happens meanwhile is not shown. This goes on by itself when it answers again. On its machine: bailey status", "trouble");
+      this.tell("The daemon does not answer, so this page shows nothing new. It goes on by itself when the daemon answers again. Check at the machine: bailey status", "trouble");
     }
   }
 
   crowded() {
     this.is("waits");
-    this.tell("Other windows of this browser follow conversations, as many as it has connections for. This one goes on when you turn to it, or when one of them is closed.");
+    this.tell("Other windows of this browser use all its connections. This window goes on when you switch to it, or when you close another one.");
   }
 
   // Says how it is with the connection, until there is one.
@@ -385,7 +385,7 @@ class Conversation {
         this.first();
         await Promise.race([this.opened.promise, wait(OPEN_MAX, this.signal)]);
       }
-      if (!this.stream) throw new Error("There is no connection to the session just now.");
+      if (!this.stream) throw new Error("There is no connection to the session at the moment.");
       await home.post(`/api/streams/${this.stream}`, op);
       return true;
     } catch (error) {
@@ -409,7 +409,7 @@ class Conversation {
     this.log.scrollTop = this.log.scrollHeight;
     if (this.isClosed) return this.say(it);
     if (!this.stream) {
-      if (this.failures) say("There is no connection just now. What you said waits for it.");
+      if (this.failures) say("There is no connection at the moment. Your message waits for it.");
       return this.first();
     }
     // What was said before, and is said again by this connection in a moment, comes first.
@@ -420,7 +420,7 @@ class Conversation {
   // What is said, and not heard yet; where it has not even been said, it says so.
   onItsWay(it) {
     const node = this.person(it.text, null, true);
-    if (!it.stream && !this.stream) fill(node, el("div", { class: "waits dim" }, "It waits for the connection."));
+    if (!it.stream && !this.stream) fill(node, el("div", { class: "waits dim" }, "Your message waits for the connection."));
     return node;
   }
 
@@ -598,7 +598,7 @@ class Conversation {
         return;
       case "session":
         this.title.textContent = `${plain(event.workspace)} · ${plain(event.model)}`;
-        if (event.backend) this.note(`What stands around the agent here: ${event.backend}.`, "trouble");
+        if (event.backend) this.note(`The walls around the agent here: ${event.backend}.`, "trouble");
         return;
       case "said": {
         // What was said here is told to who comes back, too: it stands where it was heard.
@@ -702,7 +702,7 @@ class Conversation {
 
   changes({ diff: text, files, red, reasons, commits = [], conflicts = [], stays = [], shown }) {
     this.closeText();
-    if (files.length + commits.length === 0) return this.note("Nothing in the project is changed.");
+    if (files.length + commits.length === 0) return this.note("This session has no changes.");
     const card = el(
       "section",
       { class: "card", role: "group", "aria-label": "Changes of this session" },
@@ -740,8 +740,8 @@ class Conversation {
 
 // Why something is offered no more.
 const OUTDATED = {
-  apply: "Something was done since then. “Changes” shows what there is now.",
-  undo: "Something else was applied or taken back since then.",
+  apply: "The session has changed since then. “Changes” shows its state now.",
+  undo: "Something was applied or taken back since then.",
 };
 
 const PARTS = {

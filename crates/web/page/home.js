@@ -49,7 +49,7 @@ async function ask(path, { body, signal, bearer = localStorage.getItem(KEY) } = 
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, "The daemon does not answer. Does it run? On its machine: bailey status");
+    throw new Refused(0, "The daemon does not answer. Check at the machine whether it runs: bailey status");
   }
   if (response.ok) return response;
   const told = await response.json().catch(() => ({}));

@@ -86,11 +86,11 @@ function door(error) {
     el(
       "section",
       { class: "door" },
-      el("h1", {}, "Who is there?"),
-      el("p", {}, "This page lets in whoever has a link of the owner's. On the machine that Bailey runs on:"),
+      el("h1", {}, "Log in"),
+      el("p", {}, "You need a link to log in. Make one on the machine where Bailey runs:"),
       el("pre", { class: "code" }, el("code", {}, "bailey page link")),
-      el("p", {}, "The link is good once, for five minutes."),
-      error ? trouble(error.status === 401 ? "That link is no good any more. Make another one." : error) : null,
+      el("p", {}, "The link works once, within five minutes."),
+      error ? trouble(error.status === 401 ? "That link does not work any more. Make another one." : error) : null,
     ),
   );
   arrive();
@@ -104,7 +104,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 
 window.addEventListener("hashchange", show);
 window.addEventListener("left", () => {
-  say("You are let in no more.");
+  say("You were logged out.");
   show();
 });
 show();

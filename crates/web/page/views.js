@@ -39,7 +39,7 @@ const codeOf = (lines) => lines.find((line) => line.type === "ended")?.code;
 
 export async function approvals(view, signal) {
   title(view, "Approvals");
-  const none = el("p", { class: "none" }, "Nothing waits for you.");
+  const none = el("p", { class: "none" }, "No question waits for you.");
   // The questions that are shown, and where each is answered.
   const shown = new Map();
   const show = (question) => {
@@ -208,10 +208,10 @@ export async function permissions(view, signal) {
     return [
       lines.filter((line) => line.remark).map((line) => el("p", { class: "trouble" }, line.remark)),
       lines.filter((line) => line.diff).map((line) => [diff(line.diff), line.warnings.map((it) => el("p", { class: "trouble" }, it))]),
-      sum && el("p", {}, `Of ${sum.judged} recorded decisions ${sum.changed} would be others; ${sum.breaking} that were allowed would not be.`),
-      changed.length > 0 && table("What would be decided otherwise", ["Mark", "Entry", "What", "Of what", "Decision"], changed.map(row), ""),
+      sum && el("p", {}, `Of ${sum.judged} recorded decisions ${sum.changed} would change; ${sum.breaking} allowed actions would not be allowed.`),
+      changed.length > 0 && table("Decisions that would change", ["Mark", "Entry", "What", "Of what", "Decision"], changed.map(row), ""),
       lines.some((line) => line.ok) && el("p", {}, el("span", { class: "badge ok" }, "in force")),
-      codeOf(lines) && el("p", { class: "trouble" }, `Nothing is in force by this (exit code ${codeOf(lines)}).`),
+      codeOf(lines) && el("p", { class: "trouble" }, `The change is not in force (exit code ${codeOf(lines)}).`),
     ];
   };
   const body = (act) => ({ act, name: name.value.trim(), text: text.value });
@@ -253,7 +253,7 @@ export async function permissions(view, signal) {
       },
     },
     el("h2", {}, "Change a rule file"),
-    el("p", { class: "dim" }, "It is tried against what the journal recorded. Built-in rules and your organisation's stay as they are."),
+    el("p", { class: "dim" }, "The change is tried against recorded decisions. Built-in rules and the rules of your organisation stay as they are."),
     field("Name of the file", name),
     field("Its whole text", text),
     field("The phrase, where the change needs one", phrase),
@@ -317,7 +317,7 @@ export async function schedules(view, signal) {
       twice(`Remove ${it.name}`, () => came.of(() => home.act({ act: "remove_schedule", name: it.name }), () => (again(signal), null)), "danger"),
     ),
   ];
-  fill(view, table("Tasks by the clock", ["Name", "When", "Next", "What", "May", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
+  fill(view, table("Schedules", ["Name", "When", "Next", "What", "May", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
   const [name, when, task, directory] = ["nightly", "0 3 * * *", "update the dependencies and make the tests pass", "/home/me/project"].map((placeholder) => el("input", { required: true, placeholder }));
   const tokens = el("input", { type: "number", min: "1" });
   const may = el("textarea", { rows: "3", spellcheck: "false", placeholder: "read,list,search\nchange:docs\nexec:cargo test" });
@@ -334,10 +334,10 @@ export async function schedules(view, signal) {
     el("h2", {}, "Another one"),
     field("Name", name),
     field("When, in the five fields of cron", when),
-    field("What the agent is told", task),
+    field("Task for the agent", task),
     field("Project", directory),
-    field("What it may do, and nothing else, a line each; empty: all that your rules allow, or ask you about", may),
-    field("How many tokens each time may use up; empty: the limit of every session", tokens),
+    field("The only things that it may do, one per line; empty for everything that your rules allow or ask you about", may),
+    field("Token limit of each run; empty for the limit of every session", tokens),
     el("button", { type: "submit", class: "strong" }, "Add"),
   );
   fill(view, form);
@@ -366,13 +366,13 @@ export async function settings(view, signal) {
   );
   const own = (it) => (home.speaker(String(it.login)) === "You" ? [it.name, " ", el("span", { class: "badge ok" }, "this browser")] : it.name);
   const part = (lines, show) => fill(view, lines instanceof Error ? trouble(lines) : show(lines));
-  part(browsers, (lines) => table("Who is let in at this page", ["Number", "What", "Name", "Since", "Seen"], lines.map((it) => [it.login, it.kind, own(it), time(it.since), time(it.seen)]), "Nobody."));
+  part(browsers, (lines) => table("Logins of this page", ["Number", "What", "Name", "Since", "Seen"], lines.map((it) => [it.login, it.kind, own(it), time(it.since), time(it.seen)]), "Nobody."));
   fill(view, el("div", { class: "tools" }, worker("Log this browser out", async () => {
     await home.post("/api/logout", {}).catch(() => {});
     home.leave();
   }, "danger")));
-  part(people, (lines) => table("Who may speak over chat channels", ["Channel", "Name", "Role"], lines.map((it) => [it.channel, it.name, it.role ?? "asks to be let in"]), "Nobody: there are no channels, or nobody was let in."));
-  part(walls, (lines) => [table("Walls on this machine", ["Check", "Grade", "What was found"], lines.filter((it) => it.type !== "ended").map((it) => [it.check ?? it.wall ?? "", el("span", { class: `badge ${it.grade === "ok" ? "ok" : "ask"}` }, it.grade ?? ""), it.says ?? JSON.stringify(it)]), "Nothing is known of them."), codeOf(lines) && el("p", { class: "trouble" }, `Not all that is needed is there (exit code ${codeOf(lines)}).`)]);
+  part(people, (lines) => table("People of the chat channels", ["Channel", "Name", "Role"], lines.map((it) => [it.channel, it.name, it.role ?? "asks to be let in"]), "Nobody: there are no channels, or nobody has been let in."));
+  part(walls, (lines) => [table("Walls on this machine", ["Check", "Grade", "What was found"], lines.filter((it) => it.type !== "ended").map((it) => [it.check ?? it.wall ?? "", el("span", { class: `badge ${it.grade === "ok" ? "ok" : "ask"}` }, it.grade ?? ""), it.says ?? JSON.stringify(it)]), "The walls were not checked."), codeOf(lines) && el("p", { class: "trouble" }, `Not all that is needed is there (exit code ${codeOf(lines)}).`)]);
   part(tools, (lines) => table("Tools of the agent", ["Tool", "What it does"], lines.map((it) => [el("code", {}, it.name), it.summary]), "There are none."));
   part(all, (lines) => table("All settings, and where each comes from", ["Setting", "Value", "From"], lines.map((it) => [el("code", {}, it.key), el("code", {}, JSON.stringify(it.value)), it.origin]), "There are none."));
 }
@@ -385,8 +385,8 @@ function stopped(lines) {
     el("li", {}, el("code", {}, folder), process ? ` is in use by process ${process}` : " is in use, and the system does not tell by whom: end it where it was started", says && [", ", el("code", {}, says.command), ", since ", time(says.since)]);
   return [
     el("p", {}, `${it.ended} running ${it.ended === 1 ? "process" : "processes"} ended, after ${it.milliseconds} ms.`),
-    it.barred && el("p", {}, "Nothing begins until, at the machine: ", el("code", {}, "bailey estop --release")),
-    it.left.length > 0 && [el("p", { class: "trouble" }, "These still live:"), el("ul", {}, it.left.map(one))],
+    it.barred && el("p", {}, "Nothing begins until you run this at the machine: ", el("code", {}, "bailey estop --release")),
+    it.left.length > 0 && [el("p", { class: "trouble" }, "Still running:"), el("ul", {}, it.left.map(one))],
   ];
 }
 
@@ -403,13 +403,13 @@ export async function logs(view, signal) {
       "section",
       { class: "card" },
       el("h2", {}, "Stop everything"),
-      el("p", { class: "dim" }, "All that any agent of this home does ends at once. Nothing begins until it is released at the machine itself."),
+      el("p", { class: "dim" }, "Everything that agents of this home do ends at once. Nothing begins until a person releases the stop at the machine."),
       field("Why", reason),
       el(
         "div",
         { class: "tools" },
         twice("Stop everything", () => came.of(() => home.act({ act: "estop", reason: reason.value }), stopped, stopped), "danger"),
-        worker("Make a copy of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n")))),
+        worker("Make a backup of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n")))),
       ),
       came.node,
     ),
@@ -422,7 +422,7 @@ export async function logs(view, signal) {
       fill(about, `Bailey ${it.version}, process ${it.pid}, since `, time(it.since), `; ${it.sessions?.length ?? 0} sessions run.`);
       return table("Channels", ["Name", "State", "Last word"], (it.channels ?? []).map((one) => [one.name, one.up ? "up" : "down", one.note]), "There are no channels.");
     }),
-    part(log, "logs", (lines) => table("What happened to the daemon", ["When", "Level", "What", "More"], lines.reverse().map(logged), "Nothing yet.")),
+    part(log, "logs", (lines) => table("Log of the daemon", ["When", "Level", "What", "More"], lines.reverse().map(logged), "Nothing yet.")),
   ]);
 }
 

@@ -12,7 +12,7 @@ const see = (text) => page.getByText(text).first().waitFor();
 
 // Without a link there is a door.
 await page.goto(base);
-await see("Who is there?");
+await see("Log in");
 await accessible(page, "the door");
 await shot(page, "door");
 
@@ -22,7 +22,7 @@ await page.getByRole("heading", { name: "Conversations" }).waitFor();
 await page.reload();
 await page.getByRole("heading", { name: "Conversations" }).waitFor();
 assert.ok(!page.url().includes("code"), page.url());
-await see("There are none yet");
+await see("There are no conversations yet");
 await accessible(page, "no conversations");
 
 // By keyboard alone: the first that is reached leads past the navigation.
@@ -31,7 +31,7 @@ assert.equal(await page.evaluate(() => document.activeElement.textContent), "Ski
 
 await page.getByLabel("Project, on the machine").fill(PROJECT);
 await page.keyboard.press("Enter");
-await page.getByLabel("What to say").waitFor();
+await page.getByLabel("Message to the agent").waitFor();
 await see("at rest");
 // Whoever began it by keyboard goes on where they write.
 await page.keyboard.type("write b.txt, and read the notes");
@@ -72,7 +72,7 @@ await changes.nth(1).waitFor();
 await accessible(page, "changes that are looked at twice");
 // What was shown before is applied no more: somebody may press it for what they see there.
 const apply = page.getByRole("button", { name: "Apply to the project" });
-assert.equal(await changes.first().getByText("Something was done since then").count(), 1);
+assert.equal(await changes.first().getByText("The session has changed since then").count(), 1);
 assert.equal(await apply.count(), 1);
 await apply.click();
 await see("apply: b.txt");
@@ -90,7 +90,7 @@ await see("at rest");
 await page.getByText("fn main() {}").waitFor();
 assert.equal(await page.locator(".person").count(), 1);
 assert.equal(await page.getByText("write b.txt, and read the notes").count(), 1);
-await page.getByLabel("What to say").fill("go on");
+await page.getByLabel("Message to the agent").fill("go on");
 await page.getByRole("button", { name: "Send" }).click();
 await see("I am back, and here is more.");
 await see("at rest");
@@ -177,9 +177,9 @@ open_to_all.close();
 // And out.
 await page.goto(`${base}/#/settings`);
 await page.getByRole("button", { name: "Log this browser out" }).click();
-await see("Who is there?");
+await see("Log in");
 await page.reload();
-await see("Who is there?");
+await see("Log in");
 assert.deepEqual(wrong, []);
 await browser.close();
 console.log("a day in a browser: done");

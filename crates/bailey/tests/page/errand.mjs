@@ -10,7 +10,7 @@ const see = (text) => page.getByText(text).first().waitFor();
 await page.goto(LINK);
 await page.getByLabel("Project, on the machine").fill(PROJECT);
 await page.keyboard.press("Enter");
-await page.getByLabel("What to say").fill(ERRAND);
+await page.getByLabel("Message to the agent").fill(ERRAND);
 await page.keyboard.press("Enter");
 await see("I look first.");
 console.log("it works");

@@ -98,7 +98,7 @@ const go = async (view) => {
   await page.locator("main h1").waitFor();
   await page.locator("main .view[aria-busy]").waitFor({ state: "detached" });
 };
-const box = page.getByLabel("What to say");
+const box = page.getByLabel("Message to the agent");
 const persons = () => page.locator(".person .words").allInnerTexts();
 const say = async (text) => {
   const before = said.length;
@@ -119,7 +119,7 @@ assert.equal(await page.locator("main .trouble").count(), 0);
 assert.equal(await page.locator("main .begin + .list").count(), 1);
 views.status[0].stopped = "2026-01-01T00:00:00Z";
 await go("");
-await see("Everything is stopped since");
+await see("Everything has been stopped since");
 delete views.status[0].stopped;
 for (const [code, words] of [[5, "It ended before it was done (exit code 5)"], [null, "It took too long and was ended"]]) {
   views.sessions = [{ type: "ended", code }];
@@ -272,14 +272,14 @@ assert.deepEqual((await persons()).slice(-1), ["and I am off"]);
 away = true;
 const words = said.length;
 looking.destroy();
-await see("The daemon does not answer, and what happens meanwhile is not shown.");
+await see("The daemon does not answer, so this page shows nothing new.");
 await box.fill("said in vain");
 await page.keyboard.press("Enter");
-await page.locator(".sent").getByText("It waits for the connection.").waitFor();
+await page.locator(".sent").getByText("Your message waits for the connection.").waitFor();
 assert.equal(await page.locator(".sent .words").innerText(), "said in vain");
 assert.equal(await box.inputValue(), "");
 await page.keyboard.type("and this is not sent");
-assert.equal(await page.getByText("The daemon does not answer, and").count(), 1);
+assert.equal(await page.getByText("The daemon does not answer, so").count(), 1);
 await page.waitForTimeout(1500);
 assert.equal(said.length, words);
 away = false;
@@ -292,7 +292,7 @@ await page.waitForTimeout(300);
 assert.equal(said.length, words + 1);
 assert.equal(await box.inputValue(), "and this is not sent");
 assert.equal(await page.getByText("The daemon does not answer").count(), 0);
-assert.equal(await page.getByText("It waits for the connection.").count(), 0);
+assert.equal(await page.getByText("Your message waits for the connection.").count(), 0);
 await box.fill("");
 
 // Who speaks before the past is there sees the answer once, though the journal has it by the time that it is read.
@@ -414,7 +414,7 @@ for (let count = 0; count < 7; count += 1) {
 assert.equal(followed.size, 4);
 for (const window of [page, ...windows]) {
   const before = said.length;
-  await window.getByLabel("What to say").fill("from one of many");
+  await window.getByLabel("Message to the agent").fill("from one of many");
   await window.keyboard.press("Enter");
   await until(() => said.length > before);
   const heard = [{ type: "accepted", key: said.at(-1).key }, { type: "end", reason: "answered", error: null }];
@@ -502,9 +502,9 @@ const stop = async (lines) => {
 await stop([{ barred: true, ended: 1, left: [left_over], milliseconds: 2100 }, { type: "ended", code: 1 }]);
 await see("is in use by process 4711, bailey chat");
 await see("It ended before it was done (exit code 1)");
-await stop([{ barred: false, ended: 2, left: [{ folder: "/home/sessions/y", process: null, says: null }], milliseconds: 2100 }, { type: "error", error: "the journal cannot say that nothing may begin" }, { type: "ended", code: 1 }]);
+await stop([{ barred: false, ended: 2, left: [{ folder: "/home/sessions/y", process: null, says: null }], milliseconds: 2100 }, { type: "error", error: "the stop could not be written to the journal" }, { type: "ended", code: 1 }]);
 await see("the system does not tell by whom");
-await see("the journal cannot say that nothing may begin");
+await see("the stop could not be written to the journal");
 assert.equal(await page.locator(".outcome").getByText("Nothing begins until").count(), 0);
 await stop([{ barred: true, ended: 3, left: [], milliseconds: 9 }]);
 await see("3 running processes ended, after 9 ms.");
@@ -518,7 +518,7 @@ await page.getByLabel("Name of the file").fill("x.toml");
 await page.getByLabel("Its whole text").fill("a");
 await page.getByRole("button", { name: "Change the rules" }).click();
 await page.locator(".outcome .diff").waitFor();
-await see("Nothing is in force by this (exit code 3).");
+await see("The change is not in force (exit code 3).");
 // What came of a change stays, with what it warned of, and the rules in force are those that are; where what was allowed would not be, it
 // takes a second press.
 const sum = { judged: 9, changed: 2, breaking: 2 };
@@ -527,7 +527,7 @@ acts.update_rules = [{ file: "x.toml", diff: "+a\n", warnings: ["the default rul
 const updates = () => done.filter((it) => it.act === "update_rules");
 const updated = updates().length;
 await page.getByRole("button", { name: "Change the rules" }).click();
-await see("2 that were allowed would not be.");
+await see("2 allowed actions would not be allowed.");
 await see("a phrase");
 const anyway = page.getByRole("button", { name: "Change the rules anyway" });
 await anyway.waitFor();
@@ -561,7 +561,7 @@ await see("Not all that is needed is there (exit code 1).");
 views.walls = [{ type: "ended", code: 2 }];
 await go("settings");
 await see("It ended before it was done (exit code 2)");
-assert.equal(await page.getByText("Nothing is known of them.").count(), 0);
+assert.equal(await page.getByText("The walls were not checked.").count(), 0);
 
 // Whoever goes somewhere by keyboard goes on there, and nothing takes the focus from who just came; the way past the navigation is no
 // view's address.
@@ -616,7 +616,7 @@ acts.estop = [{ barred: true, ended: 3, left: [], milliseconds: 9 }];
 acts.backup = [{ copy: "/home/copies/1" }];
 const before_all = done.length;
 await page.getByRole("button", { name: "Stop everything" }).dblclick();
-await page.getByRole("button", { name: "Make a copy of the home" }).dblclick();
+await page.getByRole("button", { name: "Make a backup of the home" }).dblclick();
 assert.equal(await page.locator("table").count(), 0, "it came too late to be a test");
 await see("/home/copies/1");
 assert.deepEqual(done.slice(before_all).map((it) => it.act), ["backup"]);
@@ -663,18 +663,18 @@ const other = await context.newPage();
 await other.goto(`${base}/#/chat/${ID}`);
 await other.getByText("at rest").waitFor();
 await page.evaluate(() => localStorage.clear());
-await other.getByText("Who is there?").waitFor();
+await other.getByText("Log in").waitFor();
 assert.equal(await other.locator(".log").count(), 0);
 await other.close();
 await come();
-await see("That link is no good any more.");
+await see("That link does not work any more.");
 await page.evaluate(() => localStorage.setItem("bailey.bearer", "bearer"));
 await go(`chat/${ID}`);
 await see("at rest");
 refuse = true;
 await page.evaluate(() => localStorage.clear());
 looking.end();
-await see("Who is there?");
+await see("Log in");
 refuse = false;
 
 assert.deepEqual(wrong, []);
