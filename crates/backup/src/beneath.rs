@@ -24,7 +24,7 @@ impl Beneath {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(CWD, path, flags, Mode::empty()).with_context(|| {
-            format!("`{}` is no folder that can be read: name that of a copy", path.display())
+            format!("`{}` is not a folder that can be read; name the folder of a backup", path.display())
         })?;
         Ok(Self { folder, path: path.to_path_buf() })
     }
@@ -48,14 +48,15 @@ impl Beneath {
         // Without `NONBLOCK`, opening a pipe would wait for its other end.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let is_none = || format!("`{shown}` is no file, and a copy has nothing else: take another one");
+        let is_none = || format!("`{shown}` is not a file, and a backup has only files; use another backup");
         let file = match openat2(&self.folder, path, flags, Mode::empty(), resolve) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT | Errno::NOTDIR) => {
-                bail!("`{shown}` is not there: the copy is damaged, take another one")
+                bail!("`{shown}` is missing: the backup is damaged, so use another one")
             }
             Err(Errno::LOOP) => bail!(
-                "`{shown}` is a link, or lies behind one, and a copy has none: take another one, or put there what the link leads to"
+                "`{shown}` is a link, or lies behind one, and a backup has no links; use another backup, or \
+                 replace the link with its target"
             ),
             // The error of a socket, or of a device that does not exist.
             Err(Errno::NXIO | Errno::NODEV) => bail!(is_none()),

@@ -46,23 +46,26 @@ const BLOCK: u64 = 4096;
 const SILENCE: Duration = Duration::from_secs(1);
 
 const BACKUP_HELP: &str = "\
-The copy is whole or not there. `sha256sum -c SHA256SUMS` in it checks it without Bailey. It has no key that signs the journal; keys are in it where they lie sealed,
-and those of .env with --with-keys. What sessions have not applied yet is not in it.";
+A backup is complete or is not made at all. `sha256sum -c SHA256SUMS` inside it checks it without Bailey.
+It does not have the key that signs the journal. It has the sealed keys, and those of .env only with
+--with-keys. It does not have the changes that sessions have not applied yet.";
 
 const RESTORE_HELP: &str = "\
-The copy is checked first, file by file, and the journal in it from its first entry to its last; then it takes the home's place at once, or nothing changes. What was there is
-moved beside the home, and named. Keys, waiting changes of sessions and the other copies go on in the new one. Nobody may use the home meanwhile.
+The backup is checked first: each file, and its journal from the first entry to the last. Then it replaces
+the home at once, or nothing changes. The old home is moved beside the new one, and the command prints where.
+Keys, unapplied changes of sessions and the other backups stay in the new home. Nobody may use the home
+meanwhile.
 
-Exit codes: 0 done, 1 not done, 5 the copy's journal does not hold.";
+Exit codes: 0 done, 1 not done, 5 the journal of the backup does not verify.";
 
 /// The arguments of `bailey backup`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = BACKUP_HELP)]
 pub struct Args {
-    /// Where to; without it into the home's own `backups`, of which the last five are kept
+    /// Where to write the backup [default: `backups` of the home, where the last five are kept]
     #[arg(value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// With the keys of `.env`, too
+    /// Include the keys of `.env`
     #[arg(long)]
     pub with_keys: bool,
 }
@@ -71,7 +74,7 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(after_help = RESTORE_HELP)]
 pub struct RestoreArgs {
-    /// A copy that `bailey backup` made
+    /// A backup that `bailey backup` made
     #[arg(value_name = "DIR")]
     pub(crate) from: PathBuf,
 }
@@ -92,12 +95,12 @@ pub async fn run(home: &Home, Args { to, with_keys }: Args, printer: &Printer) -
         }
     };
     if to.symlink_metadata().is_ok() {
-        bail!("`{}` is there already: a copy replaces nothing, name another place", to.display());
+        bail!("`{}` exists already, and a backup replaces nothing; name another place", to.display());
     }
     if !is_own && to.starts_with(&home.root) {
-        bail!("`{}` lies in the home that is to be copied: name a place outside, or none", to.display());
+        bail!("`{}` lies inside the home that is backed up; name a place outside, or no place", to.display());
     }
-    let name = to.file_name().and_then(OsStr::to_str).context("name a directory for the copy")?;
+    let name = to.file_name().and_then(OsStr::to_str).context("name a directory for the backup")?;
     let mut stay = if is_own { remove_cut_off(home) } else { Vec::new() };
     let new = to.with_file_name(format!(".{name}.new-{}", std::process::id()));
     make_private(&new)?;
@@ -112,7 +115,7 @@ pub async fn run(home: &Home, Args { to, with_keys }: Args, printer: &Printer) -
         Ok(copied) => copied,
         Err(error) => {
             fs::remove_dir_all(&new).ok();
-            return Err(error.context("there is no copy; the home is as it was, and older copies stay"));
+            return Err(error.context("no backup was made; the home is unchanged, and older backups stay"));
         }
     };
     let removed = if is_own { remove_old(home, &to, &mut stay) } else { 0 };
@@ -130,7 +133,7 @@ pub async fn run(home: &Home, Args { to, with_keys }: Args, printer: &Printer) -
             bytes as f64 / (1 << 20) as f64
         ));
         if !with_keys && home.env_file().exists() {
-            printer.note("the keys of .env are not in it (--with-keys)");
+            printer.note("the keys of .env are not in the backup (--with-keys includes them)");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -178,7 +181,7 @@ fn look_for_room(home: &Home, to: &Path, keys: &TakenKeys<'_>) -> Result<()> {
     let of_files: u64 = files.iter().map(|file| file.bytes.next_multiple_of(BLOCK)).sum();
     let needed = of_files + Room::of(&home.journal())?.journal;
     if let Some(short) = short_of(to, needed)? {
-        bail!("a copy {short} there: make room, or name a place on another disk (`bailey backup DIR`)");
+        bail!("a backup {short} there; make room, or name a place on another disk (`bailey backup DIR`)");
     }
     Ok(())
 }

@@ -86,22 +86,23 @@ pub async fn run(
     } else {
         printer.line(format!("{} is what it was at entry {entries} of its journal", home.root.display()));
         printer.note(&format!(
-            "what was there until now is in `{}`; remove it when nothing is missed",
+            "the home as it was before is in `{}`; remove it when you miss nothing",
             before.display()
         ));
         for (session, why) in left_behind {
             let path = |home: &Path| shell_word(&home.join("sessions").display().to_string());
             let (old, id) = (path(&before), session.to_string());
             printer.warn(&format!(
-                "the copy tells nothing of what session {id} did last: {why}. To look at that in what was there: mkdir -p {old} && mv \
-                 {}/{id} {old}/ && bailey --home {} sessions diff {id}",
+                "the backup does not have the last changes of session {id}: {why}. To look at them in the \
+                 old home: mkdir -p {old} && mv {}/{id} {old}/ && bailey --home {} sessions diff {id}",
                 path(&home.root),
                 shell_word(&before.display().to_string()),
             ));
         }
         if let Some(since) = stopped {
             printer.note(&format!(
-                "nothing begins in this home: it is stopped since {since}; to go on: bailey estop --release"
+                "this home has been stopped since {since}, so nothing begins in it; release the stop with \
+                 `bailey estop --release`"
             ));
         }
     }
@@ -114,7 +115,7 @@ pub async fn run(
 /// When one does, with its name.
 pub fn unused(home: &Home) -> Result<()> {
     if Client::connect(home)?.is_some() {
-        bail!("the daemon of this home runs: end it first (`bailey stop`)");
+        bail!("the daemon of this home runs; stop it first with `bailey stop`");
     }
     // A daemon whose socket was removed cannot be asked, so look at its lock.
     let daemon = InUse::of(&home.daemon(), &FileLocks::default())?;
@@ -193,7 +194,7 @@ fn compare(home: &Home, from: &Path, printer: &Printer) -> Result<Compared> {
     let copy = Beneath::open(from)?;
     let mut list = Sums::read(&copy)?;
     if !list.paths().any(|path| path == Path::new(JOURNAL)) {
-        bail!("`{}` has no journal: it is no copy of a home", from.display());
+        bail!("`{}` has no journal, so it is not a backup of a home", from.display());
     }
     let left = list.leave(files::is_of_before);
     if let Some(foreign) = list.paths().find(|path| files::is_foreign(path)) {

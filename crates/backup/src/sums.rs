@@ -83,7 +83,7 @@ impl Sums {
         let shown = copy.shown(Path::new(NAME));
         let mut text = String::new();
         let file = copy.file(Path::new(NAME)).with_context(|| {
-            format!("`{}` is no copy of a home: each has a list {NAME}", copy.path().display())
+            format!("`{}` is not a backup of a home, because it has no list {NAME}", copy.path().display())
         })?;
         file.take(LIST_BYTES_MAX + 1)
             .read_to_string(&mut text)
@@ -178,7 +178,7 @@ impl Listed {
         let (digest, _) =
             pass(from.take(self.bytes), to).with_context(|| format!("cannot copy `{}`", shown.display()))?;
         if digest != self.digest {
-            bail!("`{}` is not what the list says: the copy is damaged, take another one", shown.display());
+            bail!("`{}` differs from the list: the backup is damaged, so use another one", shown.display());
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let mut read = OpenOptions::new().read(true).custom_flags(flags).open(from).with_context(cannot)?;
     if !read.metadata()?.is_file() {
-        bail!("{}: it is no file", cannot());
+        bail!("{}: it is not a file", cannot());
     }
     let mut write = create(to, &read).with_context(cannot)?;
     io::copy(&mut read, &mut write).and_then(|_| write.sync_all()).with_context(cannot)
@@ -265,14 +265,14 @@ mod tests {
             (
                 "another text",
                 |copy| fs::write(copy.join("policy/mine.toml"), "as it is\n\n").unwrap(),
-                "what the list says",
+                "differs from the list",
             ),
             (
                 "cut off",
                 |copy| fs::write(copy.join("policy/mine.toml"), "as it").unwrap(),
-                "what the list says",
+                "differs from the list",
             ),
-            ("gone", |copy| fs::remove_file(copy.join("policy/mine.toml")).unwrap(), "is not there"),
+            ("gone", |copy| fs::remove_file(copy.join("policy/mine.toml")).unwrap(), "is missing"),
             (
                 "a link in a folder's place",
                 |copy| {
@@ -316,6 +316,6 @@ mod tests {
         fs::rename(copy.join(NAME), place.path().join("list")).unwrap();
         symlink("../list", copy.join(NAME)).unwrap();
         let error = format!("{:#}", read().unwrap_err());
-        assert!(error.contains("is no copy of a home") && error.contains("is a link"), "{error}");
+        assert!(error.contains("is not a backup of a home") && error.contains("is a link"), "{error}");
     }
 }

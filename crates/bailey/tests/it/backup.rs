@@ -145,8 +145,8 @@ fn work_that_is_younger_than_the_copy_is_named_and_can_be_looked_at() {
     assert!(ran.code == Some(0) && !stage.project().join("b.txt").exists(), "{ran:?}");
     let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(ran.stderr.matches("tells nothing of what session").count(), 1, "{ran:?}");
-    let (_, line) = ran.stderr.split_once("in what was there: ").unwrap();
+    assert_eq!(ran.stderr.matches("does not have the last changes of session").count(), 1, "{ran:?}");
+    let (_, line) = ran.stderr.split_once("in the old home: ").unwrap();
     let line = line.lines().next().unwrap();
     let bailey = Path::new(env!("CARGO_BIN_EXE_bailey")).parent().unwrap().display().to_string();
     let shell = Command::new("sh")
@@ -197,7 +197,7 @@ fn a_copy_lifts_no_stop_and_a_person_is_told_so() {
     assert!(ran.lines()[0]["stopped"].is_string(), "{ran:?}");
     assert_ne!(run(), Some(0));
     let told = stage.ran(&["restore", copy.to_str().unwrap()]);
-    assert!(told.stderr.contains("nothing begins in this home: it is stopped since"), "{told:?}");
+    assert!(told.stderr.contains("this home has been stopped since"), "{told:?}");
     // The key of the new home has signed that: it outlives its journal as any stop does. Without that key is
     // the control.
     for is_signed in [true, false] {
@@ -233,7 +233,7 @@ fn a_home_keeps_five_copies_and_a_copy_replaces_nothing() {
     let again = stage.ran(&["backup", to.to_str().unwrap()]);
     assert!(again.code == Some(1) && again.stderr.contains("replaces nothing"), "{again:?}");
     let inside = stage.ran(&["backup", stage.home().join("mine").to_str().unwrap()]);
-    assert!(inside.code == Some(1) && inside.stderr.contains("lies in the home"), "{inside:?}");
+    assert!(inside.code == Some(1) && inside.stderr.contains("lies inside the home"), "{inside:?}");
     nothing_left(&stage);
 }
 
@@ -256,7 +256,7 @@ fn a_journal_whose_chain_is_broken_pushes_no_good_copy_out() {
     tamper(&journal, "UPDATE entry SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE seq = 3");
     let ran = stage.ran(&["backup"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    for said in ["there is no copy", "older copies stay", "broken at entry 3", "`bailey audit salvage`"] {
+    for said in ["no backup was made", "older backups stay", "broken at entry 3", "`bailey audit salvage`"] {
         assert!(ran.stderr.contains(said), "{said}: {ran:?}");
     }
     assert_eq!(names(&backups), good);
@@ -285,7 +285,7 @@ fn a_journal_whose_pages_are_damaged_is_named() {
     file.seek(SeekFrom::Start((page - 1) * 4096)).unwrap();
     file.write_all(&[0; 4096]).unwrap();
     let ran = stage.ran(&["backup", stage.folder().join("torn").to_str().unwrap()]);
-    assert!(ran.code == Some(5) && ran.stderr.contains("there is no copy"), "{ran:?}");
+    assert!(ran.code == Some(5) && ran.stderr.contains("no backup was made"), "{ran:?}");
     assert!(ran.stderr.contains("home/journal.db` is damaged"), "{ran:?}");
     nothing_left(&stage);
 }
@@ -310,11 +310,15 @@ fn what_is_damaged_or_hostile_changes_nothing() {
     let damages: Vec<Damage<'_>> = vec![
         (
             "another byte",
-            "not what the list says",
+            "differs from the list",
             Box::new(|copy| fs::write(copy.join("config.toml"), "model = \"x/y\"\n").unwrap()),
         ),
-        ("a file gone", "is not there", Box::new(|copy| fs::remove_file(copy.join("config.toml")).unwrap())),
-        ("no list", "no copy of a home", Box::new(|copy| fs::remove_file(copy.join("SHA256SUMS")).unwrap())),
+        ("a file gone", "is missing", Box::new(|copy| fs::remove_file(copy.join("config.toml")).unwrap())),
+        (
+            "no list",
+            "not a backup of a home",
+            Box::new(|copy| fs::remove_file(copy.join("SHA256SUMS")).unwrap()),
+        ),
         (
             "a link in a file's place",
             "is a link",
@@ -342,7 +346,7 @@ fn what_is_damaged_or_hostile_changes_nothing() {
         ),
         (
             "a pipe",
-            "is no file",
+            "is not a file",
             Box::new(|copy| {
                 fs::remove_file(copy.join("config.toml")).unwrap();
                 assert!(Command::new("mkfifo").arg(copy.join("config.toml")).status().unwrap().success());
@@ -391,7 +395,7 @@ fn what_is_damaged_or_hostile_changes_nothing() {
         ),
         (
             "a torn journal",
-            "not what the list says",
+            "differs from the list",
             Box::new(|copy| {
                 let mut file = fs::OpenOptions::new().write(true).open(copy.join("journal.db")).unwrap();
                 file.seek(SeekFrom::Start(8192)).unwrap();
@@ -853,7 +857,7 @@ fn what_links_lead_to_is_in_a_copy_and_comes_back() {
             ran.code == Some(1) && ran.stderr.contains(why) && ran.stderr.contains("link`"),
             "{target}: {ran:?}"
         );
-        assert!(ran.stderr.contains("there is no copy") && !none.exists(), "{target}: {ran:?}");
+        assert!(ran.stderr.contains("no backup was made") && !none.exists(), "{target}: {ran:?}");
         fs::remove_file(&link).unwrap();
     }
     let large = stage.folder().join("large");
@@ -987,7 +991,10 @@ fn a_full_disk_leaves_no_half_copy() {
     let ran = stage.ran(&["backup", small.join("copy").to_str().unwrap()]);
     let left = fs::read_dir(&small).unwrap().count();
     assert!(Command::new("umount").arg(&small).status().unwrap().success());
-    assert!(ran.code != Some(0) && ran.stderr.contains("there is no copy; the home is as it was"), "{ran:?}");
+    assert!(
+        ran.code != Some(0) && ran.stderr.contains("no backup was made; the home is unchanged"),
+        "{ran:?}"
+    );
     assert!(ran.stderr.contains("a copy needs ") && ran.stderr.contains("MiB are free"), "{ran:?}");
     assert_eq!(left, 0);
     let value: Value = json!(titles(&stage));
