@@ -25,7 +25,8 @@ pub(crate) enum Failure {
     #[error("`{0}` sent nothing for {sec} s in the middle of its answer; try again", sec = .1.as_secs_f32())]
     IdleTimeout(Origin, Duration),
     #[error(
-        "nobody listens at `{0}`; check that its server runs, and its address in config.toml (`base_url` or `otlp`)"
+        "no server listens at `{0}`; check that the server runs, and check its address in config.toml \
+         (`base_url` or `otlp`)"
     )]
     Refused(Origin),
     #[error(

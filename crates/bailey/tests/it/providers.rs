@@ -176,7 +176,7 @@ fn models_says_what_is_there_and_how_to_mend_the_rest() {
     assert!(refused["problem"].as_str().unwrap().contains("STRICT_KEY"), "{refused}");
     let gone = of("providers", "provider", "gone");
     assert_eq!(gone["reachable"], json!(false));
-    assert!(gone["problem"].as_str().unwrap().contains("nobody listens"), "{gone}");
+    assert!(gone["problem"].as_str().unwrap().contains("no server listens"), "{gone}");
     let keyless = of("providers", "provider", "anthropic");
     assert_eq!((&keyless["key_present"], &keyless["reachable"]), (&json!(false), &json!(null)));
     assert_eq!(of("uses", "use", "default")["problem"], "");
@@ -207,7 +207,7 @@ fn first_commands_at_the_same_moment_share_one_journal() {
     let asking: Vec<_> = (0..8).map(ask).collect();
     for child in asking {
         let ran = Ran::of(child.wait_with_output().unwrap());
-        assert!(ran.stdout.contains("nobody listens"), "{ran:?}");
+        assert!(ran.stdout.contains("no server listens"), "{ran:?}");
     }
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
 }

@@ -534,7 +534,7 @@ fn what_comes_out_of_a_collector_is_each_thing_once_over_its_kill() {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let logs = stage.ran(&["logs"]).stdout;
-        if logs.contains("nobody listens") {
+        if logs.contains("no server listens") {
             break;
         }
         assert!(Instant::now() < deadline, "nobody says that the collector is away: {logs}");
@@ -735,8 +735,8 @@ fn why_a_collector_takes_nothing_is_told_until_it_does() {
             thread::sleep(Duration::from_millis(50));
         }
     };
-    wait_for("nobody listens", &|note| note.contains("nobody listens"));
-    assert!(stage.ran(&["status"]).stdout.contains("nobody listens"));
+    wait_for("no server listens", &|note| note.contains("no server listens"));
+    assert!(stage.ran(&["status"]).stdout.contains("no server listens"));
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let is_well = Arc::new(Mutex::new(false));
     let well = is_well.clone();

@@ -30,12 +30,12 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
     let mut why =
         format!("Bailey's network door refused this request: {method} {url}\n{}\n", reasons.join("; "));
     if is_of_a_cloud(url) {
-        why +=
-            "\nThere a cloud tells a machine its own secrets: no request goes there, whatever a rule says.\n";
+        why += "\nAt this address a cloud gives a machine its own secrets: no request goes there, whatever \
+            a rule says.\n";
         return told(StatusCode::FORBIDDEN, why);
     }
     if reasons.iter().any(|reason| is_final(reason)) {
-        why += "\nA rule denies it, and none that allows it lifts that.\n";
+        why += "\nA rule denies this request, and a rule that allows it does not change that.\n";
         return told(StatusCode::FORBIDDEN, why);
     }
     if let Some(Allowing { name, matching }) = Allowing::of(method, url) {
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(why_denied("GET", "http://169.254.169.254/", &[]), "no rule allows it");
         // No rule lifts what another one denies.
         let told = said("GET", "https://a.example/", "never there (user rule `never`: deny)").await;
-        assert!(!told.contains("[[rule]]") && told.contains("A rule denies it"), "{told}");
+        assert!(!told.contains("[[rule]]") && told.contains("A rule denies this request"), "{told}");
         let told =
             said("GET", "https://a.example/", "no rule allows this (built-in rule `default`: deny)").await;
         assert!(told.contains("[[rule]]"), "{told}");

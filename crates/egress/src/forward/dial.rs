@@ -43,7 +43,8 @@ pub(super) enum Barred {
     )]
     Private { host: Origin, address: IpAddr },
     #[error(
-        "`{0}` is {1}, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
+        "`{0}` is {1}, where a cloud gives a machine its own secrets: no request goes there, whatever the \
+         configuration says"
     )]
     Metadata(Origin, IpAddr),
     #[error("`{0}` has no address")]

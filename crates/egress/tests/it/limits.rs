@@ -49,7 +49,11 @@ async fn a_stream_that_keeps_moving_has_no_limit() {
 async fn nobody_listens() {
     let bench = Bench::new(config(&["http://127.0.0.1:1"])).await;
     let seen = bench.send(get("http://127.0.0.1:1/")).await;
-    assert!(seen.failure().contains("nobody listens at `http://127.0.0.1:1`; check"), "{}", seen.failure());
+    assert!(
+        seen.failure().contains("no server listens at `http://127.0.0.1:1`; check"),
+        "{}",
+        seen.failure()
+    );
     assert!(seen.sent, "another attempt may succeed");
 }
 

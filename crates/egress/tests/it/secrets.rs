@@ -57,5 +57,9 @@ async fn a_key_never_stands_in_an_error() {
     assert!(!broken.failure().contains(KEY), "{}", broken.failure());
     let gone = Bench::new(crate::bench::config(&["http://127.0.0.1:1"])).await;
     let seen = gone.send(with_header("http://127.0.0.1:1/", "authorization", key("TEST_API_KEY"))).await;
-    assert!(seen.failure().contains("nobody listens") && !seen.failure().contains(KEY), "{}", seen.failure());
+    assert!(
+        seen.failure().contains("no server listens") && !seen.failure().contains(KEY),
+        "{}",
+        seen.failure()
+    );
 }

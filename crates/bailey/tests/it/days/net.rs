@@ -58,7 +58,7 @@ fn an_expired_certificate_is_told() {
 
 #[test]
 fn a_server_that_nobody_reaches_is_told() {
-    in_the_middle("http://127.0.0.1:1", &["nobody listens at `http://127.0.0.1:1`", "base_url"], ran);
+    in_the_middle("http://127.0.0.1:1", &["no server listens at `http://127.0.0.1:1`", "base_url"], ran);
 }
 
 /// Without any network but loopback, which is down.
