@@ -43,16 +43,16 @@ impl Tier {
         if given >= least {
             return Ok(());
         }
-        let refusal = format!(
-            "not run, because {self} code wants the isolation `{least}`, and there is `{given}` here"
-        );
+        let refusal =
+            format!("not run, because {self} code needs the isolation `{least}`, and only `{given}` is here");
         let way = if least > Level::HIGHEST {
             "Bailey makes none like that yet"
         } else {
             "`bailey sandbox doctor` says what is missing"
         };
         let stand_in = format!(
-            "to have `{given}` stand in, say `{self} = \"{given}\"` below [sandbox.tiers] in your config.toml"
+            "to accept `{given}` instead, set `{self} = \"{given}\"` under [sandbox.tiers] in your \
+             config.toml"
         );
         let named = Level::of_name(given.name()).map(|_| stand_in);
         Err([refusal, way.into()].into_iter().chain(named).collect::<Vec<_>>().join("; "))

@@ -208,7 +208,7 @@ fn one_of_a_tier_that_wants_more_than_there_is_does_not_run() {
         assert!(found["says"].as_str().unwrap().contains("the extension x"), "{found}");
         let (ran, _model) = run(&stage, &[&["echo", "hello"]]);
         assert!(ran.results()[0].contains(heard), "{tiers}: {ran:?}");
-        let why = "untrusted code wants the isolation `microvm`";
+        let why = "untrusted code needs the isolation `microvm`";
         let is_told = entries(&stage, "outcome").iter().any(|entry| entry.to_string().contains(why));
         assert_eq!(is_told, tiers.is_empty(), "{tiers}");
     }

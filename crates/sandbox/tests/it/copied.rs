@@ -327,7 +327,7 @@ async fn more_than_landlock_is_wanted_and_nothing_runs() {
         let command = Command { cwd, ..house.command("echo ran") };
         let ran = house.run(&command, &Isolation::default()).await;
         assert!(
-            ran.reason().contains("wants the isolation `native`, and there is `landlock`"),
+            ran.reason().contains("needs the isolation `native`, and only `landlock` is here"),
             "{}",
             ran.reason()
         );

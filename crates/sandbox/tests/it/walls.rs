@@ -80,7 +80,7 @@ async fn an_order_that_demands_no_walls_still_gets_those_of_its_tier() {
             let house = House::with(who, |config| config.without = BTreeSet::from([wall]));
             let ran = house.run(&house.command("echo ran > ran.txt; echo ran"), &nothing).await;
             let reason = ran.reason();
-            let is_tier = reason.contains("internal code wants the isolation `native`");
+            let is_tier = reason.contains("internal code needs the isolation `native`");
             assert!(is_tier || (who, wall) == (As::User, Wall::UserNamespace), "{who:?}, {wall}: {reason}");
             assert!(!house.folder.join("upper/ran.txt").exists());
         }
@@ -98,7 +98,7 @@ async fn a_level_that_is_not_made_here_refuses_all_of_its_tier() {
     let house = House::with(As::User, |config| config.tiers.internal = Level::Microvm);
     let ran = house.run(&house.command("echo ran"), &Isolation::default()).await;
     let reason = ran.reason();
-    assert!(reason.contains("wants the isolation `microvm`, and there is `native` here"), "{reason}");
+    assert!(reason.contains("needs the isolation `microvm`, and only `native` is here"), "{reason}");
     assert!(
         reason.contains("makes none like that yet") && reason.contains("internal = \"native\""),
         "{reason}"

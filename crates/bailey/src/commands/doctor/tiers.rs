@@ -13,32 +13,33 @@ fn one(config: &Config, tier: Tier, given: Level) -> Finding {
     let check = check(tier);
     let least = config.tiers.least(tier);
     let who = who(config, tier);
-    let wants = format!("{who}: wants `{least}` or more");
+    let wants = format!("{who}: needs `{least}` or more");
     match (tier.check(least, given), who.is_empty()) {
-        (Ok(()), false) => Finding::ok(check, format!("{wants}, and has `{given}`")),
+        (Ok(()), false) => Finding::ok(check, format!("{wants}, and `{given}` is here")),
         (Ok(()), true) => {
-            Finding::ok(check, format!("nothing is of it; it would want `{least}`, and have `{given}`"))
+            Finding::ok(check, format!("not in use; it would need `{least}`, and `{given}` is here"))
         }
         (Err(_), true) => Finding {
             fix: Some(format!(
-                "where you trust it as far as that, `{tier} = \"{given}\"` below [sandbox.tiers]"
+                "if you trust this code that far, set `{tier} = \"{given}\"` under [sandbox.tiers] in \
+                 config.toml"
             ))
             .filter(|_| given > Level::None),
             ..Finding::ok(
                 check,
                 format!(
-                    "nothing is of it; it would be refused, for it wants `{least}`, and there is `{given}`"
+                    "not in use; it would be refused, because it needs `{least}` and only `{given}` is here"
                 ),
             )
         },
         (Err(why), false) => Finding::fail(
             check,
-            format!("{wants}, and there is `{given}`: it is refused"),
+            format!("{wants}, and only `{given}` is here, so it is refused"),
             // Which is what is being read.
             why.split_once("; ").map_or_else(String::new, |(_, way)| {
                 way.replace(
                     "`bailey sandbox doctor` says what is missing",
-                    "what stands above at `walls` says what is missing",
+                    "`walls` above says what is missing",
                 )
             }),
         ),
