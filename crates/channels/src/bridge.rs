@@ -57,9 +57,9 @@ const WAITING_MAX: usize = 256;
 /// How far the time of a delivery may be from this machine's, in seconds.
 const FRESH_SECONDS: u64 = 300;
 /// What is answered to a message that is a credential.
-const BLOCKED: &str = "That looks like a password or a key, so it was thrown away unread: nobody here has seen it, and it is \
-                       noted nowhere. The platform still has it: delete your message, and change the key. Keys are set at the \
-                       machine, with `bailey secrets set`.";
+const BLOCKED: &str = "Your message looks like a password or a key, so Bailey threw it away: no model has \
+    seen it, and it is stored nowhere here. The platform still has it: delete your message, and change the \
+    key. Set keys at the machine, with `bailey secrets set`.";
 
 /// What all conversations of a channel share.
 pub(super) struct Bridge {
@@ -101,7 +101,7 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
     if !keys.has(&configured.key_env) {
         let key = &configured.key_env;
         return Err(Mistyped(format!(
-            "the key of the channel `{name}` is not set: bailey secrets set {key}"
+            "the key of the channel `{name}` is not set; store it with `bailey secrets set {key}`"
         ))
         .into());
     }
@@ -164,7 +164,7 @@ impl Bridge {
                 Ok(us) => break us,
                 Err(Failure::Key(why) | Failure::Refused(why)) => {
                     bail!(Mistyped(format!(
-                        "the channel `{}` is not let in: {why}; set its key again",
+                        "the platform refuses the channel `{}`: {why}; set its key again",
                         self.name
                     )))
                 }
@@ -197,8 +197,8 @@ impl Bridge {
         let mut locked_out = self.locked_out.subscribe();
         while locked_out.changed().await.is_ok() {
             let told = match &*locked_out.borrow_and_update() {
-                Some(why) => format!("the channel is not let in any more: {why}; what it has to say is kept"),
-                None => "the channel is let in again".to_owned(),
+                Some(why) => format!("the platform refuses the channel: {why}; its messages are kept"),
+                None => "the platform accepts the channel again".to_owned(),
             };
             printer.note(&told);
         }
@@ -308,7 +308,7 @@ impl Bridge {
         if !left_out.is_empty() {
             let what = left_out.join(" and ");
             if text.trim().is_empty() {
-                return say(&format!("That is not read here: {what} was left out. Say it in words."));
+                return say(&format!("Bailey cannot read this: {what} was left out. Write it in words."));
             }
             text = format!("{text}\n(With it came {what}, which is not shown to you.)");
         }
@@ -374,7 +374,9 @@ impl Bridge {
         let asked = PersonRequest { id: who.id.clone(), name: who.name.clone(), at: at.0.clone(), what };
         match self.link.ask(&Need::Person(asked)).await? {
             (Given::Person(answer), fd) => Ok((answer, fd)),
-            _ => bail!("the daemon answered something else than was asked"),
+            _ => bail!(
+                "the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`"
+            ),
         }
     }
 

@@ -20,23 +20,23 @@ use std::process::ExitCode;
 pub enum Args {
     /// Show the configured channels, and whether they are up
     List,
-    /// Show who may speak over them, and who asks to
+    /// List the people who may write on a channel, and the people who ask to
     People,
-    /// Let somebody speak over a channel: who was told this code there
+    /// Let in the person who got this code on a channel
     Pair {
         /// The channel's name in config.toml
         channel: String,
-        /// The code that they were told
+        /// The code that the person got
         code: String,
-        /// What they are to this home
+        /// The role of the person
         #[arg(long = "as", value_name = "ROLE", value_enum, default_value_t = PersonRole::User)]
         role: PersonRole,
     },
-    /// Let somebody speak over a channel no more
+    /// Stop letting a person write on a channel
     Forget {
         /// The channel's name in config.toml
         channel: String,
-        /// Who it is there, as `bailey channels people` shows it
+        /// The person's id on the channel, as `bailey channels people` shows it
         id: String,
     },
     /// Private: the process that talks with a platform, beneath the daemon
@@ -66,7 +66,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
     let known = |name: &str| match config.channels.contains_key(name) {
         true => Ok(()),
         false => Err(Mistyped(format!(
-            "there is no channel `{name}`: name it in config.toml as [channels.{name}]"
+            "there is no channel `{name}`; configure it in config.toml as [channels.{name}]"
         ))),
     };
     match command {
@@ -91,7 +91,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
                 );
             } else {
                 let (name, id) = (&person.name, &person.id);
-                say(printer, &format!("{name} ({channel} {id}) may speak here now, as {}", role.name()));
+                say(printer, &format!("{name} ({channel} {id}) may write here now, as {}", role.name()));
             }
         }
         Args::Forget { channel, id } => {
@@ -99,7 +99,8 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
             let person = People::change(home, &channel, |people| people.forget(&id))?;
             anew(home).await?;
             printer.note(&format!(
-                "{} ({channel} {id}) may not speak here any more; what they asked for before goes on where it is worked on: bailey status",
+                "{} ({channel} {id}) may not write here any more; a task that they gave before and that \
+                 still runs goes on (`bailey status` shows it)",
                 person.name
             ));
         }
@@ -125,15 +126,15 @@ async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
         None => None,
     };
     if config.channels.is_empty() && !printer.is_json() {
-        printer.note("no channel is configured: see docs/channels.md");
+        printer.note("no channel is configured; docs/channels.md says how to configure one");
     }
     for (name, channel) in &config.channels {
         let state = running.iter().flatten().find(|state| state.name == *name);
         let how = match (state, &running) {
             (Some(state), _) if state.up => "up".to_owned(),
             (Some(state), _) => format!("down: {}", state.note),
-            (None, Some(_)) => "not read yet: bailey reload".to_owned(),
-            (None, None) => "no daemon runs: bailey start".to_owned(),
+            (None, Some(_)) => "not loaded yet; run `bailey reload`".to_owned(),
+            (None, None) => "no daemon runs; start it with `bailey start`".to_owned(),
         };
         let People { people, asked } = People::of(home, name)?;
         if printer.is_json() {
@@ -144,7 +145,7 @@ async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
         } else {
             let how = printer.paint(Style::Plain, &how);
             printer.line(format!("{}  {how}", printer.paint(Style::Bold, name)));
-            say(printer, &format!("  about {}; people: {}", channel.workspace.display(), people.len()));
+            say(printer, &format!("  project {}; people: {}", channel.workspace.display(), people.len()));
         }
     }
     Ok(())
@@ -176,7 +177,7 @@ fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
                 }));
             } else {
                 let told = format!(
-                    "{name}  {}  wants to be let in: {}, with `bailey channels pair {name} {}`",
+                    "{name}  {}  asks to be let in: {}; let them in with `bailey channels pair {name} {}`",
                     asked.id, asked.name, asked.code
                 );
                 say(printer, &told);

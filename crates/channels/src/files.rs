@@ -34,7 +34,8 @@ impl Fetched {
     /// What is said to the person, where something is not there.
     pub(super) fn words(&self) -> Option<String> {
         let missing = (!self.missing.is_empty()).then(|| format!("Not read: {}.", self.missing.join("; ")));
-        let spoken = "Nothing here turns speech into words yet: the agent has what you said as a file, and hears nothing of it.";
+        let spoken = "Bailey cannot turn speech into text yet: the agent gets your voice message only as a \
+            file.";
         let spoken = self.is_spoken.then(|| spoken.to_owned());
         let words: Vec<String> = missing.into_iter().chain(spoken).collect();
         (!words.is_empty()).then(|| words.join("\n"))

@@ -124,7 +124,7 @@ impl Bridge {
         loop {
             let Err(failure) = self.follow(&source, &mut health).await else { continue };
             if let Failure::Key(why) = failure {
-                bail!(Mistyped(format!("the channel is not let in any more: {why}")));
+                bail!(Mistyped(format!("the platform refuses the channel: {why}")));
             }
             if !std::mem::replace(&mut health.is_told, true) {
                 printer.note(&failure.to_string());
@@ -202,7 +202,10 @@ impl Bridge {
         let mut taken: Option<Taken> = None;
         loop {
             let (Given::Delivery(delivery), _) = self.link.ask(&Need::Delivery(taken)).await? else {
-                bail!("the daemon answered something else than was asked");
+                bail!(
+                    "the daemon gave an unexpected answer; restart it with `bailey stop`, then \
+                     `bailey start`"
+                );
             };
             taken = Some(self.take_delivery(&mut *listener, delivery).await?);
         }

@@ -112,7 +112,8 @@ impl People {
         let plain = |code: &str| code.replace('-', "").to_ascii_uppercase();
         let Some(at) = self.asked.iter().position(|asked| plain(&asked.code) == plain(code)) else {
             bail!(
-                "nobody was told the code `{code}`, or it is more than an hour ago: they write once more, and are told a new one"
+                "the code `{code}` is wrong or older than an hour; the person writes again and gets a new \
+                 code"
             );
         };
         let Stranger { id, name, .. } = self.asked.remove(at);
@@ -131,7 +132,7 @@ impl People {
     pub(crate) fn forget(&mut self, id: &str) -> Result<Person> {
         let at = self.people.iter().position(|person| person.id == id);
         let at = at.with_context(|| {
-            format!("nobody with the id `{id}` was let in: `bailey channels people` names all")
+            format!("there is no person with the id `{id}`; `bailey channels people` shows all")
         })?;
         Ok(self.people.remove(at))
     }

@@ -227,7 +227,8 @@ impl Talk {
             Err(error) => {
                 if !std::mem::replace(&mut self.is_told, true) {
                     self.now(&format!(
-                        "Not now: {error:#}\n\nIt is kept, and said as soon as that is mended."
+                        "Your message has to wait: {error:#}\n\nIt is kept, and delivered as soon as this \
+                         is fixed."
                     ))
                     .await;
                 }
@@ -468,8 +469,8 @@ impl Talk {
             std::mem::take(&mut self.taps).into_iter().partition(|(_, _, at)| at.elapsed() > TAPPED);
         self.taps = waiting;
         let late: Vec<(ApprovalId, Tap, Instant)> = late;
-        late.iter()
-            .for_each(|(_, tap, _)| self.toast(tap, "It was answered before, or cannot be answered now."));
+        let late_words = "This question was answered before, or cannot be answered now.";
+        late.iter().for_each(|(_, tap, _)| self.toast(tap, late_words));
         if self.again.is_some_and(|again| again <= Instant::now()) {
             self.again = None;
             self.say_again().await;
@@ -525,12 +526,12 @@ impl Talk {
         match command {
             Command::Help => HELP.to_owned(),
             Command::Missing(why) => why.to_owned(),
-            Command::Unknown(name) => format!("/{name} is not known here: /help names what is"),
+            Command::Unknown(name) => format!("There is no command /{name} here. /help lists the commands."),
             Command::Pin(text) => self.asked(&who, &Op::Pin { text }, "Kept in mind.").await,
             Command::Page(page) => self.of_daemon(&who, RequestKind::Told(page)).await,
             Command::Clear if self.is_working || !self.said.is_empty() => {
                 // What the session was told would be told again to one that does not know it.
-                "Something is being worked on: /stop it, or wait for its end, and then /clear.".into()
+                "A turn is running. Stop it with /stop or wait for its end, then send /clear again.".into()
             }
             Command::Clear => {
                 let told = self.of_daemon(&who, RequestKind::Clear).await;
@@ -663,7 +664,7 @@ async fn stop(bridge: &Bridge, at: &Conversation, open: &PendingMessage, what: S
     let asks = if what == Stop::Everything { RequestKind::Estop } else { RequestKind::Running };
     match bridge.ask(&who, at, asks).await {
         Ok((PersonAnswer::Connected(_), Some(fd))) => match cancel(fd).await {
-            Ok(()) => (true, "It is to stop.".into()),
+            Ok(()) => (true, "The turn is being stopped.".into()),
             Err(error) => (false, format!("{error:#}")),
         },
         // That nothing runs, or everything stops.
@@ -700,8 +701,8 @@ async fn cancel(fd: OwnedFd) -> Result<()> {
 /// What somebody is told who is not known.
 fn stranger(channel: &str, code: &str) -> String {
     format!(
-        "You are not known here. Whoever runs this Bailey can let you in, at the machine:\n\n\
-         bailey channels pair {channel} {code}\n\nThe code is good for an hour. Nothing that you wrote was read."
+        "You are not known here. The owner of this Bailey can let you in, at the machine:\n\nbailey \
+         channels pair {channel} {code}\n\nThe code is valid for an hour. Your message was not read."
     )
 }
 

@@ -34,14 +34,14 @@ pub(super) enum Stop {
 
 pub(super) const HELP: &str = "\
 What you write is for the agent; what begins with / is for Bailey:
-/stop — end what it is doing now
-/estop — stop everything in this home until a human releases it at the machine
+/stop — end the running turn
+/estop — stop everything in this home until a person releases it at the machine
 /clear, /reset — begin a new session with the next message
-/pin WORDS — keep words in its mind for the whole session
+/pin WORDS — keep these words in the agent's context for the whole session
 /approve ID, /reject ID [WHY] — answer an open question, by the ID at the end of its card
-/status /budget /tools /sandbox — how things are
-/backup — make a copy of this home, in it
-/help — this";
+/status /budget /tools /sandbox — show the daemon, the budget, the tools, the walls
+/backup — make a backup of this home
+/help — show this help";
 
 /// The name of what is said to a bot, whether that is us, and the rest; none for what is said to the agent.
 /// In a group a person may name us first.

@@ -42,7 +42,7 @@ pub(super) async fn alone(home: &Home, holder: &Holder, say: impl Fn(&str)) -> R
                     )
                 };
                 if !std::mem::replace(&mut is_told, true) {
-                    say(&format!("the daemon (process {pid}) is ending: waiting for that"));
+                    say(&format!("the daemon (process {pid}) is ending; waiting for its end"));
                 }
                 since = Instant::now();
             }

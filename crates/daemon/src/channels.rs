@@ -98,7 +98,8 @@ impl Daemon {
             return Ok((PersonAnswer::Stranger(new), None));
         };
         let looks_after = matches!(speaker.role, Role::Owner | Role::Operator);
-        let denied = || Ok((PersonAnswer::Denied("that is for those who look after this home".into()), None));
+        let denied =
+            || Ok((PersonAnswer::Denied("only an owner or an operator of this home may do that".into()), None));
         match asked.what {
             RequestKind::Connection | RequestKind::Tap => {
                 let stream = self.connect(name, channel, &asked.at, &speaker).await?;
@@ -112,13 +113,12 @@ impl Daemon {
                         let stream = self.introduce(session, &speaker)?;
                         (PersonAnswer::Connected(speaker), Some(stream.into()))
                     }
-                    None => (PersonAnswer::Done("Nothing is being worked on.".into()), None),
+                    None => (PersonAnswer::Done("No turn is running.".into()), None),
                 })
             }
-            RequestKind::Clear if speaker.role == Role::Guest => Ok((
-                PersonAnswer::Denied("a guest ends no conversation: that is for those who are in it".into()),
-                None,
-            )),
+            RequestKind::Clear if speaker.role == Role::Guest => {
+                Ok((PersonAnswer::Denied("a guest cannot end the conversation".into()), None))
+            }
             RequestKind::Clear => {
                 Sessions::end(&self.home, name, &asked.at)?;
                 Ok((PersonAnswer::Done("the next message begins a new session".into()), None))
@@ -139,7 +139,8 @@ impl Daemon {
                         self.log.note("not_stopped", json!({}));
                     }
                 });
-                let told = "everything stops; nothing begins until `bailey estop --release` at the machine";
+                let told = "everything stops; nothing begins until you run `bailey estop --release` at the \
+                    machine";
                 Ok((PersonAnswer::Done(told.into()), None))
             }
         }
@@ -217,9 +218,9 @@ impl Daemon {
 
     /// Copies the home: returns the command's output, or says that the copy takes longer than a person waits.
     async fn copied(self: &Rc<Self>) -> Result<String> {
-        let longer = "it takes longer: it goes on, and the log tells its end (`bailey logs` at the machine)";
+        let longer = "the backup takes longer and goes on; `bailey logs` at the machine shows its end";
         match timeout(PAGE_MAX, self.copy()?).await {
-            Ok(told) => told.context("nobody makes it any more")?.map_err(Error::msg),
+            Ok(told) => told.context("the backup was not finished")?.map_err(Error::msg),
             Err(_) => Ok(longer.to_owned()),
         }
     }
@@ -227,10 +228,10 @@ impl Daemon {
     /// Begins to copy the home, in a task of its own. The receiver gets the result.
     ///
     /// # Errors
-    /// When a copy is being made already.
+    /// When a backup is being made already.
     pub(super) fn copy(self: &Rc<Self>) -> Result<oneshot::Receiver<Result<String, String>>> {
         if self.is_copying.replace(true) {
-            bail!("a copy is being made already");
+            bail!("a backup is being made already");
         }
         let (tell, told) = oneshot::channel();
         let daemon = self.clone();

@@ -110,11 +110,7 @@ pub async fn start(
         sleep(LOOK).await;
     }
     child.kill().ok();
-    bail!(
-        "the daemon did not listen after {} s; what it said is in `{}`",
-        START_MAX.as_secs(),
-        told.display()
-    )
+    bail!("the daemon did not answer within {} s; its output is in `{}`", START_MAX.as_secs(), told.display())
 }
 
 /// How the daemon is; none where none runs.
@@ -122,7 +118,9 @@ async fn asked(home: &Home) -> Result<Option<DaemonStatus>> {
     let Some(mut client) = Client::connect(home)? else { return Ok(None) };
     match at_once(home, &mut client, Ask::Status).await? {
         DaemonAnswer::Status(status) => Ok(Some(*status)),
-        _ => bail!("the daemon answered something else than was asked"),
+        _ => {
+            bail!("the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`")
+        }
     }
 }
 
@@ -135,14 +133,17 @@ async fn running(home: &Home, printer: &Printer) -> Result<Option<DaemonStatus>>
             Ok(DaemonAnswer::Status(status)) if !status.stopping => return Ok(Some(*status)),
             Ok(DaemonAnswer::Status(status)) if !is_told => {
                 printer.note(&format!(
-                    "the daemon (process {}) is ending: waiting for that; to have it end sooner: bailey stop --patience 0",
+                    "the old daemon (process {}) is ending; waiting for its end, and \
+                     `bailey stop --patience 0` ends it sooner",
                     status.pid
                 ));
                 is_told = true;
             }
             // It may end before it answers.
             Ok(_) | Err(_) if is_told => {}
-            Ok(_) => bail!("the daemon answered something else than was asked"),
+            Ok(_) => bail!(
+                "the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`"
+            ),
             Err(error) => return Err(error),
         }
         // Its end closes the connection, and so does its patience with who says nothing.
@@ -155,7 +156,7 @@ fn tell_up(status: &DaemonStatus, how: &str, printer: &Printer) {
         return printer.json(status);
     }
     printer.note(&format!(
-        "the daemon {how} (process {}); `bailey chat` is its client, `bailey stop` ends it",
+        "the daemon {how} (process {}); `bailey chat` connects to it, `bailey stop` ends it",
         status.pid
     ));
 }
@@ -166,7 +167,7 @@ async fn at_once(home: &Home, client: &mut Client, ask: Ask) -> Result<DaemonAns
         return told;
     }
     let (who, kill) = named(alone::holder(home)?.flatten(), "kill -KILL");
-    bail!("the daemon of this home ({who}) says nothing for {} s; {kill}", ANSWER_MAX.as_secs())
+    bail!("the daemon of this home ({who}) has not answered for {} s; {kill}", ANSWER_MAX.as_secs())
 }
 
 /// A process as people are told of it, and of how it ends.
@@ -183,7 +184,8 @@ async fn deaf(home: &Home) -> Result<()> {
     let (who, kill) = named(pid, "kill");
     let socket = home.daemon().join(bailey_session::wire::SOCKET);
     bail!(
-        "the daemon of this home runs ({who}) and cannot be asked: nobody listens at `{}`; {kill}",
+        "the daemon of this home runs ({who}) but cannot be reached, because it does not listen at `{}`; \
+         {kill}",
         socket.display()
     )
 }
@@ -193,7 +195,7 @@ async fn client(home: &Home) -> Result<Client> {
     if client.is_none() {
         deaf(home).await?;
     }
-    client.context("no daemon of this home runs; to start it: bailey start")
+    client.context("no daemon of this home runs; start it with `bailey start`")
 }
 
 /// Ends the daemon, and waits until it has ended.
@@ -214,14 +216,15 @@ pub async fn stop(home: &Home, patience_seconds: u64, printer: &Printer) -> Resu
                 format!("the ends of {working} turns")
             };
             printer.note(&format!(
-                "waiting for {turns}, for {patience_seconds} s at most; Ctrl-C leaves it to that"
+                "waiting at most {patience_seconds} s for {turns}; Ctrl-C stops waiting, and the daemon \
+                 still ends"
             ));
             named = Some(working);
         }
         told = client.told().await.unwrap_or(None);
     }
     if !alone::gone(home).await? {
-        bail!("the daemon hears nobody any more, and its process has not ended: bailey logs");
+        bail!("the daemon does not answer any more, and its process has not ended; `bailey logs` shows why");
     }
     if begin.elapsed() > SILENCE || !printer.is_json() {
         printer.note("the daemon has ended");
@@ -249,7 +252,7 @@ pub async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
         printer.warn(&nothing_begins(why));
     }
     if let Some(since) = stopped.filter(|_| !printer.is_json()) {
-        let says = "everything is stopped, and nothing begins until: bailey estop --release";
+        let says = "everything is stopped, and nothing begins until you run `bailey estop --release`";
         printer.line(format!("{} (since {})", printer.paint(Style::Red, says), at(&since.to_string())));
     }
     if let Some(lack) = reserve::lack(&home.root).filter(|_| !printer.is_json()) {
@@ -260,7 +263,7 @@ pub async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
         if printer.is_json() {
             printer.json(&json!({ "pid": null, "stopped": stopped, "unreadable": unreadable }));
         }
-        printer.note("no daemon of this home runs; to start it: bailey start");
+        printer.note("no daemon of this home runs; start it with `bailey start`");
         return Ok(ExitCode::from(exit::FAILED));
     };
     if printer.is_json() {
@@ -295,14 +298,15 @@ pub fn status_of_none(root: &Path, printer: &Printer) -> ExitCode {
         printer.json(&json!({ "pid": null, "stopped": null }));
     }
     printer.note(&format!(
-        "no daemon runs, for there is no home at `{}`: name another one (--home DIR or BAILEY_HOME), or make it and start one: bailey start",
+        "no daemon runs, because there is no home at `{}`; name another home (--home DIR or BAILEY_HOME), \
+         or create this one and start its daemon with `bailey start`",
         root.display()
     ));
     ExitCode::from(exit::FAILED)
 }
 
 fn nothing_begins(why: &str) -> String {
-    format!("nothing begins, for the journal cannot be opened: {why}")
+    format!("nothing can begin, because the journal cannot be opened: {why}")
 }
 
 /// A process that the daemon keeps, and the last that it said before it ended.
@@ -324,7 +328,7 @@ fn tell_memory(memory: &MemoryState, printer: &Printer) {
         _ => (Style::Red, "nothing new begins, and sessions make room"),
     };
     let of = if memory.group { "its control group" } else { "the machine" };
-    let says = format!("memory is short: {} % of what {of} may use is taken; {what}", memory.percent);
+    let says = format!("memory is short: {} % of the memory of {of} is taken; {what}", memory.percent);
     printer.line(printer.paint(style, &says));
 }
 
@@ -355,18 +359,21 @@ fn at(time: &str) -> String {
 /// `bailey reload`.
 pub async fn reload(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let DaemonAnswer::Reloaded { older } = client(home).await?.ask(Ask::Reload).await? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`");
     };
     if printer.is_json() {
         printer.json(&json!({ "older": older }));
         return Ok(ExitCode::SUCCESS);
     }
-    printer.note("the configuration and the rules were read: what begins from now on obeys them");
+    printer.note(
+        "the daemon has read the configuration and the rules; everything that begins from now on uses them",
+    );
     if older > 0 {
-        let sessions = if older == 1 { "1 session goes".into() } else { format!("{older} sessions go") };
+        let sessions = if older == 1 { "1 session keeps".into() } else { format!("{older} sessions keep") };
         printer.note(&format!(
-            "{sessions} on with the configuration of before, until nothing is done there, nobody looks on and nothing runs in the \
-             background (bailey status; bailey ps --stop SESSION/NUMBER); keys that were changed or taken away their commands get no more"
+            "{sessions} the old configuration while a turn runs, a terminal is connected or a background \
+             process runs (see `bailey status` and `bailey ps --stop SESSION/NUMBER`); their commands no \
+             longer get keys that were changed or removed"
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -377,7 +384,10 @@ pub async fn logs(home: &Home, follow: bool, lines: usize, printer: &Printer) ->
     let path = home.daemon().join(LOG);
     let mut file = match File::open(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("there is no log: the daemon of this home never ran; to start it: bailey start")
+            bail!(
+                "there is no log, because the daemon of this home has never run; start it with \
+                 `bailey start`"
+            )
         }
         file => file.with_context(|| format!("cannot read `{}`", path.display()))?,
     };

@@ -320,7 +320,7 @@ impl Daemon {
         }
         if self.connections.get() >= CONNECTIONS_MAX {
             let why = format!(
-                "{CONNECTIONS_MAX} others are connected to the daemon: try again when some have gone"
+                "the daemon has {CONNECTIONS_MAX} connections already; try again when some have closed"
             );
             self.refused(json!({ "why": why }));
             spawn_local(async move {

@@ -144,9 +144,10 @@ impl Daemon {
         let (Level::Held | Level::Shedding, Some(memory)) = self.heed() else { return Ok(()) };
         let of = if memory.is_group { "the limit of its control group" } else { "all that this machine has" };
         bail!(
-            "memory is short: {} % of the {:.1} GiB that the daemon may use is taken ({of}), and from {} % on nothing new begins; \
-             what runs goes on. End what you do not need (`bailey status` shows sessions), give it more, or raise \
-             `memory.hold_percent` in config.toml (`bailey reload`)",
+            "memory is short: {} % of the {:.1} GiB that the daemon may use is taken ({of}), and from {} % \
+             on nothing new begins; running sessions go on. End sessions that you do not need (`bailey \
+             status` lists them), give the daemon more memory, or raise `memory.hold_percent` in \
+             config.toml and run `bailey reload`",
             memory.percent(),
             memory.limit_bytes as f64 / (1 << 30) as f64,
             self.memory.limits.get().hold_percent,

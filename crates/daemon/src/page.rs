@@ -175,7 +175,7 @@ impl Daemon {
     /// A link that lets one browser in, once. The page is up from now on.
     pub(super) fn link(self: &Rc<Self>) -> Result<DaemonAnswer> {
         if self.is_stopping.get() {
-            bail!("the daemon is ending; wait for that, then: bailey start");
+            bail!("the daemon is ending; wait for its end, then run `bailey start`");
         }
         if self.page.borrow().is_none() {
             let config = config::Config::load(&self.home)?;
@@ -186,7 +186,7 @@ impl Daemon {
         let mut codes = page.codes.borrow_mut();
         codes.retain(|_, since| since.elapsed() < CODE_LIVES);
         if codes.len() >= CODES_MAX {
-            bail!("{CODES_MAX} links are open already: use one, or wait for five minutes");
+            bail!("{CODES_MAX} links wait to be used already; use one of them, or wait five minutes");
         }
         codes.insert(Digest::of(code.as_bytes()), Instant::now());
         self.log.note("link", json!({}));
@@ -237,7 +237,7 @@ impl Daemon {
             },
         };
         if login.kind == Kind::Metrics && wish != Wish::Metrics {
-            return Ok((Answer::Refused("this one may read figures, and nothing else".into()), None));
+            return Ok((Answer::Refused("this token may read metrics, and nothing else".into()), None));
         }
         match wish {
             Wish::Metrics => Ok((Answer::Done(self.figures().exposition()), None)),
@@ -299,10 +299,10 @@ impl Daemon {
     async fn begin_at_page(self: &Rc<Self>, directory: &str, model: Option<String>) -> Result<SessionId> {
         let place = Path::new(directory);
         if !place.is_absolute() || !place.is_dir() {
-            bail!("`{directory}` is no directory on this machine: write the whole path of a project");
+            bail!("`{directory}` is not a directory on this machine; write the full path of a project");
         }
         if let Some(model) = model.as_deref().filter(|model| model.starts_with('-') || !model.contains('/')) {
-            bail!("`{model}` is no model: write PROVIDER/NAME");
+            bail!("`{model}` is not a model; write PROVIDER/NAME");
         }
         let again: Vec<String> = model.into_iter().flat_map(|model| ["--model".to_owned(), model]).collect();
         let words = again.iter().cloned().chain(["-C".to_owned(), directory.to_owned()]).collect();

@@ -27,21 +27,23 @@ use serde_json::json;
 use std::{path::PathBuf, process::ExitCode};
 
 const CRON_HELP: &str = "\
-Five fields of crontab(5): minute, hour, day of the month, month, day of the week, in this machine's local time; `*`, `1,15`, `mon-fri`, `*/10`, and @hourly, @daily, @weekly, @monthly,
-@yearly. What was due while no daemon ran is done once when the next one starts. Each time is a session of its own, under your rules; a question waits for you (`bailey approvals`).";
+Five fields of crontab(5): minute, hour, day of the month, month, day of the week, in this machine's local
+time; `*`, `1,15`, `mon-fri`, `*/10`, and @hourly, @daily, @weekly, @monthly, @yearly. A task that was due
+while no daemon ran runs once when the daemon starts. Each run is a session of its own, under your rules; a
+question waits for you in `bailey approvals`.";
 
 /// The arguments of `bailey schedule`.
 #[derive(Debug, Subcommand)]
 pub enum Args {
-    /// Write a task down
+    /// Add a schedule: a task and its times
     #[command(after_help = CRON_HELP)]
     Add {
-        /// What it is called
+        /// The name of the schedule
         name: String,
-        /// When, as crontab(5) has it
+        /// When the task runs, as in crontab(5)
         #[arg(long, value_name = "FIELDS")]
         cron: String,
-        /// What the agent is told
+        /// The task for the agent
         task: String,
         /// The project [default: the one you are in]
         #[arg(short = 'C', long, value_name = "DIR")]
@@ -49,30 +51,31 @@ pub enum Args {
         /// The model, PROVIDER/NAME
         #[arg(long)]
         model: Option<String>,
-        /// How many tokens each time may use up, where `limits.session_tokens` is not lower
+        /// The token limit of each run, unless `limits.session_tokens` is lower
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
         tokens: Option<u64>,
-        /// What each time may do, and nothing else: `read,list:src`, `exec:cargo test`, `http:HOST`; several
-        /// times [default: all that your rules allow, or ask you about]
+        /// The only things that each run may do: `read,list:src`, `exec:cargo test`, `http:HOST`; may be
+        /// given several times [default: everything that your rules allow or ask you about]
         #[arg(long, value_name = "KIND,…[:WHAT]")]
         may: Vec<String>,
     },
-    /// Show all, with the next time of each
+    /// List the schedules, with the next time of each
     List,
-    /// Do one now
+    /// Run a schedule now
     Run {
-        /// What it is called
+        /// The name of the schedule
         name: String,
     },
-    /// Do one no more
+    /// Remove a schedule
     Rm {
-        /// What it is called
+        /// The name of the schedule
         name: String,
     },
 }
 
-const UNSEEN: &str = "tools look at a file before they change it: without `read` and `stat` it is given nothing that it could replace, and \
-                      without `stat` nothing that it could make; say --may change,read,stat, with the same paths";
+const UNSEEN: &str = "tools look at a file before they change it: without `read` and `stat` the schedule \
+    can replace no file, and without `stat` it can create none; use --may change,read,stat, with the same \
+    paths";
 
 /// Adds, lists, runs or removes schedules.
 pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode> {
@@ -80,7 +83,7 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
         Args::Add { name, cron, task, directory, model, tokens, may } => {
             let cron: Cron = cron.parse().map_err(Mistyped)?;
             if task.trim().is_empty() {
-                return Err(Mistyped("the task says nothing: write what is to be done".into()).into());
+                return Err(Mistyped("the task is empty; write what the agent is to do".into()).into());
             }
             if let Some(model) = &model {
                 Config::load(home)?.find(model).map_err(|error| Mistyped(format!("{error:#}")))?;
@@ -107,7 +110,7 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
             };
             Schedules::change(home, |schedules| schedules.add(&name, schedule))?;
             let next = next.map(|next| local(next, &zone)).unwrap_or_default();
-            printer.note(&format!("{name}: the next time is {next}"));
+            printer.note(&format!("the schedule `{name}` was added; it runs next on {next}"));
             if zone.is_unknown() {
                 printer.warn(UNSAID);
             }
@@ -115,23 +118,26 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
                 printer.warn(UNSEEN);
             }
             if Client::connect(home)?.is_none() {
-                printer.note("it is done while the daemon runs: bailey start");
+                printer.note("schedules run only while the daemon runs; start it with `bailey start`");
             }
         }
         Args::List => list(home, printer)?,
         Args::Run { name } => {
-            let mut daemon =
-                Client::connect(home)?.context("the daemon does that, and none runs: bailey start")?;
-            let DaemonAnswer::Opened { session, .. } =
-                daemon.ask(Ask::Run { schedule: name.clone() }).await?
-            else {
-                bail!("the daemon answered something else than was asked");
+            let mut daemon = Client::connect(home)?
+                .context("the daemon runs schedules, and no daemon runs; start it with `bailey start`")?;
+            let DaemonAnswer::Opened { session, .. } = daemon.ask(Ask::Run { schedule: name.clone() }).await? else {
+                bail!(
+                    "the daemon gave an unexpected answer; restart it with `bailey stop`, then \
+                     `bailey start`"
+                );
             };
             if printer.is_json() {
                 printer.json(&json!({ "schedule": name, "session": session }));
             } else {
-                printer
-                    .note(&format!("{name} has begun; to look on: bailey chat --resume {}", short(&session)));
+                printer.note(&format!(
+                    "the schedule `{name}` has begun; watch it with `bailey chat --resume {}`",
+                    short(&session)
+                ));
             }
         }
         Args::Rm { name } => {
@@ -140,7 +146,7 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
                 schedules.0.remove(&name);
                 Ok(())
             })?;
-            printer.note(&format!("{name} is done no more"));
+            printer.note(&format!("the schedule `{name}` was removed"));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -167,7 +173,10 @@ fn vouch(home: &Home, scope: Vec<Condition>, workspace: &WsPath) -> Result<()> {
     let places = compose::kernel_config(home, &config, program::kept(&config)?).places(workspace);
     let caveat = Caveat { scope: Some(scope), ..Caveat::default() };
     policy.vouch(&caveat, &places).map_err(|why| {
-        Mistyped(format!("{why}; a schedule can be given what your rules allow without a question: allow that in a rule first"))
+        Mistyped(format!(
+            "{why}; a schedule may do only what your rules allow without a question, so allow it in a rule \
+             first"
+        ))
     })?;
     Ok(())
 }
@@ -175,7 +184,7 @@ fn vouch(home: &Home, scope: Vec<Condition>, workspace: &WsPath) -> Result<()> {
 fn list(home: &Home, printer: &Printer) -> Result<()> {
     let schedules = Schedules::of(home)?.0;
     if schedules.is_empty() && !printer.is_json() {
-        printer.note("there are no schedules: bailey schedule add --help");
+        printer.note("there are no schedules; `bailey schedule add --help` says how to add one");
     }
     let zone = zone()?;
     for (name, schedule) in schedules {
@@ -195,7 +204,11 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
         let bound = tokens.map(|tokens| format!("; {tokens} tokens at most")).unwrap_or_default();
         let last = session.map(|session| format!("; last session {}", short(&session))).unwrap_or_default();
         let times = if skipped == 1 { "once".into() } else { format!("{skipped} times") };
-        let left = if skipped == 0 { String::new() } else { format!(", and skipped {times} while that ran") };
+        let left = if skipped == 0 {
+            String::new()
+        } else {
+            format!(", and skipped {times} because that session still ran")
+        };
         let place = format!("  in {}{by}{bound}{last}{left}", directory.display());
         printer.line(printer.paint(Style::Plain, &place));
         if !may.is_empty() {

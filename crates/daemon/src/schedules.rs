@@ -158,7 +158,7 @@ impl Daemon {
     }
 
     /// Begins to copy the home, in a task of its own. The receiver tells whether there is a copy then. `None`
-    /// when a copy is being made already.
+    /// when a backup is being made already.
     fn copy_of_the_day(self: &Rc<Self>) -> Option<oneshot::Receiver<bool>> {
         if self.is_copying.replace(true) {
             return None;

@@ -203,7 +203,7 @@ impl Daemon {
     /// Begins a session's process, or finds it.
     pub(super) async fn open(self: &Rc<Self>, wanted: Wanted) -> Result<DaemonAnswer> {
         if self.is_stopping.get() {
-            bail!("the daemon is ending; wait for that, then: bailey start");
+            bail!("the daemon is ending; wait for its end, then run `bailey start`");
         }
         let Some(session) = wanted.session else { return self.begin(wanted).await };
         let since = Instant::now();
@@ -214,13 +214,13 @@ impl Daemon {
             match is_draining {
                 Some(false) => return Ok(DaemonAnswer::Opened { session, remarks: Vec::new() }),
                 None if wanted.comes_back && self.given_up.borrow().contains(&session) => bail!(
-                    "the process of session {0} was killed again and again, and is not begun again by itself; what it did is kept: \
-                     `bailey chat --resume {0}` goes on",
+                    "the process of session {0} was killed several times, so the daemon does not start it \
+                     again; its work is kept, and `bailey chat --resume {0}` continues it",
                     short(&session)
                 ),
                 None if self.opening.borrow_mut().insert(session) => break,
                 Some(true) | None if since.elapsed() > OPENING_MAX => bail!(
-                    "session {session} is about to end, or is being opened, and that takes longer than {} s: try again",
+                    "session {session} is ending or being opened, which takes longer than {} s; try again",
                     OPENING_MAX.as_secs()
                 ),
                 Some(true) | None => self.end_overdue(),
@@ -323,7 +323,7 @@ impl Daemon {
             let why = remarks.join("\n");
             let why = why.strip_prefix("error: ").unwrap_or(&why).to_owned();
             let error = if why.is_empty() {
-                "the session's process ended before it was open".to_owned()
+                "the session's process ended before the session was open".to_owned()
             } else {
                 why
             };

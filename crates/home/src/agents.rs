@@ -91,7 +91,8 @@ pub fn names(home: &Home) -> Result<Vec<String>> {
 pub fn make(home: &Home, name: &str, settings: &Settings) -> Result<Home> {
     if !is_name(name) {
         bail!(
-            "`{name}` is no name of an agent: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most, and no `-` first"
+            "`{name}` cannot name an agent: a name has at most {NAME_CHARS_MAX} characters of a-z, 0-9, `-` \
+             and `_`, and does not begin with `-`"
         );
     }
     let new = Home { agent: Some(name.to_owned()), ..home.clone() };

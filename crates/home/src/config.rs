@@ -428,9 +428,8 @@ impl Config {
             }
             if let Err(why) = models::is_url(&provider.base_url) {
                 let key = format!("providers.{}.base_url", document::bare(name));
-                return Err(
-                    document.mistake(&key, format!("`{}` is no URL of a server: {why}", provider.base_url))
-                );
+                return Err(document
+                    .mistake(&key, format!("`{}` is not the URL of a server: {why}", provider.base_url)));
             }
             if let Some(taken) = models::taken_parameter(provider) {
                 let key = format!("providers.{}.parameters", document::bare(name));
@@ -439,7 +438,7 @@ impl Config {
             }
         }
         if limits.tool_calls == Some(0) {
-            let message = "with no tool call at all each turn would pause at once: it must be 1 or more";
+            let message = "it must be 1 or more, because with 0 each turn would pause at once";
             return Err(document.mistake("limits.tool_calls", message));
         }
         for (place, url) in network.private.iter().enumerate() {
@@ -579,7 +578,7 @@ impl Config {
             let Some(text) = money else { continue };
             let mistake = |why: String| document.mistake(&format!("limits.{name}_money"), why);
             let money: Money =
-                text.parse().map_err(|why| mistake(format!("`{text}` is no amount: {why}")))?;
+                text.parse().map_err(|why| mistake(format!("`{text}` is not an amount: {why}")))?;
             let known = currency.get_or_insert_with(|| money.currency.clone());
             if *known != money.currency {
                 let why =
@@ -608,7 +607,7 @@ impl Config {
             ("command_processes", limits.command_processes.map(u64::from)),
         ];
         if let Some((name, _)) = nothing_runs.into_iter().find(|(_, value)| *value == Some(0)) {
-            let why = "with 0 nothing would work, and no limit is left out by it: it must be 1 or more";
+            let why = "it must be 1 or more, because 0 would stop all work";
             return Err(document.mistake(&format!("limits.{name}"), why));
         }
         let set = |field: &mut u64, value: Option<u64>| *field = value.unwrap_or(*field);
@@ -674,7 +673,9 @@ fn witness(document: &Document, text: &str) -> Result<Witness, ConfigError> {
     let witness: Witness = text.parse().map_err(mistake)?;
     let wrong = match &witness {
         Witness::Url(url) if has_user(url) => Some("has a user or a password in it".into()),
-        Witness::Url(url) => models::is_url(url).err().map(|why| format!("is no URL of a server: {why}")),
+        Witness::Url(url) => {
+            models::is_url(url).err().map(|why| format!("is not the URL of a server: {why}"))
+        }
         Witness::File(path) => document
             .path()
             .parent()

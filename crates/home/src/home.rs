@@ -112,7 +112,8 @@ impl Home {
     pub fn expect(root: &Path) -> Result<()> {
         anyhow::ensure!(
             Self::is_at(root)?,
-            "there is no home at `{}`: name another one (--home DIR or BAILEY_HOME), or make it: bailey init",
+            "there is no home at `{}`; name another home (--home DIR or BAILEY_HOME), or create this one \
+             with `bailey init`",
             root.display()
         );
         Ok(())
@@ -153,7 +154,7 @@ impl Home {
             let new = format!(", `bailey agent new {name}` makes it");
             let new = if agents::is_name(name) { new } else { String::new() };
             return Err(Mistyped(format!(
-                "there is no agent `{name}` in this home: `bailey agent list` names all{new}"
+                "there is no agent `{name}` in this home; `bailey agent list` shows all{new}"
             ))
             .into());
         }
@@ -419,7 +420,7 @@ fn user_home() -> Result<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let Some(home) = home else { bail!("HOME is not set: set it to your home directory") };
     fs::canonicalize(&home)
-        .with_context(|| format!("HOME is `{}`, which is not there", Path::new(&home).display()))
+        .with_context(|| format!("HOME is `{}`, which does not exist", Path::new(&home).display()))
 }
 
 /// Makes a directory of mode 700, or makes an existing directory private.

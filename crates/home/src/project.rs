@@ -207,8 +207,8 @@ fn is_readable(root: &Path) -> Result<()> {
     let may = Access::READ_OK | Access::EXEC_OK;
     match accessat(CWD, root, may, AtFlags::EACCESS) {
         Err(Errno::ACCESS) => bail!(
-            "cannot read the project `{0}`: permission denied. Have its owner let you in (chmod o+rx {1}), or go to a project of \
-             yours",
+            "cannot read the project `{0}`: permission denied. Ask its owner for access (chmod o+rx {1}), \
+             or work in a project of your own",
             root.display(),
             shell_word(&root.display().to_string())
         ),
@@ -225,9 +225,9 @@ pub fn still_there(workspace: &WsPath) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "the project `{workspace}` is not there: it was deleted, moved or renamed. What the session changed is kept: put the \
-         directory back at that path, then look with `bailey sessions list` and `bailey sessions diff SESSION`; `bailey sessions rm \
-         SESSION` throws it away"
+        "the project `{workspace}` is not there: it was deleted, moved or renamed. The changes of the \
+         session are kept: put the directory back at that path, then look with `bailey sessions list` and \
+         `bailey sessions diff SESSION`; `bailey sessions rm SESSION` removes the session"
     )
 }
 

@@ -20,7 +20,7 @@ pub fn secret(question: &str, instead: &str) -> Result<Secret> {
         .read(true)
         .write(true)
         .open("/dev/tty")
-        .with_context(|| format!("there is no terminal to ask for {question} on: {instead}"))?;
+        .with_context(|| format!("there is no terminal to ask for {question}; {instead}"))?;
     let old = tcgetattr(&terminal)?;
     // Text that was typed before the question appeared is no answer to it, so this discards it.
     tcsetattr(&terminal, OptionalActions::Flush, &silent(&old))?;

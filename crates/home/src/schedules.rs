@@ -121,7 +121,10 @@ impl Schedules {
     pub fn add(&mut self, name: &str, schedule: Schedule) -> Result<()> {
         let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
-            bail!("`{name}` is no name of a schedule: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most");
+            bail!(
+                "`{name}` cannot name a schedule: a name has at most {NAME_CHARS_MAX} characters of a-z, \
+                 0-9, `-` and `_`"
+            );
         }
         if self.0.contains_key(name) {
             bail!("there is a schedule `{name}` already: remove it first (`bailey schedule rm {name}`)");
@@ -149,7 +152,7 @@ impl Schedules {
     pub fn get(&mut self, name: &str) -> Result<&mut Schedule> {
         self.0
             .get_mut(name)
-            .with_context(|| format!("there is no schedule `{name}`: `bailey schedule list` names all"))
+            .with_context(|| format!("there is no schedule `{name}`; `bailey schedule list` shows all"))
     }
 }
 

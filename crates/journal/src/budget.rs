@@ -169,8 +169,9 @@ impl fmt::Display for Exceeded {
                 let own = if own { "; a session's own `--tokens` stays" } else { "" };
                 write!(
                     f,
-                    "the budget of {whose} is used up: {taken} taken, {wanted} more needed, {limit} allowed; to go on, raise \
-                     `{setting}` (`bailey config show` says where it is set{own})"
+                    "the budget of {whose} is used up: {taken} taken, {wanted} more needed, {limit} \
+                     allowed; to continue, raise `{setting}` (`bailey config show` says where it is \
+                     set{own})"
                 )
             }
             (_, None) => write!(

@@ -395,7 +395,8 @@ impl Warrant {
 pub enum BeginError {
     /// The owner stopped everything.
     #[error(
-        "everything in this home is stopped since {since}: nothing begins until `bailey estop --release`"
+        "everything in this home has been stopped since {since}; nothing begins until you run \
+         `bailey estop --release`"
     )]
     Stopped {
         /// When, RFC 3339.
@@ -411,7 +412,7 @@ pub enum BeginError {
     #[error("the approval was used already, is void, or was given for something else")]
     Burnt,
     /// The token that it was asked under is over, or its operations are used up.
-    #[error("the capability token that it was asked under is over, or its operations are used up")]
+    #[error("its capability token has ended, or its operations are used up")]
     Spent,
     /// The session is not in the journal.
     #[error("there is no session {0}")]
@@ -469,7 +470,7 @@ pub enum JournalError {
     )]
     Beside(String),
     /// There is nothing to salvage.
-    #[error("`{}` is whole, up to everything that is known of it: there is nothing to salvage", .0.display())]
+    #[error("`{}` is whole as far as Bailey can know, so there is nothing to salvage", .0.display())]
     Whole(PathBuf),
     /// Nothing can be salvaged.
     #[error(
@@ -484,23 +485,23 @@ pub enum JournalError {
     #[error("the permit was made by another journal")]
     ForeignPermit,
     /// The question is not open any more.
-    #[error("the question {0} was settled already, or never asked in this session")]
+    #[error("the question {0} is settled already, or was never asked in this session")]
     Settled(ApprovalId),
     /// The session asks as much as it may.
-    #[error("{QUESTIONS_MAX} questions of this session wait for an answer, which is as many as may")]
+    #[error("{QUESTIONS_MAX} questions of this session wait for an answer, which is the limit")]
     NoRoom,
     /// The answer is none that this question takes.
     #[error("{1} (question {0})")]
     NoAnswer(ApprovalId, NoAnswer),
     /// The question ran out, which is a no.
-    #[error("the question {0} ran out before it was answered, which is a no")]
+    #[error("the question {0} ran out of time before it was answered, which counts as a no")]
     RanOut(ApprovalId),
     /// There is nothing to ask once more.
-    #[error("the question {0} has not run out: only what nobody answered can be asked once more")]
+    #[error("the question {0} has not run out of time; only such a question can be asked again")]
     NotRunOut(ApprovalId),
     /// It was asked once more before, and that was answered.
     #[error(
-        "the question {0} was asked once more before, as {1}, which was answered: what it asks about is done once or not at all"
+        "the question {0} was asked again before, as {1}, and {1} was answered, so it cannot be asked again"
     )]
     AskedAgain(ApprovalId, ApprovalId),
     /// No question by that name.
@@ -521,8 +522,8 @@ pub enum JournalError {
     NotGranted(ApprovalId),
     /// Another process runs the session.
     #[error(
-        "session {session} is in use by {}: wait for it to end, end it, or work in a session of your own \
-         (`bailey run`, `bailey sessions fork`)",
+        "session {session} is in use by {}: wait for its end, end it, or work in another session (`bailey \
+         run`, `bailey sessions fork`)",
         .holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string)
     )]
     Held {
@@ -553,7 +554,7 @@ pub enum JournalError {
     #[error("the journal has no entry {0}; `bailey audit log` shows the newest")]
     Absent(u64),
     /// What was asked for is in an archive.
-    #[error("{what} is in the archive `{archive}`, and cannot be shown or taken up again; {how}")]
+    #[error("{what} is in the archive `{archive}`, and can be neither shown nor continued; {how}")]
     Archived {
         /// A session or an entry.
         what: String,

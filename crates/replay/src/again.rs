@@ -357,9 +357,9 @@ impl Comparison {
             ));
         }
         let told = match changed {
-            0 => format!("{judged} recorded actions: all would be decided as they are now"),
+            0 => format!("{judged} recorded actions: no decision would change"),
             _ => format!(
-                "{changed} of {judged} recorded actions would be decided otherwise: {breaking} BREAKING, {opening} OPENS"
+                "{changed} of {judged} recorded decisions would change: {breaking} BREAKING, {opening} OPENS"
             ),
         };
         printer.line(printer.paint(Style::Bold, &told));

@@ -80,7 +80,9 @@ async fn again(
         printer.json(&json!({ "entries": entries, "effects": effects, "same": false, "entry": seq,
                               "recorded": recorded, "now": now }));
     } else {
-        printer.line(printer.paint(Style::Red, &format!("it parts from the recording at entry {seq}")));
+        printer.line(
+            printer.paint(Style::Red, &format!("the replay differs from the recording at entry {seq}")),
+        );
         let name = format!("entry {seq}");
         let diff =
             bailey_tools::difference(&name, Some(&recorded), Some(&now), LINES_MAX, &printer.redactor());

@@ -190,7 +190,7 @@ fn pair(line: &str) -> Result<(&str, Secret), &'static str> {
     let name = name.trim();
     let head = |c: char| c.is_ascii_alphabetic() || c == '_';
     if !name.starts_with(head) || !name.chars().all(|c| head(c) || c.is_ascii_digit()) {
-        return Err("a name consists of letters, digits and `_`, and begins with no digit");
+        return Err("a name has only letters, digits and `_`, and does not begin with a digit");
     }
     if value.contains('\0') {
         return Err("a value cannot hold a NUL character");

@@ -139,11 +139,12 @@ async fn all(config: Config, lines: &[&Attack], printer: &Printer) -> Result<Exi
     }
     if elsewhere > 0 {
         printer.note(&format!(
-            "{elsewhere} more claims need what is not here: the tests that docs/security/claims.md names try them"
+            "{elsewhere} more claims cannot be tried on this machine; docs/security/claims.md names the \
+             tests that try them"
         ));
     }
     if is_nothing_shown(count) {
-        printer.alarm("no line held, because none could be tried: nothing is shown of this installation");
+        printer.alarm("no line could be tried, so nothing is shown about this installation");
     }
     Ok(ExitCode::from(code(count)))
 }

@@ -46,7 +46,7 @@ pub(super) async fn tested(
     // What was looked at is what is applied.
     let now = front.during(host.changes()).await?;
     if now.changes != changes.changes || now.branches != changes.branches || now.red != changes.red {
-        return Ok(Err(format!("`{}` changed files, so what it tested is not what is there", auto.test)));
+        return Ok(Err(format!("`{}` changed files, so it did not test the final files", auto.test)));
     }
     Ok(Ok(now))
 }
@@ -63,7 +63,7 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
     }
     // What its commits hold in between is in no line that is counted.
     if changes.branches.iter().any(|branch| branch.refused.is_none()) {
-        return Err("it has commits, and nobody was shown what they hold".into());
+        return Err("it has commits that nobody has looked at".into());
     }
     let files: Vec<&Change> = changes.changes.iter().filter(|change| !is_directory(change)).collect();
     if files.len() > auto.files {
@@ -72,7 +72,7 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
     let mut lines = 0;
     for change in files {
         lines += lines_of(change)
-            .ok_or_else(|| format!("the change of {} has no lines to look at", change.path))?;
+            .ok_or_else(|| format!("the change of {} has no lines to compare", change.path))?;
     }
     if lines > auto.lines {
         return Err(format!("{lines} lines changed, and {} may", auto.lines));

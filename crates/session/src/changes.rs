@@ -81,8 +81,8 @@ pub struct Changes {
 }
 
 /// The message about an apply that was killed.
-pub const HALF_APPLIED: &str = "an apply of this session was cut in the middle, and the project holds a part of it and files on their way \
-                                (`.bailey-merge-…`)";
+pub const HALF_APPLIED: &str = "an apply of this session was interrupted, so the project holds only a part \
+    of it, and temporary files (`.bailey-merge-…`)";
 
 impl Changes {
     /// Whether there is nothing to apply.
@@ -326,7 +326,8 @@ impl Host {
     pub async fn discard(&self, ops: &mut mpsc::Receiver<Op>) -> Result<Merged, HostError> {
         if self.is_half_applied().await? {
             return Err(HostError::Merge(format!(
-                "{HALF_APPLIED}: `bailey sessions undo` takes it back, `bailey sessions apply` ends it; then discard"
+                "{HALF_APPLIED}: `bailey sessions undo` takes it back, `bailey sessions apply` finishes it; \
+                 then discard"
             )));
         }
         self.merge(Merge::of_files(MergeKind::Discard, None, Vec::new()), &Changes::default(), ops).await
@@ -444,7 +445,7 @@ impl Host {
                     | Op::Sessions
                     | Op::Model { .. }),
                 ) => {
-                    let error = "a question about the changes is open: answer it first".to_owned();
+                    let error = "a question about the changes is open; answer it first".to_owned();
                     self.kernel.tell(&scope, Happening::Failed { op: op.name().into(), error }).await?;
                 }
             }
@@ -542,7 +543,7 @@ fn narrow(changes: &mut Vec<Change>, only: &[String]) -> Result<(), HostError> {
     };
     for at in only {
         if !changes.iter().any(|change| lies(change, at)) {
-            return Err(HostError::Merge(format!("this session changes nothing at `{at}`")));
+            return Err(HostError::Merge(format!("this session has no changes at `{at}`")));
         }
     }
     if !only.is_empty() {

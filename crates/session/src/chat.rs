@@ -36,23 +36,22 @@ use tokio::sync::mpsc;
 /// The arguments of `bailey chat`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Go on with this session, by its name or its last digits
+    /// Continue this session, given by its name or its last digits
     #[arg(long, value_name = "SESSION", conflicts_with = "directory")]
     pub(crate) resume: Option<String>,
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
-    /// about
+    /// Use no walls: commands and changes happen directly on this machine, and each one asks first
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_sandbox: bool,
-    /// Begin in a workspace that `bailey pool add` made ready
+    /// Begin in a workspace that `bailey pool add` prepared
     #[arg(long, conflicts_with_all = ["resume", "no_sandbox"])]
     pub(crate) warm: bool,
-    /// Without the questions that a home's first conversation begins with
+    /// Skip the questions of the first conversation in a home
     #[arg(long)]
     pub(crate) no_onboarding: bool,
-    /// By itself, and not beneath the daemon that runs
+    /// Run in this terminal alone, even when the daemon runs
     #[arg(long)]
     pub(crate) alone: bool,
     /// Private: the schedule whose time this session is, and which says what its agent may
@@ -66,7 +65,7 @@ pub struct Args {
 const OPS_WAITING_MAX: usize = 64;
 /// The note that a new session does not use the values of `--reveal` and `--pin`: they were for the session
 /// before.
-const ANEW: &str = "what --reveal and --pin said was for the session before; this one is a new one";
+const ANEW: &str = "--reveal and --pin were for the session before; they do not apply to this new session";
 
 /// Serves one session of a conversation.
 pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Result<ExitCode> {

@@ -50,7 +50,7 @@ impl Host {
         let unseen: HashSet<&str> = files.filter(|path| !shown.contains(path)).collect();
         // Git writes a name with control characters like this; no rule knows such a name.
         if let Some(path) = unseen.iter().find(|path| path.starts_with('"')) {
-            return Ok(Some(format!("a commit of it changes {path}, which cannot be looked at")));
+            return Ok(Some(format!("a commit changes {path}, which cannot be checked")));
         }
         let root = self.workspace().0.as_str();
         let file = |path: &&str| MergeFile::whole(WsPath(format!("{root}/{path}")), None, None);
@@ -65,13 +65,10 @@ impl Host {
             (Verdict::Allowed, _) => None,
             (_, Some(path)) => {
                 let path = path.relative_to(root).unwrap_or(&path.0).to_owned();
-                Some(format!(
-                    "a commit of it changes `{path}`, which an apply asks about: {}",
-                    reasons.join("; ")
-                ))
+                Some(format!("a commit changes `{path}`, which an apply asks about: {}", reasons.join("; ")))
             }
             (_, None) => {
-                Some(format!("a commit of it changes what an apply asks about: {}", reasons.join("; ")))
+                Some(format!("a commit changes files that an apply asks about: {}", reasons.join("; ")))
             }
         })
     }
@@ -85,7 +82,7 @@ fn why_between(branch: &Branch, red: &[String]) -> Option<String> {
     };
     let path = red.iter().find(|path| changing(path) > 1)?;
     Some(format!(
-        "several commits of it change `{path}`, which an apply asks about, and one state of it is shown"
+        "several commits change `{path}`, which an apply asks about, and only one state of it is shown"
     ))
 }
 

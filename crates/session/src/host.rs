@@ -524,11 +524,13 @@ impl Host {
             && shown != changes.shown()
         {
             return Err(HostError::Merge(
-                "there are other changes by now than those that were shown: look at them, then apply; nothing was changed".into(),
+                "the changes are no longer those that were shown, so nothing was applied: look at them \
+                 again, then apply"
+                    .into(),
             ));
         }
         if changes.is_empty() && !self.is_half_applied().await? {
-            return Err(HostError::Merge("this session has nothing that can be applied".into()));
+            return Err(HostError::Merge("this session has no changes that can be applied".into()));
         }
         self.apply(&changes, ops).await.map(drop)
     }
@@ -684,7 +686,7 @@ impl Front<'_> {
             }
             // The work is not at rest: a comparison now would show a half-done state.
             Op::Changes | Op::Apply { .. } | Op::Undo | Op::Model { .. } => {
-                let error = "a turn is running: wait for its end, or cancel it".to_owned();
+                let error = "a turn is running; wait for its end, or cancel it".to_owned();
                 self.kernel.tell(self.scope, Happening::Failed { op: op.name().into(), error }).await?;
             }
             Op::AskAgain { id } => {

@@ -22,13 +22,13 @@ pub struct TurnOptions {
     /// in quotes names
     #[arg(long, value_name = "PATH")]
     pub(crate) reveal: Vec<PathBuf>,
-    /// Keep these words in front of the model for the whole session, whatever is summed up
+    /// Keep these words in the model's context for the whole session, also after a summary
     #[arg(long, value_name = "TEXT")]
     pub(crate) pin: Vec<String>,
     /// Show the output of commands while they run
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Let the session use up so many tokens at most, where `limits.session_tokens` is not lower
+    /// The token limit of the session, unless `limits.session_tokens` is lower
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub tokens: Option<u64>,
 }

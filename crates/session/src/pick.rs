@@ -20,10 +20,10 @@ const HELP: &str = "    y  apply this hunk
     n  leave it in the session
     a  apply this hunk and all later ones of this path
     d  leave this hunk and all later ones of this path
-    s  split it into smaller ones
-    q  leave this hunk and all that follow; what was picked is applied
-    ?  this
-    Ctrl-C leaves all of it as it is.";
+    s  split it into smaller hunks
+    q  leave this hunk and all later ones, and apply the hunks that you picked
+    ?  show this help
+    Ctrl-C applies nothing.";
 
 /// Whether anything was picked.
 pub fn is_some(picked: &Picked) -> bool {

@@ -120,8 +120,8 @@ impl Place {
         // Made anew it would look like a session that deleted all of its project.
         if !copy.is_dir() {
             bail!(
-                "the copy of `{}` that this session works on, `{}`, is gone, and what the session changed with it; `bailey sessions rm` removes \
-                 what is left of it",
+                "the copy of `{}` that this session works on, `{}`, is gone, and the session's changes with \
+                 it; `bailey sessions rm` removes the rest of the session",
                 project.display(),
                 copy.display()
             );

@@ -47,10 +47,11 @@ pub enum Args {
 /// The arguments of `bailey pool add`.
 #[derive(Debug, clap::Args)]
 pub struct Ready {
-    /// Work over this directory's repository
+    /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// With a way to the network: the door lets pass what your rules allow (docs/network.md)
+    /// Give the command a way to the network: the network door passes the requests that your rules allow
+    /// (docs/network.md)
     #[arg(long)]
     pub(crate) network: bool,
     /// Make so many ready, one after the other
@@ -129,9 +130,9 @@ async fn add(home: &Home, ready: &Ready, printer: &Printer) -> Result<ExitCode> 
         if !status.success() {
             let name = short(&session);
             printer.warn(&match ran(home, session, printer).await? {
-                true => format!(
-                    "not ready: the command failed; what it left is in session {name} (bailey sessions diff {name})"
-                ),
+                true => {
+                    format!("not ready: the command failed; `bailey sessions diff {name}` shows what it left")
+                }
                 false => "not ready: the command was not run".into(),
             });
             return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
@@ -179,7 +180,10 @@ fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
         ));
     }
     if marks.is_empty() && !printer.is_json() {
-        printer.note("nothing is ready: bailey pool add -- COMMAND, such as `npm ci`");
+        printer.note(
+            "no workspace is ready; prepare one with `bailey pool add -- COMMAND`, such as \
+             `bailey pool add -- npm ci`",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -187,12 +191,12 @@ fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
 fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     let of_name = |mark: &Mark| mark.session.to_string() == name || short(&mark.session) == name;
     let Some(mark) = marks(home)?.into_iter().find(of_name) else {
-        bail!("no ready workspace is called `{name}`: bailey pool list shows them");
+        bail!("there is no ready workspace `{name}`; `bailey pool list` shows all");
     };
     fs::remove_file(home.ready(mark.session))?;
     let name = short(&mark.session);
     printer.note(&format!(
-        "it is taken by no task any more; bailey sessions discard {name} throws away what it holds"
+        "no task takes this workspace any more; `bailey sessions discard {name}` discards its changes"
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -204,7 +208,7 @@ fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
 /// When there is none, with what is wrong with those that there are.
 pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<SessionId> {
     if let Some(agent) = &home.agent {
-        bail!("what was made ready ahead is the home's own agent's: leave `--warm` or `--agent {agent}` out");
+        bail!("prepared workspaces belong to the home's own agent; leave `--warm` or `--agent {agent}` out");
     }
     let mut whys = Vec::new();
     for mark in marks(home)?.into_iter().rev().filter(|mark| mark.project == root) {
@@ -219,7 +223,8 @@ pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<Sessio
     }
     let whys = if whys.is_empty() { String::new() } else { format!(" ({})", whys.join("; ")) };
     bail!(
-        "no workspace of this project is ready{whys}: make one with bailey pool add -- COMMAND, such as `npm ci`"
+        "no workspace of this project is ready{whys}; prepare one with `bailey pool add -- COMMAND`, such \
+         as `bailey pool add -- npm ci`"
     )
 }
 

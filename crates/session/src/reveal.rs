@@ -33,8 +33,8 @@ pub(crate) fn named(session: &Session<'_>, place: &Place) -> Result<Vec<WsPath>>
     }
     if compose::is_compliance(session.config)? {
         return Err(Mistyped(
-            "`--reveal` answers in the place of a human, which compliance does not let it: leave it out, and each read of the \
-             file is a question"
+            "`--reveal` answers in the place of a person, which compliance forbids; leave it out, and each \
+             read of the file asks first"
                 .into(),
         )
         .into());

@@ -29,14 +29,13 @@ pub struct Args {
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Without any walls: commands and changes happen on this machine itself, at once, and each is asked
-    /// about
+    /// Use no walls: commands and changes happen directly on this machine, and each one asks first
     #[arg(long)]
     pub(crate) no_sandbox: bool,
-    /// Begin in a workspace that `bailey pool add` made ready
+    /// Begin in a workspace that `bailey pool add` prepared
     #[arg(long, conflicts_with = "no_sandbox")]
     pub(crate) warm: bool,
-    /// By itself, and not beneath the daemon that runs
+    /// Run in this terminal alone, even when the daemon runs
     #[arg(long)]
     pub(crate) alone: bool,
     #[command(flatten)]
@@ -100,7 +99,7 @@ pub async fn turn(
         None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
         // A model that has answered is not asked to answer its own answer.
         None => {
-            printer.note("the last turn came to its end; to go on, say what to do");
+            printer.note("the last turn has ended; to continue, add a message to the command");
             Ok(TurnEnd::Answered)
         }
     };
@@ -116,16 +115,16 @@ pub async fn turn(
 
 /// Tells the user that a background process ends, because no process outlives its run.
 fn tell_ending(printer: &Printer, number: u32, line: &str) {
-    printer.note(&format!("process {number} in the background ends with this run: {}", one_line(line)));
+    printer.note(&format!("background process {number} ends with this run: {}", one_line(line)));
 }
 
 /// Warns, before anything happens, that there are no walls.
 pub(super) fn tell_unwalled(printer: &Printer, is_direct: bool) {
     if is_direct {
         printer.alarm(
-            "NO SANDBOX: what the agent runs and changes happens on this machine itself, as you, with your files, keys and \
-             network. Each command and each change of a file is asked about, one by one. Nothing can be compared, taken back or \
-             undone afterwards.",
+            "NO SANDBOX: the agent's commands and changes happen directly on this machine, as you, with \
+             your files, keys and network. Bailey asks before each command and each change of a file. \
+             Nothing can be compared, taken back or undone afterwards.",
         );
     }
 }
@@ -168,8 +167,9 @@ async fn finish(
         return Ok(ExitCode::from(code));
     }
     if ended == TurnEnd::Unanswered {
-        printer
-            .error(&anyhow::anyhow!("the model gave no answer; `bailey sessions resume` asks it once more"));
+        printer.error(&anyhow::anyhow!(
+            "the model gave no answer; `bailey sessions resume SESSION` asks it again"
+        ));
     }
     Ok(ExitCode::from(match (merged?, ended) {
         (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
@@ -203,13 +203,13 @@ async fn merge(
                 tell_merged(printer, &format!("applied, as `{}` passed", auto.test), &merged, &again);
                 return Ok(Some(merged));
             }
-            Err(why) => printer.note(&format!("not applied unasked: {}", one_line(&why))),
+            Err(why) => printer.note(&format!("not applied automatically: {}", one_line(&why))),
         }
     }
     // Red changes have a card of their own: one question is enough.
     let asks = front.asker.is_here() && !printer.is_json();
     let question = if is_half_applied {
-        "An apply was cut in the middle. End it, and apply these changes? [y/N] "
+        "An apply was interrupted. Finish it, and apply these changes? [y/N] "
     } else {
         "Apply these changes? [y/N/pick] "
     };
@@ -279,7 +279,8 @@ pub fn tell_ignored(printer: &Printer, changes: &Changes, session: &str) {
     if let Some(first) = changes.ignored.first().filter(|_| !printer.is_json()) {
         let paths = some_of(&changes.ignored);
         let what = format!(
-            "stays in the session, for git ignores it: {paths} (bailey sessions apply {session} {first})"
+            "stays in the session, because git ignores it: {paths} (`bailey sessions apply {session} \
+             {first}` applies it)"
         );
         say(printer, Style::Dim, 0, &what);
     }
@@ -315,7 +316,8 @@ pub fn tell_merged(printer: &Printer, what: &str, merged: &Merged, again: &str) 
     }
     if !merged.conflicts.is_empty() {
         printer.note(&format!(
-            "what is kept as it is was not written over; mend what is named, then say it again: bailey sessions {again}"
+            "a file that is kept as it is was not overwritten; resolve the conflict that is named, then run \
+             `bailey sessions {again}` again"
         ));
     }
 }
@@ -352,7 +354,7 @@ pub(super) async fn reveal(kernel: &bailey_kernel::Kernel, host: &Host, reveals:
         let is_there = matches!(&stat, Acted::Done(output)
             if matches!(output.report(), Report::Stat(StatReport { found: Some(_), .. })));
         if !is_there {
-            bail!("there is no `{path}` that could be revealed");
+            bail!("there is no file `{path}` to reveal");
         }
         kernel.journal().reveal(host.session(), path).await?;
     }

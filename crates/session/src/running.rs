@@ -56,12 +56,12 @@ impl fmt::Display for Left {
         match (self.process, &self.says) {
             (None, _) => write!(
                 f,
-                "`{}` is in use still, and the system does not tell here by which process (one in a container?): end it where \
-                 it was started",
+                "`{}` is still in use, and the system does not show which process uses it (perhaps one in a \
+                 container); end that process where it was started",
                 self.folder.display()
             ),
-            (Some(_), Some(says)) => write!(f, "this one still lives: {says}"),
-            (Some(process), None) => write!(f, "this one still lives: process {process}"),
+            (Some(_), Some(says)) => write!(f, "still running: {says}"),
+            (Some(process), None) => write!(f, "still running: process {process}"),
         }
     }
 }

@@ -396,7 +396,8 @@ pub fn asked(line: &[u8]) -> Result<Ask> {
         Err(_) if v != VERSION && ask == "stop" => Ok(Ask::Stop { patience_seconds: PATIENCE.as_secs() }),
         _ if v != VERSION => {
             bail!(
-                "the daemon is of another version than this program: end it (`bailey stop`), and start it again"
+                "the daemon has another version than this program; restart it with `bailey stop`, then \
+                 `bailey start`"
             )
         }
         request => Ok(request?.ask),

@@ -156,7 +156,7 @@ fn answer(acted: Acted) -> Result<Vec<u8>> {
     let output = match acted {
         Acted::Done(output) => output,
         Acted::Denied(reasons) => bail!("denied by a rule: {}", reasons.join("; ")),
-        Acted::Waiting(_) => bail!("a rule wants a human to be asked"),
+        Acted::Waiting(_) => bail!("a rule requires that a person is asked first"),
     };
     match (&output.outcome().status, output.report()) {
         (Status::Done, Report::Http(answer)) if (200..300).contains(&answer.status) => {

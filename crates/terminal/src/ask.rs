@@ -11,8 +11,8 @@ use clap::ValueEnum;
 pub enum Answering {
     /// Ask on the terminal; without one, answer with no
     Ask,
-    /// Ask nobody here: the model works on, and the turn ends while `bailey approvals` has questions to
-    /// answer
+    /// Do not ask here: the model works on, and at the end of the turn its questions wait in `bailey
+    /// approvals`
     Later,
     /// Answer every question with no
     Never,
@@ -41,8 +41,8 @@ impl Asker {
         let asker = Self::new(answering);
         match asker {
             Self::Never if compliance => Err(Mistyped(
-                "`--approve never` answers in the place of a human, which compliance does not let it: leave it out, or use \
-                 `--approve later` to answer from another terminal"
+                "`--approve never` answers in the place of a person, which compliance forbids; leave it \
+                 out, or use `--approve later` to answer from another terminal"
                     .into(),
             )
             .into()),
@@ -164,7 +164,7 @@ async fn reason(prompt: &Prompt) -> std::io::Result<Option<String>> {
 
 /// Asks whether a question whose time ran out should be asked once more.
 pub(crate) async fn again(printer: &Printer) -> bool {
-    let question = "  Nobody answered in time, which is a no. [a]sk once more, or Enter to leave it: ";
+    let question = "  Nobody answered in time, which counts as a no. [a]sk again, or Enter to leave it: ";
     let line = line(printer, question).await.unwrap_or_default();
     matches!(line.trim().to_lowercase().as_str(), "a" | "again")
 }

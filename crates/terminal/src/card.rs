@@ -36,7 +36,7 @@ pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> Str
     rows.extend(card.caveats.iter().flat_map(|caveat| sheet.remark(Style::Dim, &format!("note: {caveat}"))));
     // A blank row stands above the card. The question, which may be wrapped, stands below it.
     if size.is_some_and(|(_, height)| height > 0 && rows.len() + 3 > height) {
-        let high = format!("the card has {} rows, more than fit here, and begins with:", rows.len());
+        let high = format!("the card has {} rows, more than fit on this screen; it begins with:", rows.len());
         rows.extend(sheet.remark(Style::Yellow, &high));
         rows.extend(title);
         rows.extend(card.reasons.first().into_iter().flat_map(|reason| sheet.remark(Style::Dim, reason)));

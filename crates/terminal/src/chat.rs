@@ -35,7 +35,7 @@ const PROMPT: &str = "› ";
 /// How many rows of waiting messages are shown.
 const QUEUED_ROWS_MAX: usize = 3;
 /// The notice for a command that has to wait.
-const BUSY: &str = "  not while something runs: wait for its end, or press Ctrl-C";
+const BUSY: &str = "  not possible while other work runs: wait for its end, or press Ctrl-C";
 /// How long a first Ctrl-C counts.
 const TWICE: Duration = Duration::from_secs(2);
 
@@ -339,7 +339,7 @@ impl Front<'_> {
             }
             Command::Model(None) => {
                 let (model, models) = (chat.model.clone(), chat.models.join(", "));
-                self.note(Style::Plain, &format!("  {model}; /model NAME takes another one: {models}"));
+                self.note(Style::Plain, &format!("  the model is {model}; /model NAME changes it: {models}"));
             }
             Command::Sessions => self.send(Op::Sessions),
             Command::Quit => self.leave(Leave::Quit),
@@ -350,7 +350,9 @@ impl Front<'_> {
                 if let Some(session) = self.drawing.story.session() {
                     self.note(
                         Style::Dim,
-                        &format!("  session {session} stays as it is: bailey chat --resume {session}"),
+                        &format!(
+                            "  session {session} is kept; `bailey chat --resume {session}` continues it"
+                        ),
                     );
                 }
                 self.leave(Leave::Clear);
@@ -445,7 +447,8 @@ impl Front<'_> {
                     });
                     commits.iter().for_each(|line| self.note(Style::Plain, &format!("  {line}")));
                     if !ignored.is_empty() {
-                        let text = format!("  stays, for git ignores it: {}", some_of(ignored));
+                        let text =
+                            format!("  stays in the session, because git ignores it: {}", some_of(ignored));
                         self.note(Style::Dim, &text);
                     }
                 }
@@ -467,7 +470,7 @@ impl Front<'_> {
             }
             Happening::Failed { op, error } if op == "say" => {
                 let is_begun = chat.doing == Doing::Turn && chat.is_taken;
-                self.note(Style::Yellow, &format!("  your message was not taken: {error}"));
+                self.note(Style::Yellow, &format!("  your message was not accepted: {error}"));
                 if !is_begun {
                     self.rested();
                 }
@@ -503,7 +506,7 @@ impl Front<'_> {
 
     fn show_diff(&mut self, diff: &str) {
         if diff.is_empty() {
-            return self.note(Style::Plain, "  this session changes nothing");
+            return self.note(Style::Plain, "  this session has no changes");
         }
         self.drawing.end_text(&mut self.screen);
         for line in super::diff_lines(self.printer, diff, self.screen.cells()) {

@@ -126,7 +126,7 @@ impl<'a> Drawing<'a> {
             Happening::End { reason, error, .. } => self.ended(screen, reason, error.as_deref()),
             Happening::Failed { op, error } if op == "answer" => {
                 self.waiting = None;
-                self.line(screen, Style::Yellow, &format!("  your answer was not taken: {error}"));
+                self.line(screen, Style::Yellow, &format!("  your answer was not accepted: {error}"));
             }
             Happening::Diff { .. } | Happening::Merged { .. } | Happening::Failed { .. } => {
                 self.waiting = None
@@ -347,9 +347,14 @@ impl<'a> Drawing<'a> {
                     _ => "say something".into(),
                 };
                 let text = match reason {
-                    "limit" => format!("paused at the limit of tool calls; to go on: {how}"),
-                    "stuck" => format!("paused, for the model repeats a call that fails; to go on: {how}"),
-                    _ => format!("paused, for its budget is used up; to go on when there is more: {how}"),
+                    "limit" => format!("paused at the limit of tool calls; to continue: {how}"),
+                    "stuck" => {
+                        format!("paused, because the model repeats a call that fails; to continue: {how}")
+                    }
+                    _ => format!(
+                        "paused, because the budget is used up (`bailey budget` shows the limits); to \
+                         continue when there is more: {how}"
+                    ),
                 };
                 self.line(screen, Style::Yellow, &text);
             }

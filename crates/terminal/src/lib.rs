@@ -349,7 +349,7 @@ impl<'a> Front<'a> {
     fn send(&mut self, op: Op) {
         let Some(ops) = &self.ops else { return };
         if ops.try_send(op).is_err() {
-            self.note(Style::Yellow, "the session is too busy to hear that; try again");
+            self.note(Style::Yellow, "the session is too busy; try again");
         }
     }
 

@@ -35,7 +35,7 @@ impl Pins {
             (Some(Err(_)) | None, _) => None,
         };
         at.map(|pin| pin.entry)
-            .ok_or_else(|| format!("  /unpin takes the number of what is pinned, 1 to {}:", self.0.len()))
+            .ok_or_else(|| format!("  /unpin takes the number of a pinned text, 1 to {}:", self.0.len()))
     }
 }
 

@@ -16,10 +16,10 @@ use std::io;
 /// The longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 4096;
 
-const PASTED: &str = "\n  Pasted text is no answer: type it.\n";
-const PASTING: &str = "\n  Pasted text is no answer. Until the paste ends nothing counts; Ctrl-C is a no.\n";
-const TOGETHER: &str =
-    "\n  That came in one piece with more, as pasted text does, and is no answer: type it.\n";
+const PASTED: &str = "\n  Pasted text does not count as an answer: type the answer.\n";
+const PASTING: &str = "\n  Pasted text does not count as an answer. Wait for the end of the paste, then \
+    type; Ctrl-C answers no.\n";
+const TOGETHER: &str = "\n  More text came with it, as in a paste, so it does not count: type the answer.\n";
 
 /// The keyboard, while questions are asked. Dropping it restores the terminal's settings.
 #[derive(Debug)]

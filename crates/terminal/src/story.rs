@@ -271,7 +271,7 @@ impl Story {
             page.part("commits", LINES_MAX, commits);
         }
         if part != Part::Changes {
-            let since = if self.is_cut_off { "since it was cut off: " } else { "" };
+            let since = if self.is_cut_off { "since the interruption: " } else { "" };
             let spent = page.plain(&format!("{since}{} · {}", self.spent(), took(self.since)));
             page.part("spent", LINES_MAX, vec![spent]);
         }
@@ -283,7 +283,7 @@ impl Story {
 
     fn deeds(&self, page: &Summary<'_>) -> Vec<Vec<Span>> {
         let kinds: Vec<String> = self.calls.iter().map(|(tool, count)| format!("{count} {tool}")).collect();
-        let cut_off = page.dim("what came before it was cut off is not in these lines: bailey sessions show");
+        let cut_off = page.dim("earlier work is not shown here: see `bailey sessions show`");
         if kinds.is_empty() {
             return vec![if self.is_cut_off { cut_off } else { page.plain("no tool was called") }];
         }
@@ -310,16 +310,23 @@ impl Story {
         let line = |file: &Changed| [page.plain(&file.path), file.spans(page.printer)].concat();
         let mut lines: Vec<Vec<Span>> = files.map(line).collect();
         match self.compared {
-            Compared::Never => lines.push(page.plain("not known: it could not be compared")),
-            Compared::Earlier => lines.push(page.plain("not known: it was not compared at the end")),
+            Compared::Never => lines.push(page.plain("not known: the changes could not be compared")),
+            Compared::Earlier => {
+                lines.push(page.plain("not known: the changes were not compared at the end"))
+            }
             Compared::NoLayer => {
-                lines.push(page.plain("not known: without a sandbox it happened on this machine itself"));
+                lines.push(page.plain("not known: without a sandbox the changes were made in place"));
             }
             Compared::Now if lines.is_empty() => lines.push(page.plain("nothing")),
             Compared::Now => {}
         }
         if !self.ignored.is_empty() {
-            lines.push(page.dim(&format!("stays, for git ignores it: {}", some_of(&self.ignored))));
+            lines.push(
+                page.dim(&format!(
+                    "stays in the session, because git ignores it: {}",
+                    some_of(&self.ignored)
+                )),
+            );
         }
         lines
     }
@@ -329,7 +336,7 @@ impl Story {
         let mut lines = Vec::new();
         if self.is_paused {
             let resume = format!("bailey sessions resume {name}");
-            lines.push(page.command(&resume, "goes on where the turn pauses"));
+            lines.push(page.command(&resume, "continues the paused turn"));
         }
         let mut next =
             |what: String, of_it| lines.push(page.command(&format!("bailey sessions {what}"), of_it));
@@ -339,11 +346,11 @@ impl Story {
         }
         match self.compared {
             Compared::Never => {
-                next(format!("diff {name}"), "shows what is kept, once what follows is mended")
+                next(format!("diff {name}"), "shows the changes, after the error below is fixed")
             }
-            Compared::Earlier => next(format!("diff {name}"), "shows what is kept"),
+            Compared::Earlier => next(format!("diff {name}"), "shows the changes"),
             Compared::Now if !self.changed.is_empty() || self.is_committed => {
-                let of_it = if is_applied { "this was not applied" } else { "nothing was applied" };
+                let of_it = if is_applied { "these changes were not applied" } else { "nothing was applied" };
                 next(format!("diff|apply|discard {name}"), of_it);
             }
             Compared::Now if is_applied || self.is_paused => {}

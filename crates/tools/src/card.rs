@@ -19,7 +19,7 @@ mod shell;
 use comparison::Comparison;
 
 /// What becomes of a masked file.
-const FOR_THE_SESSION: &str = "revealed: from now on everything in this session can read it";
+const FOR_THE_SESSION: &str = "revealed: everything in this session can read it from now on";
 /// Most lines of the diff of one file.
 const DIFF_LINES_MAX: usize = 400;
 /// Most lines of all diffs of a card.
@@ -206,12 +206,13 @@ impl Draft<'_> {
         let stdin = command.stdin.as_ref().map(|stdin| String::from_utf8_lossy(&stdin.0));
         if shell::is_expanded(&command.argv, stdin.as_deref()) {
             self.once = true;
-            self.caveats.push("a yes counts once: the shell may make names of files of its words".into());
+            self.caveats
+                .push("a yes counts once, because the shell may expand its words to file names".into());
         }
-        self.caveats.push("what a command will do cannot be told from its text alone".into());
+        self.caveats.push("the text of a command does not show everything that it will do".into());
         let besides = match self.is_held {
-            true => "what it reads and runs besides the files that it names is held by the walls alone",
-            false => "nothing holds what it reads, writes, runs and sends: there are no walls",
+            true => "only the walls limit what it reads and runs besides the files that it names",
+            false => "there are no walls: nothing limits what it reads, writes, runs and sends",
         };
         self.caveats.push(besides.into());
         format!("Run {line}")
@@ -245,7 +246,7 @@ impl Draft<'_> {
             let verb = verb(file.base.is_some(), file.new.is_some()).to_lowercase();
             self.field(&if is_in_part(file) { format!("{verb} in part") } else { verb }, &file.path.0);
             if file.part.is_some() && !is_in_part(file) {
-                self.caveats.push(format!("{}: is merged with what changed in the project since", file.path));
+                self.caveats.push(format!("{}: is merged with later changes in the project", file.path));
             }
             for marked in &file.marks {
                 self.caveats.push(format!("{}: {marked}", file.path));

@@ -210,7 +210,9 @@ fn refusal(answer: Answer) -> (StatusCode, String) {
         Answer::Unknown => unknown(LOG_IN),
         Answer::Later(seconds) => (StatusCode::TOO_MANY_REQUESTS, seconds.to_string()),
         Answer::Refused(why) => (StatusCode::CONFLICT, why),
-        Answer::Done(_) | Answer::Opened => unavailable("the daemon answered something else than was asked"),
+        Answer::Done(_) | Answer::Opened => unavailable(
+            "the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`",
+        ),
     }
 }
 
@@ -229,7 +231,7 @@ fn owned((status, why): Refusal) -> (StatusCode, String) {
 /// A refusal in words. It repeats nothing that a client sent, except the place of a mistake in its JSON.
 fn text(status: StatusCode, why: &str) -> Response<Body> {
     if status == StatusCode::TOO_MANY_REQUESTS {
-        let mut response = text_of(status, "not now, or too much was guessed wrong: wait");
+        let mut response = text_of(status, "too many requests or wrong guesses: wait, then try again");
         response.headers_mut().extend(HeaderValue::from_str(why).ok().map(|value| (RETRY_AFTER, value)));
         return response;
     }

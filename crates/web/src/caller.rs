@@ -16,7 +16,7 @@ const BROWSERS: &[(&str, &str)] = &[
     ("FxiOS/", "Firefox"),
     ("CriOS/", "Chrome"),
     ("Firefox/", "Firefox"),
-    ("HeadlessChrome/", "Chrome without a window"),
+    ("HeadlessChrome/", "Chrome (headless)"),
     ("Chrome/", "Chrome"),
     ("Version/", "Safari"),
 ];

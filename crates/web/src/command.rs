@@ -23,21 +23,21 @@ use tokio::sync::mpsc;
 /// The arguments of `bailey page`.
 #[derive(Debug, Subcommand)]
 pub enum Args {
-    /// Print a link that lets one browser in, once
+    /// Print a link that logs one browser in, once
     Link,
-    /// Show who is let in
+    /// List the logins
     List,
-    /// Print a token by which a collector reads figures at `/metrics`
+    /// Print a token with which a collector reads metrics at `/metrics`
     Token {
-        /// What it is called
+        /// The name of the token
         name: String,
     },
-    /// Let one in no more; what it has open ends at once
+    /// Revoke a login; its open connections end at once
     Revoke {
-        /// Its number, as `bailey page list` shows it
+        /// The number of the login, as `bailey page list` shows it
         #[arg(value_name = "NUMBER")]
         login: Option<u64>,
-        /// All of them
+        /// Revoke all logins
         #[arg(long, conflicts_with = "login")]
         all: bool,
     },
@@ -56,15 +56,21 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
     match command {
         Args::Link => {
             let client = Client::connect(home)?;
-            let mut client = client.context("no daemon of this home runs; to start it: bailey start")?;
+            let mut client = client.context("no daemon of this home runs; start it with `bailey start`")?;
             let DaemonAnswer::Link { url } = client.ask(Ask::Link).await? else {
-                bail!("the daemon answered something else than was asked");
+                bail!(
+                    "the daemon gave an unexpected answer; restart it with `bailey stop`, then \
+                     `bailey start`"
+                );
             };
             if printer.is_json() {
                 printer.json(&json!({ "url": url }));
             } else {
                 printer.line(&url);
-                printer.note("it lets one browser on this machine in, once, within five minutes; docs/page.md says how to come from another");
+                printer.note(
+                    "the link logs one browser on this machine in, once, within five minutes; docs/page.md \
+                     says how to connect from another machine",
+                );
             }
         }
         Args::List => list(home, printer)?,
@@ -75,7 +81,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
             } else {
                 printer.line(&bearer);
                 printer.note(
-                    "whoever has it reads /metrics at the page, and nothing else; it is shown this once",
+                    "the token reads /metrics of the page, and nothing else; it is shown only this once",
                 );
             }
         }
@@ -85,19 +91,19 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
                 (None, true) => None,
                 _ => {
                     return Err(Mistyped(
-                        "name one by its number (`bailey page list`), or say `--all`".into(),
+                        "give the number of a login (`bailey page list` shows it), or `--all`".into(),
                     )
                     .into());
                 }
             };
             let count = revoke(home, login).await?;
             if login.is_some() && count == 0 {
-                bail!("nobody of that number is let in: `bailey page list`");
+                bail!("there is no login with that number; `bailey page list` shows all logins");
             }
             if printer.is_json() {
                 printer.json(&json!({ "revoked": count }));
             } else {
-                printer.note(&format!("let in no more: {count}; what they had open has ended"));
+                printer.note(&format!("revoked logins: {count}; their open connections have ended"));
             }
         }
         Args::Serve => return serve().await,
@@ -108,7 +114,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
 async fn revoke(home: &Home, login: Option<u64>) -> Result<usize> {
     if let Some(mut client) = Client::connect(home)? {
         let DaemonAnswer::Revoked { count } = client.ask(Ask::Revoke { login }).await? else {
-            bail!("the daemon answered something else than was asked");
+            bail!("the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`");
         };
         return Ok(count);
     }
@@ -133,7 +139,7 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
         }
     }
     if logins.is_empty() && !printer.is_json() {
-        printer.note("nobody is let in; `bailey page link` prints a link that does");
+        printer.note("there are no logins; `bailey page link` prints a link that logs a browser in");
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ impl Logins {
         let now = SystemClock.now();
         self.logins.retain(|login| !login.is_old(now));
         if self.logins.len() >= LOGINS_MAX {
-            bail!("{LOGINS_MAX} are let in already: take some back with `bailey page revoke`");
+            bail!("there are {LOGINS_MAX} logins already; revoke some with `bailey page revoke`");
         }
         let bearer = random()?;
         self.next += 1;

@@ -74,7 +74,7 @@ impl Streams {
         let stream = stream.ok_or("that stream has ended: open it again")?;
         let mut line = serde_json::to_vec(op).map_err(|_| "that cannot be said")?;
         line.push(b'\n');
-        stream.ops.try_send(line).map_err(|_| "the session is too busy to hear that: try again")
+        stream.ops.try_send(line).map_err(|_| "the session is too busy: try again")
     }
 
     fn add(&self, bearer: String) -> io::Result<(String, mpsc::Receiver<Vec<u8>>)> {
@@ -84,7 +84,7 @@ impl Streams {
         let (ops, said) = mpsc::channel(OPS_WAITING_MAX);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= STREAMS_MAX {
-            return Err(io::Error::other("too many pages look on at sessions: close some"));
+            return Err(io::Error::other("too many pages show sessions; close some of them"));
         }
         open.insert(name.clone(), OpenStream { bearer, ops });
         Ok((name, said))

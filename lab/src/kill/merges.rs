@@ -30,7 +30,7 @@ impl Way {
     /// What it says where there is nothing left to do.
     fn nothing(self) -> &'static str {
         if self == Self::Apply {
-            "nothing that can be applied"
+            "no changes that can be applied"
         } else {
             "applied nothing that could be undone"
         }

@@ -29,8 +29,9 @@ pub(super) fn run(home: &Home, asked: Agent, printer: &Printer) -> Result<ExitCo
                 return Ok(ExitCode::SUCCESS);
             }
             printer.note(&format!(
-                "{name}: bailey run --agent {name} \"…\"; its settings are `{}`; a personality of its own would be `{}`, and then: \
-                 bailey soul accept --agent {name}",
+                "the agent `{name}` was made; use it with `bailey run --agent {name} \"…\"`. Its settings \
+                 are in `{}`; for a personality of its own, write `{}` and run \
+                 `bailey soul accept --agent {name}`",
                 made.agent_settings().display(),
                 made.paper(Paper::Soul).display()
             ));
@@ -40,7 +41,10 @@ pub(super) fn run(home: &Home, asked: Agent, printer: &Printer) -> Result<ExitCo
             let config = Config::load(home)?;
             let of_agent = config.channels.iter().filter(|(_, it)| it.agent.as_deref() == Some(&name));
             agents::remove(home, &name, &of_agent.map(|(channel, _)| channel.as_str()).collect::<Vec<_>>())?;
-            printer.note(&format!("{name} is no more; its sessions can be looked at, and not gone on with, unless another one gets its name"));
+            printer.note(&format!(
+                "the agent `{name}` was removed; you can still look at its sessions, and continue them only \
+                 with a new agent of the same name"
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -49,7 +53,7 @@ pub(super) fn run(home: &Home, asked: Agent, printer: &Printer) -> Result<ExitCo
 fn list(home: &Home, printer: &Printer) -> Result<()> {
     let names = agents::names(home)?;
     if names.is_empty() && !printer.is_json() {
-        printer.note("there is only the home's own: bailey agent new --help");
+        printer.note("this home has only its own agent; `bailey agent new --help` says how to add one");
     }
     for name in names {
         let of_agent = home.of_agent(Some(&name))?;

@@ -66,7 +66,7 @@ impl Desk<'_> {
         questions
             .retain(|question| all || matches!(question.standing, QuestionState::Open | QuestionState::Yes));
         if questions.is_empty() && !self.printer.is_json() {
-            self.printer.note("nothing waits for an answer");
+            self.printer.note("no question waits for an answer");
         }
         for question in &questions {
             if self.printer.is_json() {
@@ -131,11 +131,12 @@ impl Desk<'_> {
                 self.mint.revoke(session, id, owner, why).await?;
             }
             (QuestionState::RanOut, _) => bail!(
-                "the question {0} has run out, which is a no; to have it asked once more: bailey approvals again {0}",
+                "the question {0} ran out of time, which counts as a no; ask it again with \
+                 `bailey approvals again {0}`",
                 short_question(id)
             ),
             (standing, _) => {
-                bail!("the question {} was settled already: {}", short_question(id), word(standing))
+                bail!("the question {} is settled already: {}", short_question(id), word(standing))
             }
         }
         let (id, of) = (short_question(id), short(&session));
@@ -155,7 +156,8 @@ impl Desk<'_> {
         let target = self.printer.paint(Style::Plain, &one_line(&question.target));
         self.printer.line(format!("{}: {target}", self.printer.paint(Style::Plain, &said)));
         self.printer.note(&format!(
-            "session {of} is told; if its process has ended, it goes on with: bailey sessions resume {of} (question {id})"
+            "session {of} gets the answer; if its process has ended, continue it with \
+             `bailey sessions resume {of}` (question {id})"
         ));
         Ok(ExitCode::SUCCESS)
     }
@@ -196,7 +198,7 @@ impl Desk<'_> {
                 .json(&json!({ "question": id, "session": question.session, "instead_of": question.id }));
             return Ok(ExitCode::SUCCESS);
         }
-        self.printer.line(format!("asked once more, as question {}", short_question(id)));
+        self.printer.line(format!("asked again, as question {}", short_question(id)));
         self.printer.note(&format!("bailey approvals approve {}", short_question(id)));
         Ok(ExitCode::SUCCESS)
     }
@@ -205,7 +207,7 @@ impl Desk<'_> {
 fn kind_of(name: &str) -> Result<Kind> {
     let names = || Kind::ALL.map(Kind::name).join(", ");
     let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-    found.with_context(|| format!("`{name}` is no kind of action: there are {}", names()))
+    found.with_context(|| format!("`{name}` is not a kind of action; the kinds are {}", names()))
 }
 
 /// How a question stands, in a few words.
@@ -231,7 +233,7 @@ fn word(standing: QuestionState) -> &'static str {
         QuestionState::No => "answered with no",
         QuestionState::Used => "approved and begun",
         QuestionState::Void => {
-            "void: other rules are in force since it was asked, everything was stopped, or the journal was restored"
+            "void: since it was asked, the rules changed, everything was stopped, or the journal was restored"
         }
     }
 }

@@ -42,14 +42,15 @@ pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
         printer.line(format!("  {}{}", gauge.amount(taken), limit.map(of_limit).unwrap_or_default()));
     }
     printer.line("");
-    printer.line(printer.paint(Style::Bold, "the most that may be used up"));
+    printer.line(printer.paint(Style::Bold, "limits"));
     for (span, bound) in spans.into_iter().zip(bounds) {
         let limits: Vec<_> = gauges(span, bound).map(|gauge| gauge.amount(gauge.limit)).collect();
         let limits = if limits.is_empty() { "no limit".to_owned() } else { limits.join(", ") };
         printer.line(format!("  by {:<20} {limits}", span.whose()));
     }
     printer.line("");
-    printer.line(printer.paint(Style::Dim, "`limits` in config.toml says how much: `bailey config edit`"));
+    printer
+        .line(printer.paint(Style::Dim, "`bailey config edit` changes the limits ([limits] in config.toml)"));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -117,7 +117,9 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut warnings: Vec<String> = unknown_variables(variables)
         .into_iter()
-        .map(|name| format!("Bailey knows no variable {name}: there are {}", known_variables().join(", ")))
+        .map(|name| {
+            format!("{name} is not a variable of Bailey; the variables are {}", known_variables().join(", "))
+        })
         .collect();
     let named = |key, urls: &'_ [String]| urls.iter().map(move |url| (key, url.clone())).collect::<Vec<_>>();
     let places =
@@ -125,15 +127,16 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
     let of_clouds = places.iter().filter(|(_, url)| bailey_egress::is_of_a_cloud(url));
     warnings.extend(of_clouds.map(|(key, url)| {
         format!(
-            "`network.{key}` names `{url}`, where a cloud tells a machine its own secrets: no request goes there, whoever names it"
+            "`network.{key}` names `{url}`, where a cloud gives a machine its own secrets: no request goes \
+             there, whatever the configuration says"
         )
     }));
     let in_the_clear =
         config.providers.iter().filter(|(_, it)| it.key_env.is_some() && !is_private(&it.base_url));
     warnings.extend(in_the_clear.map(|(name, provider)| {
         format!(
-            "`providers.{name}`: `{}` is not encrypted, and on another machine: its key, and what is said, can be read by whoever is on the \
-             way",
+            "`providers.{name}`: `{}` is not encrypted and on another machine: anybody on the way can read \
+             its key and every message",
             provider.base_url
         )
     }));
@@ -150,8 +153,9 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
     let path = printer.paint(Style::Plain, &path.display().to_string());
     match document {
         Some(_) => printer.line(format!("{} {path}", printer.paint(Style::Green, "no mistake in"))),
-        None => printer
-            .line(format!("there is no {path}: everything is at its default (`bailey init` writes one)")),
+        None => printer.line(format!(
+            "there is no {path}, so every setting has its default; `bailey init` writes the file"
+        )),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -159,7 +163,8 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
 /// What keeps a channel from work, and is looked at only when somebody writes there.
 fn of_channel(config: &Config, name: &str, channel: &Channel) -> Vec<String> {
     let place = channel.workspace.display();
-    let no_place = (!channel.workspace.is_dir()).then(|| format!("the workspace `{place}` is no directory"));
+    let no_place =
+        (!channel.workspace.is_dir()).then(|| format!("the workspace `{place}` is not a directory"));
     let no_model = channel.model.as_ref().and_then(|model| config.find(model).err());
     let why = no_place.into_iter().chain(no_model.map(|why| format!("{why:#}")));
     why.map(|why| format!("channel `{name}`: {why}")).collect()
@@ -185,7 +190,9 @@ fn without_secret(home: &Home, config: &Config) -> Vec<String> {
     });
     let missing = of_commands.chain(of_channels).filter(|(secret, _)| !is_there(secret));
     missing
-        .map(|(secret, what)| format!("no secret is called `{secret}`, {what}: bailey secrets set {secret}"))
+        .map(|(secret, what)| {
+            format!("there is no secret `{secret}`, {what}; store it with `bailey secrets set {secret}`")
+        })
         .collect()
 }
 
@@ -205,21 +212,21 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let stays =
-        || format!("`{}` stays as it was; your text waits in `{}`", path.display(), draft.path.display());
+        || format!("`{}` was not changed; your text is kept in `{}`", path.display(), draft.path.display());
     let checked = Document::parse(&draft.path, text.clone())
         .and_then(|document| kinds::check(&Config::of(home, &document)?, &document));
     if let Err(error) = checked {
         let error = anyhow::Error::new(error);
-        return Err(error.context(format!("{}, and `bailey config edit` goes on with it", stays())));
+        return Err(error.context(format!("{}, and `bailey config edit` continues with it", stays())));
     }
     if path.exists() && read(&path)? != old {
-        bail!("{}: somebody else changed it meanwhile", stays());
+        bail!("{}: somebody else changed the file meanwhile", stays());
     }
     write_private(&path, text.as_bytes())?;
     draft.remove();
     printer.line(format!("{} {}", printer.paint(Style::Green, "written:"), path.display()));
     if Client::is_there(home) {
-        printer.note("the daemon goes on with what stood there before, until `bailey reload`");
+        printer.note("the daemon uses the old configuration until you run `bailey reload`");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -245,7 +252,7 @@ impl Draft {
         };
         let waits = draft.path.exists();
         if waits && read(&draft.base).is_ok_and(|base| base == old) {
-            printer.warn(&format!("this is the draft that was not written, `{}`", draft.path.display()));
+            printer.warn(&format!("this is the unsaved draft, `{}`", draft.path.display()));
             return Ok(draft);
         }
         if waits {
@@ -255,8 +262,8 @@ impl Draft {
             fs::rename(&draft.path, &aside)
                 .with_context(|| format!("cannot move `{}`", draft.path.display()))?;
             printer.warn(&format!(
-                "config.toml was changed after a draft of it that was not written, which is kept as `{}`; this is config.toml \
-                 as it stands",
+                "config.toml has changed since the unsaved draft, which is kept as `{}`; this is \
+                 config.toml as it is now",
                 aside.display()
             ));
         }
@@ -277,7 +284,8 @@ fn editor(config: &Path) -> Result<String> {
     let here = || ["editor", "nano", "vi"].into_iter().find(|name| super::init::on_path(name).is_some());
     named("VISUAL").or_else(|| named("EDITOR")).or_else(|| here().map(Into::into)).with_context(|| {
         format!(
-            "there is no editor here: set EDITOR to one, or write `{}` with what you like, then `bailey config check`",
+            "no editor was found; set EDITOR, or change `{}` with any program and then run \
+             `bailey config check`",
             config.display()
         )
     })
@@ -291,7 +299,7 @@ fn open_editor(editor: &str, path: &Path) -> Result<()> {
         .arg(path)
         .status()
         .with_context(|| {
-            format!("the editor `{editor}` cannot be started: set EDITOR to one that is there")
+            format!("the editor `{editor}` cannot be started; set EDITOR to a program that is installed")
         })?;
     if !status.success() {
         bail!("the editor `{editor}` ended with {status}: nothing was changed; set EDITOR to one that works");

@@ -156,10 +156,8 @@ impl<'a> Report<'a> {
     fn end(self) -> ExitCode {
         let (says, code) = match self.worst {
             Grade::Ok => ("everything that Bailey needs is there", exit::DONE),
-            Grade::Warn => ("nothing stops Bailey; each warn says what could be better", exit::DONE),
-            Grade::Fail => {
-                ("not everything that Bailey needs is there; each FAIL says what to do", exit::FAILED)
-            }
+            Grade::Warn => ("Bailey can work; each `warn` line says what could be better", exit::DONE),
+            Grade::Fail => ("Bailey cannot work yet; each `FAIL` line says what to do", exit::FAILED),
         };
         self.printer.note(says);
         ExitCode::from(code)

@@ -57,9 +57,9 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
             "barred": barred.is_ok(), "signed": is_signed, "ended": ended, "left": left, "milliseconds": milliseconds
         }));
     }
-    barred.context("what ran was ended, but the journal cannot say that nothing may begin")?;
+    barred.context("running work was ended, but the stop could not be written to the journal")?;
     if !printer.is_json() {
-        printer.note("nothing begins in this home until: bailey estop --release");
+        printer.note("nothing begins in this home until you run `bailey estop --release`");
     }
     Ok(ExitCode::from(if left.is_empty() { exit::DONE } else { exit::FAILED }))
 }
@@ -79,18 +79,23 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
         return Ok(ExitCode::SUCCESS);
     };
     if !Asker::new(Answering::Ask).is_here() {
-        bail!("only a human at a terminal can release what was stopped, and there is no terminal here");
+        bail!("only a person at a terminal can release the stop, and there is no terminal here");
     }
-    if !confirm(&format!("Everything is stopped since {since}. Let agents of this home work again?")).await {
+    if !confirm(&format!(
+        "Everything has been stopped since {since}. Release the stop, and let the agents of this home work \
+         again?"
+    ))
+    .await
+    {
         printer.note("it stays stopped");
         return Ok(ExitCode::from(exit::DENIED));
     }
     mint.release().await?;
     tell(home, None, printer);
-    printer.line("released; `bailey sessions resume` goes on with what was cut off");
-    printer.note(
-        "what a channel asked for goes on by itself, and what ran beneath the daemon at its next start",
-    );
+    printer
+        .line("the stop is released; `bailey sessions resume SESSION` continues a session that was cut off");
+    printer
+        .note("tasks from a channel go on by themselves, and sessions of the daemon go on at its next start");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -102,7 +107,7 @@ async fn bar(home: &Home, why: &str, printer: &Printer) -> Result<Journal> {
         Ok(keys) => (keys.redactor, why),
         Err(error) => {
             printer.warn(&format!(
-                "{error:#}; everything is stopped all the same, and the journal has no reason"
+                "{error:#}; everything is stopped anyway, but the journal does not keep the reason"
             ));
             (Redactor::new(&Vault::default()), "")
         }

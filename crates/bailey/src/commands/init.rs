@@ -102,7 +102,7 @@ fn tell(found: &Machine, printer: &Printer) {
         line(Style::Green, "found", &format!("{key}, the key of {provider}"));
     }
     if found.keys.is_empty() {
-        line(Style::Yellow, "none ", "no key of a provider, in the environment or in .env");
+        line(Style::Yellow, "none ", "no key of a model provider, neither in the environment nor in .env");
     }
     match &found.git {
         Some(git) => line(Style::Green, "found", &format!("{}", git.display())),
@@ -122,9 +122,9 @@ fn next(found: &Machine) -> Vec<(&'static str, &'static str)> {
     let mut next = Vec::new();
     if found.keys.is_empty() {
         next.push(("bailey secrets set ANTHROPIC_API_KEY", "or OPENAI_API_KEY, GEMINI_API_KEY"));
-        next.push(("bailey config edit", "or, without a key, a local model"));
+        next.push(("bailey config edit", "or set a local model, which needs no key"));
     }
-    next.push(("bailey doctor", "tries all that is needed"));
+    next.push(("bailey doctor", "checks everything that Bailey needs"));
     if found.repository.is_none() {
         next.push(("cd your/repository", ""));
     }

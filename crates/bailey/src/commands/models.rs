@@ -178,7 +178,7 @@ async fn ask(kernel: &Kernel, scope: &Scope, endpoint: &Endpoint) -> Result<Opti
         Ok(Acted::Denied(reasons)) => {
             return Err((false, format!("denied by a rule: {}", reasons.join("; "))));
         }
-        Ok(Acted::Waiting(_)) => return Err((false, "a rule wants a human to be asked".into())),
+        Ok(Acted::Waiting(_)) => return Err((false, "a rule requires that a person is asked first".into())),
         Err(error) => return Err((false, error.to_string())),
     };
     match (&output.outcome().status, output.report()) {
@@ -191,7 +191,7 @@ async fn ask(kernel: &Kernel, scope: &Scope, endpoint: &Endpoint) -> Result<Opti
             Err((true, endpoint.refusal(answer.status, &answer.headers, &answer.body.0)))
         }
         (Status::Failed { reason }, _) => Err((false, reason.clone())),
-        _ => Err((false, "the question did not come to an end".into())),
+        _ => Err((false, "the request did not end".into())),
     }
 }
 

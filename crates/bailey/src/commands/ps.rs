@@ -41,7 +41,7 @@ pub(super) async fn run(home: &Home, stop: Option<&str>, printer: &Printer) -> R
             printer.paint(Style::Plain, &process.command),
         ));
     }
-    printer.note("to end one: bailey ps --stop SESSION/NUMBER, as it stands in the first column");
+    printer.note("end a process with `bailey ps --stop SESSION/NUMBER`, by its name in the first column");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -76,7 +76,9 @@ fn find(living: &[Background], name: &str) -> Result<Background> {
     let (session, number) = name
         .split_once('/')
         .and_then(|(session, number)| Some((session, number.parse::<u32>().ok()?)))
-        .with_context(|| format!("`{name}` is no process: `bailey ps` names them, as SESSION/NUMBER"))?;
+        .with_context(|| {
+            format!("`{name}` is not the name of a process; `bailey ps` shows the names, as SESSION/NUMBER")
+        })?;
     let fits = |process: &&Background| {
         process.number == number && !session.is_empty() && process.session.to_string().ends_with(session)
     };
@@ -98,7 +100,10 @@ async fn end(journal: &Journal, process: &Background, printer: &Printer) -> Resu
         Ok::<(), bailey_journal::JournalError>(())
     });
     let Ok(ended) = waited.await else {
-        printer.warn("it was asked to end and has not: its session may hang; `bailey estop` ends all");
+        printer.warn(
+            "the process was asked to end and has not ended; its session may hang, and `bailey estop` stops \
+             everything",
+        );
         return Ok(ExitCode::from(exit::FAILED));
     };
     ended?;

@@ -65,7 +65,8 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let is_copied = *host.workspace() != workspace;
     if is_ready && is_copied {
         bail!(
-            "no workspace is made ready ahead where there are no namespaces (docs/sandbox.md): begin the task itself"
+            "no workspace can be prepared where there are no namespaces (docs/sandbox.md); begin the task \
+             itself"
         );
     }
     if let Some(moved) = command.cwd.moved(&workspace.0, &host.workspace().0) {
@@ -111,7 +112,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     // Last, so that it hides nothing of what the command came to; and of one that was not run there is
     // nothing.
     if code.is_ok() {
-        discarded.context("what the command changed could not be thrown away")?;
+        discarded.context("the changes of the command could not be discarded")?;
     }
     if let Some(session) = kept.filter(|_| !printer.is_json()) {
         let name = short(&session);
@@ -122,7 +123,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
 
 /// What to do where the rules ask, and nobody is there to be asked.
 fn asked(home: &Home, network: bool) -> String {
-    let told = "the rules ask for a human before this command, and nobody is asked here";
+    let told = "the rules require a person's yes before this command, and `bailey sandbox run` asks nobody";
     let explain = "bailey policy explain --role owner";
     let has_rules = Texts::of_dir(&home.policy()).is_ok_and(|rules| rules.names().next().is_some());
     // A first file of one's own takes the place of the default rules, unless they lie beside it.
@@ -130,12 +131,13 @@ fn asked(home: &Home, network: bool) -> String {
         if has_rules { "" } else { "`bailey init`, which writes the default rules down beside it, and " };
     match network {
         false => format!(
-            "{told}: `{explain} exec -- COMMAND` says which rule does, and one of yours can let it run (docs/policy.md)"
+            "{told}; `{explain} exec -- COMMAND` shows which rule, and a rule of yours can allow the \
+             command (docs/policy.md)"
         ),
         true => format!(
-            "{told}: `{explain} --network exec -- COMMAND` says which rule does. This one lets commands of your own ask for a way \
-             to the network, and each request is judged by itself still (docs/network.md); put it into a file, then {first}\
-             `bailey policy update FILE`:\n{MAY_ASK}"
+            "{told}; `{explain} --network exec -- COMMAND` shows which rule. The rule below lets your own \
+             commands ask for a way to the network, and each request is still judged by itself \
+             (docs/network.md). Put it into a file, then run {first}`bailey policy update FILE`:\n{MAY_ASK}"
         ),
     }
 }
@@ -253,12 +255,13 @@ fn unreached(command: &Command, output: &Output, report: &ExecReport) -> Option<
              (docs/sandbox.md says where there are some)"
         }
         Unreached::NoWay => {
-            "if it failed for want of a server: nothing is reached from here; `--network` asks for a way through the network door \
-             (docs/network.md)"
+            "if the command failed because it needs a server: it has no network here; `--network` asks for \
+             a way through the network door (docs/network.md)"
         }
         Unreached::NotTheDoor => {
-            "if it failed for want of a server: the network is reached through the door alone, which finds the names, too; the \
-             program has to use the proxy that `HTTPS_PROXY` names (docs/network.md)"
+            "if the command failed because it needs a server: only the network door leads to the network, \
+             and it also resolves names; the program has to use the proxy that `HTTPS_PROXY` names \
+             (docs/network.md)"
         }
     })
 }

@@ -34,8 +34,9 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
     match command {
         Secrets::Set { value, .. } if !value.is_empty() => bail!(NO_ARGUMENT),
         Secrets::Set { name, .. } if !is_name(&name) => {
-            let what = "a name consists of letters, digits and `_`, and begins with no digit, such as ANTHROPIC_API_KEY";
-            Err(exit::Mistyped(format!("`{name}` is no name of a secret: {what}")).into())
+            let what = "a name has only letters, digits and `_`, and does not begin with a digit, such as \
+                ANTHROPIC_API_KEY";
+            Err(exit::Mistyped(format!("`{name}` cannot name a secret: {what}")).into())
         }
         Secrets::Set { name, store, .. } => {
             let store = store.unwrap_or(config.secrets.store);
@@ -44,13 +45,17 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
             stores.set(store, &name, secret)?;
             tell(printer, "stored", &name, store);
             if is_weak {
-                printer.note("it is too short or too plain to be found where something shows it: it is not masked there, and no command gets it");
+                printer.note(
+                    "the secret is too short or too plain to be recognised in output, so it is not masked \
+                     there, and no command gets it",
+                );
             }
             tell_of_others(stores, &name, Some(store), printer)?;
             tell_of_those_that_run(home, &name, printer);
             if !is_secret_name(&name) && users(&config, &name).next().is_none() {
                 printer.note(&format!(
-                    "nothing in config.toml names `{name}` yet: a provider or a channel does by `key_env`, a [[network.key]] by `secret`"
+                    "nothing in config.toml uses `{name}` yet; name it as `key_env` of a provider or a \
+                     channel, or as `secret` of a [[network.key]]"
                 ));
             }
             Ok(ExitCode::SUCCESS)
@@ -73,9 +78,7 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
                 tell_of_others(stores, &name, None, printer)?;
                 tell_of_those_that_run(home, &name, printer);
             } else {
-                bail!(
-                    "there is no secret `{name}` that Bailey keeps; `bailey secrets list` shows what there is"
-                );
+                bail!("Bailey keeps no secret `{name}`; `bailey secrets list` shows all");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -94,7 +97,8 @@ fn is_weak(name: &str, secret: &Secret) -> bool {
 fn tell_of_others(stores: Stores<'_>, name: &str, changed: Option<Store>, printer: &Printer) -> Result<()> {
     if is_in_environment(name) {
         printer.warn(&format!(
-            "the variable `{name}` of this shell goes before it: what is started from here uses that"
+            "the variable `{name}` of this shell takes precedence: programs started from this shell use its \
+             value"
         ));
         return Ok(());
     }
@@ -104,7 +108,8 @@ fn tell_of_others(stores: Stores<'_>, name: &str, changed: Option<Store>, printe
     if let Some(first) = first {
         let option = first.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned());
         printer.warn(&format!(
-            "{} has one of that name, which is the one that is used: bailey secrets rm {name} --store {option}",
+            "{} also holds `{name}`, and that value is the one in use; remove it with \
+             `bailey secrets rm {name} --store {option}`",
             place(first)
         ));
     }
@@ -117,15 +122,15 @@ fn tell_of_those_that_run(home: &Home, name: &str, printer: &Printer) {
         let running = in_use(&home.root);
         if !running.is_empty() {
             printer.note(&format!(
-                "what runs goes on with what it read before, until it ends: {}",
+                "running processes keep the old value until they end: {}",
                 running.join("; ")
             ));
         }
         return;
     }
     printer.note(
-        "what the daemon runs goes on with what it read before until: bailey reload (a conversation in use keeps its model's key \
-         until nobody looks at it)",
+        "sessions of the daemon keep the old value until you run `bailey reload` (an open conversation \
+         keeps its model's key until every terminal has left it)",
     );
     // Where the kernel does not show it, nothing is said of it.
     let daemon = alone::holder(home).ok().flatten().flatten();
@@ -134,8 +139,8 @@ fn tell_of_those_that_run(home: &Home, name: &str, printer: &Printer) {
     if variables.split(|byte| *byte == 0).any(|it| it.len() > of_it.len() && it.starts_with(of_it.as_bytes()))
     {
         printer.warn(&format!(
-            "the daemon was started with a variable `{name}`, which goes before it, also for what begins from now on: stop it, and start \
-             it without"
+            "the daemon was started with a variable `{name}`, which takes precedence, also for new \
+             sessions; stop the daemon, and start it without the variable"
         ));
     }
 }
@@ -229,12 +234,12 @@ fn given(name: &str) -> Result<Secret> {
     let typed = std::io::stdin().is_terminal();
     let secret = if typed { prompt::secret(name, "give it on standard input")? } else { piped()? };
     if secret.expose().is_empty() {
-        bail!("nothing was given, so `{name}` was not stored; `bailey secrets rm {name}` removes one");
+        bail!("the input was empty, so `{name}` was not stored; `bailey secrets rm {name}` removes a secret");
     }
     if secret.expose().contains(char::is_control) {
         bail!(
-            "it has several lines, or a control character, which no key has and no server takes; `{name}` was not stored: give \
-             the key alone, such as the first line of it"
+            "the input has several lines or a control character, so `{name}` was not stored; give the key \
+             alone, on one line"
         );
     }
     Ok(secret)

@@ -81,10 +81,12 @@ async fn list(home: &Home, last: Option<usize>, printer: &Printer) -> Result<Exi
     let older = sessions.len().saturating_sub(last.unwrap_or(usize::MAX));
     sessions.truncate(last.unwrap_or(usize::MAX));
     if sessions.is_empty() && older == 0 && !printer.is_json() {
-        printer.note("no sessions yet; `bailey run \"…\"` in a repository makes one");
+        printer.note("there are no sessions yet; `bailey run \"…\"` in a repository begins one");
     }
     if archived > 0 && !printer.is_json() {
-        printer.note(&format!("{archived} older ones are in archives: bailey audit archive --list"));
+        printer.note(&format!(
+            "{archived} older sessions are in archives; `bailey audit archive --list` shows them"
+        ));
     }
     for session in &mut sessions {
         if let Some(project) = origin(home, session.id) {
@@ -107,7 +109,7 @@ async fn list(home: &Home, last: Option<usize>, printer: &Printer) -> Result<Exi
         ));
     }
     if older > 0 && !printer.is_json() {
-        printer.note(&format!("and {older} older ones"));
+        printer.note(&format!("and {older} older sessions"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -269,17 +271,21 @@ async fn act(
             }
             if host.is_half_applied().await? {
                 printer.warn(&format!(
-                    "{HALF_APPLIED}: `bailey sessions apply {name}` ends it, `undo` takes it back"
+                    "{HALF_APPLIED}: `bailey sessions apply {name}` finishes it, \
+                     `bailey sessions undo {name}` takes it back"
                 ));
             }
             one_task::tell_ignored(printer, &changes, &name);
             if red && changes.changes.is_empty() {
-                printer.note("nothing of it is Red");
+                printer.note("no change of this session is Red");
             } else if changes.changes.is_empty() && changes.commits.is_empty() {
                 printer.note(match is_direct {
-                    true => "this session had no walls: what it did, it did in the project itself, and nothing of that can be compared",
-                    false if !changes.ignored.is_empty() => "this session changes nothing else",
-                    false => "this session changes nothing",
+                    true => {
+                        "this session had no walls: it changed the project itself, so its changes cannot be \
+                         compared"
+                    }
+                    false if !changes.ignored.is_empty() => "this session has no other changes",
+                    false => "this session has no changes",
                 });
             }
             return Ok(ExitCode::SUCCESS);
@@ -288,7 +294,7 @@ async fn act(
             let changes = front.during(host.changes_at(&below(host, &paths)?)).await?;
             if changes.is_empty() && !host.is_half_applied().await? {
                 one_task::show(printer, &changes);
-                bail!("this session has nothing that can be applied");
+                bail!("this session has no changes that can be applied");
             }
             held = changes;
             // On a terminal, and for whoever reads JSON, the front end shows what happens.
@@ -301,7 +307,7 @@ async fn act(
         }
         SessionOrder::Pick { paths, only } => {
             let Some(picked) = pick(front, host, &paths, only, inbox).await? else {
-                printer.note("nothing was picked, and nothing was applied");
+                printer.note("you picked no hunk, so nothing was applied");
                 return Ok(ExitCode::from(front.ending().unwrap_or(exit::DONE)));
             };
             (front.during(host.apply(&picked, inbox)).await?, "applied", "apply")
@@ -312,14 +318,16 @@ async fn act(
             let has_applied = host.has_applied().await?;
             printer.note(&match has_applied {
                 _ if is_direct => {
-                    "this session had no walls: what it did, it did in the project itself, and none of that is taken back".into()
+                    "this session had no walls: it changed the project itself, and those changes are not \
+                     taken back"
+                        .into()
                 }
                 true => format!(
-                    "discarded what the session had not applied; what it applied before stays in the project: `bailey \
-                     sessions undo {}` takes it back",
+                    "the unapplied changes of the session were discarded; the changes that it applied \
+                     before stay in the project, and `bailey sessions undo {}` takes them back",
                     short(&host.session())
                 ),
-                false => "discarded; the project is as it was".into(),
+                false => "the changes of the session were discarded; the project is unchanged".into(),
             });
             return Ok(ExitCode::SUCCESS);
         }
@@ -340,17 +348,18 @@ async fn pick(
 ) -> Result<Option<Changes>> {
     if only.is_none() && (!front.asker.is_here() || front.printer.is_json()) {
         bail!(
-            "`--hunks` asks on a terminal, and nobody sits at one: name hunks by `--only`, as `bailey sessions diff --hunks` prints them"
+            "`--hunks` asks on a terminal, and there is no terminal here; name the hunks with `--only`, as \
+             `bailey sessions diff --hunks` prints them"
         );
     }
     if let Some(ended) = front.during(host.finish(inbox)).await? {
         let again = format!("apply {}", short(&host.session()));
-        one_task::tell_merged(front.printer, "applied, as it had been cut in the middle", &ended, &again);
+        one_task::tell_merged(front.printer, "finished the interrupted apply", &ended, &again);
     }
     let changes = front.during(host.changes_at(&below(host, paths)?)).await?;
     let picked = match only {
         Some(names) => Some(hunks::named(&changes, &names)?),
-        None if changes.is_empty() => bail!("this session has nothing that can be applied"),
+        None if changes.is_empty() => bail!("this session has no changes that can be applied"),
         None => hunks::asked(front, &changes).await,
     };
     let picked = picked.filter(hunks::is_some);
@@ -396,8 +405,8 @@ async fn let_go(home: &Home, session: SessionId) {
 fn is_own(info: &bailey_kernel::SessionInfo) -> Result<()> {
     if info.principal == bailey_kernel::CLIENT {
         bail!(
-            "session {} is another program's task, which was done there: `bailey sessions show` and `bailey audit log` say \
-             what it asked",
+            "session {} is a task of another program, so it has nothing to continue or to apply here; \
+             `bailey sessions show` and `bailey audit log` show what it asked",
             short(&info.id)
         );
     }

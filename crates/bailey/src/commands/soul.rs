@@ -25,9 +25,9 @@ pub(super) fn run(home: &Home, command: &Soul, printer: &Printer) -> Result<Exit
     let (style, says) = match standing {
         SoulState::None => (Style::Dim, "there is none, and no session needs one"),
         SoulState::Accepted => (Style::Green, "accepted, until it changes"),
-        SoulState::Unknown => (Style::Yellow, "never accepted: no session begins"),
-        SoulState::Changed => (Style::Yellow, "not what you accepted: no session begins"),
-        SoulState::Gone => (Style::Yellow, "gone since you accepted it: no session begins"),
+        SoulState::Unknown => (Style::Yellow, "never accepted, so no session begins"),
+        SoulState::Changed => (Style::Yellow, "not what you accepted, so no session begins"),
+        SoulState::Gone => (Style::Yellow, "gone since you accepted it, so no session begins"),
     };
     printer.line(format!(
         "{}  {}",
@@ -38,7 +38,7 @@ pub(super) fn run(home: &Home, command: &Soul, printer: &Printer) -> Result<Exit
         printer.line(printer.paint(Style::Plain, &format!("  {line}")));
     }
     if !matches!(standing, SoulState::None | SoulState::Accepted) {
-        printer.note("if it is as you want it: bailey soul accept");
+        printer.note("if this is what you want, accept it with `bailey soul accept`");
     }
     Ok(ExitCode::SUCCESS)
 }

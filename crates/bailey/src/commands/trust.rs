@@ -28,7 +28,7 @@ pub(super) fn run(home: &Home, command: Trust, printer: &Printer) -> Result<Exit
 fn all(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let all = trust::all(home)?;
     if all.is_empty() && !printer.is_json() {
-        printer.note("you trust no repository's settings");
+        printer.note("no repository's settings are trusted");
     }
     for trusted in &all {
         if printer.is_json() {
@@ -77,9 +77,9 @@ fn show(home: &Home, directory: Option<&Path>, printer: &Printer) -> Result<Exit
     ));
     text.lines().for_each(|line| printer.line(printer.paint(Style::Dim, &format!("  {line}"))));
     match mistake {
-        Some(mistake) => printer.note(&format!("it cannot be trusted as it is: {mistake}")),
+        Some(mistake) => printer.note(&format!("these settings cannot be trusted: {mistake}")),
         None if standing != TrustState::Trusted => {
-            printer.note(&format!("to use it: bailey trust add -C '{}'", root.display()));
+            printer.note(&format!("to use these settings: bailey trust add -C '{}'", root.display()));
         }
         None => {}
     }

@@ -210,8 +210,8 @@ fn what_is_wrong_with_one_is_said() {
     made(&stage, &["mine"]);
     for (words, code, why) in [
         (&["agent", "new", "mine"][..], 1, "already"),
-        (&["agent", "new", "../x"], 1, "is no name of an agent"),
-        (&["agent", "new", "--", "-x"], 1, "no `-` first"),
+        (&["agent", "new", "../x"], 1, "cannot name an agent"),
+        (&["agent", "new", "--", "-x"], 1, "does not begin with `-`"),
         (&["agent", "new", "a", "--tools", "fs.reed"], 2, "there is no tool `fs.reed`"),
         (&["agent", "new", "a", "--model", "nobody/x"], 2, "nobody"),
         (&["agent", "remove", "a"], 2, "there is no agent `a`"),

@@ -187,7 +187,7 @@ fn another_version_is_told_so_and_can_end_the_daemon() {
     let process = pid(&daemon.status());
     for ask in ["status", "something_new"] {
         let told = said(&stage.home(), &json!({ "v": 2, "ask": ask }));
-        assert!(told.contains("of another version than this program"), "{ask}: {told}");
+        assert!(told.contains("has another version than this program"), "{ask}: {told}");
     }
     assert!(is_there(process));
     let told = said(&stage.home(), &json!({ "v": 2, "ask": "stop", "patience": { "seconds": 0 } }));

@@ -268,7 +268,7 @@ fn what_ran_out_is_a_no_and_asked_once_more_with_one_key() {
     };
     terminal.wait_for(QUESTION);
     let id = scene.question();
-    terminal.wait_for("[a]sk once more");
+    terminal.wait_for("[a]sk again");
     let late = scene.stage.ran(&["approvals", "approve", &id]);
     assert!(late.code != Some(0) && late.stderr.contains("settled already"), "{late:?}");
     terminal.keys("a\n");

@@ -73,7 +73,7 @@ fn a_small_tested_change_is_applied_unasked_where_the_owner_said_so_and_nothing_
             "the test changes files",
             "[auto_apply]\ntest = \"echo more >>a.txt\"\n",
             "echo new >>a.txt",
-            Some("what it tested is not what is there"),
+            Some("did not test the final files"),
         ),
         (
             "the test does not end",

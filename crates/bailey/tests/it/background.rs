@@ -373,7 +373,7 @@ fn the_rules_decide_a_process_in_the_background_as_any_command() {
 #[test]
 fn what_ends_with_its_run_is_told() {
     let stage = Stage::new(&[]);
-    let told = "process 1 in the background ends with this run: exec sleep 600";
+    let told = "background process 1 ends with this run: exec sleep 600";
     let (ran, _) = stage.task(script(&[begin("exec sleep 600")]), &[]);
     assert!(ran.code == Some(0) && ran.stderr.contains(told), "{ran:?}");
     let (ran, _) = stage.task(script(&[run("true")]), &[]);

@@ -188,7 +188,7 @@ fn the_daemon_of_before_may_take_its_time_to_end() {
     // Its daemon hears that, and waits for the turn.
     drop(before);
     let mut boot = Boot::start(&stage, &[]);
-    boot.wait_for(&format!("the daemon (process {first}) is ending: waiting for that"));
+    boot.wait_for(&format!("the daemon (process {first}) is ending; waiting for its end"));
     // For longer than it would be begun again.
     std::thread::sleep(Duration::from_secs(20));
     assert_eq!(status(&stage), Some(first));

@@ -277,12 +277,12 @@ fn what_was_typed_before_the_question_is_no_answer() {
 fn a59_a_pasted_yes_is_no_approval() {
     // Each is one paste, in the pieces in which it comes; the mark of the last one's end comes later.
     let pastes: [(&[&str], &str); 5] = [
-        (&["\u{1b}[200~y\r\u{1b}[201~"], "is no answer: type it"),
-        (&["\u{1b}[200~look:\r", "y\r", "s\ry\r\u{1b}[20", "1~"], "is no answer: type it"),
-        (&["y\u{1b}[200~es\u{1b}[201~\r"], "is no answer: type it"),
+        (&["\u{1b}[200~y\r\u{1b}[201~"], "type the answer"),
+        (&["\u{1b}[200~look:\r", "y\r", "s\ry\r\u{1b}[20", "1~"], "type the answer"),
+        (&["y\u{1b}[200~es\u{1b}[201~\r"], "type the answer"),
         // A terminal that marks nothing.
-        (&["x\ny\ny\n"], "is no answer: type it"),
-        (&["\u{1b}[200~y\r"], "Until the paste ends nothing counts"),
+        (&["x\ny\ny\n"], "type the answer"),
+        (&["\u{1b}[200~y\r"], "Wait for the end of the paste"),
     ];
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let (_folder, file) = outside();
@@ -300,10 +300,10 @@ fn a59_a_pasted_yes_is_no_approval() {
         terminal.wait_for_in_turn(&[told, QUESTION]);
         assert_eq!(model.requests().len(), at + 1, "{pieces:?} answered: {}", terminal.news());
         // The control: the same letter, typed.
-        let end = if told.starts_with("Until") { "y\r\u{1b}[201~" } else { "" };
+        let end = if told.starts_with("Wait") { "y\r\u{1b}[201~" } else { "" };
         if !end.is_empty() {
             terminal.keys(end);
-            terminal.wait_for_in_turn(&["is no answer: type it", QUESTION]);
+            terminal.wait_for_in_turn(&["type the answer", QUESTION]);
         }
         terminal.keys("y\n");
         model.wait_for(at + 2);
@@ -312,7 +312,7 @@ fn a59_a_pasted_yes_is_no_approval() {
     // Ctrl-C is a way out of a paste that never ends, and leaves the terminal as it was.
     terminal.wait_for(QUESTION);
     terminal.keys("\u{1b}[200~y\r");
-    terminal.wait_for("Until the paste ends nothing counts");
+    terminal.wait_for("Wait for the end of the paste");
     terminal.keys("y\r\u{3}");
     let (code, screen) = terminal.end();
     assert_eq!(code, 130, "{screen}");

@@ -59,11 +59,11 @@ fn a_conversation_with_every_slash_command() {
     terminal.keys("/sessions\r");
     terminal.wait_for("repair it");
     terminal.keys("/aply\r");
-    terminal.wait_for("there is no `/aply`");
+    terminal.wait_for("there is no command `/aply`");
     terminal.keys("/model\r");
     terminal.wait_for("test/model; /model NAME");
     terminal.keys("/model nonsense\r");
-    terminal.wait_for("`nonsense` names no model");
+    terminal.wait_for("`nonsense` is not a model");
     terminal.keys("/model test/other\r");
     terminal.wait_for("test/other");
     terminal.keys("go on\r");
@@ -74,7 +74,7 @@ fn a_conversation_with_every_slash_command() {
         said(&model)
     );
     terminal.keys("/clear\r");
-    terminal.wait_for("stays as it is");
+    terminal.wait_for("is kept; `bailey chat --resume");
     terminal.wait_for("› ");
     model.push(Reply::text("a new one"));
     terminal.keys("hello\r");
@@ -314,7 +314,7 @@ fn in_a_pipe_each_line_is_a_message() {
     assert_eq!(model.requests().len(), 3);
     assert!(ran.stdout.contains("│ first␛[2J") && ran.stdout.contains("│ second"), "{ran:?}");
     assert!(!ran.stdout.contains('\u{1b}'), "{ran:?}");
-    assert!(ran.stdout.contains("there is no `/aply`"), "a mistake is no message: {ran:?}");
+    assert!(ran.stdout.contains("there is no command `/aply`"), "a mistake is no message: {ran:?}");
     assert!(ran.stdout.contains("bailey sessions undo"), "the story: {ran:?}");
     assert!(ran.stdout.contains("changed a.txt  +1 −1"), "what was applied is what changed: {ran:?}");
 }

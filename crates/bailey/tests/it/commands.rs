@@ -58,7 +58,7 @@ fn examples_of_rules_are_tried() {
     assert!(!draft.stderr.contains("no rule files yet"), "{draft:?}");
     fs::copy(stage.project().join("draft.toml"), stage.project().join("own.toml")).unwrap();
     let instead = stage.ran(&["policy", "test", "own.toml"]);
-    assert!(instead.code == Some(0) && instead.stdout.contains("no rule carries examples"), "{instead:?}");
+    assert!(instead.code == Some(0) && instead.stdout.contains("no rule has examples"), "{instead:?}");
     assert_eq!(stage.ran(&["policy", "test", "none.toml"]).code, Some(2));
 }
 

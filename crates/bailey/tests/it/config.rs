@@ -103,7 +103,11 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
             "landlock, container, native, gvisor, microvm",
         ),
         ("model = \"a/b\n", "config.toml:1:", "invalid basic string"),
-        ("[providers.x]\nwire = \"smoke\"\nbase_url = \"http://x\"\n", "config.toml:2:8", "no wire format"),
+        (
+            "[providers.x]\nwire = \"smoke\"\nbase_url = \"http://x\"\n",
+            "config.toml:2:8",
+            "is not a wire format",
+        ),
         ("[providers.x]\nwire = \"openai\"\nbase_url = \"x\"\n", "config.toml:3:1", "must begin with"),
         ("[providers.x]\nwire = \"openai\"\nbase_url = \"https://127.0.0.1:\"\n", "config.toml:3:1", "PORT"),
         ("[providers.x]\nwire = \"openai\"\nbase_url = \"https://h:99999/v1\"\n", "config.toml:3:1", "PORT"),
@@ -128,7 +132,7 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
         (
             "[telemetry]\notlp = \"https://c.example\"\nkey_env = \"K\"\nheader = \"a: b\"\n",
             "config.toml:4:1",
-            "is no header",
+            "is not a header",
         ),
         ("[network]\nprivate = [\"http://h:81/path\"]\n", "config.toml:2:12", "without a path"),
         ("[network]\ntunnels = [\"https://h:81?q\"]\n", "config.toml:2:12", "without a path"),
@@ -193,11 +197,12 @@ fn a_mistake_is_named_with_its_place_and_what_was_meant() {
     );
     let ran = with(&configured(""), &[("BAILEY_MODLE", "x")], &["config", "check"]);
     assert!(
-        ran.stdout.contains("no variable BAILEY_MODLE") && ran.stdout.contains("BAILEY_MODEL,"),
+        ran.stdout.contains("BAILEY_MODLE is not a variable of Bailey")
+            && ran.stdout.contains("BAILEY_MODEL,"),
         "{ran:?}"
     );
     let ran = configured("model = \"ollama/\"\n").ran(&["config", "check"]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("names no model"), "{ran:?}");
+    assert!(ran.code == Some(2) && ran.stderr.contains("is not a model"), "{ran:?}");
 }
 
 #[test]
@@ -222,7 +227,7 @@ fn it_starts_from_the_environment_alone() {
     for (variables, words) in [
         ([("BAILEY_BASE_URL", "ftp://x"), ("BAILEY_WIRE", "openai")], "must begin with"),
         ([("BAILEY_BASE_URL", "http://x:"), ("BAILEY_WIRE", "openai")], "with a port of digits"),
-        ([("BAILEY_BASE_URL", "http://x"), ("BAILEY_WIRE", "smoke")], "no wire format"),
+        ([("BAILEY_BASE_URL", "http://x"), ("BAILEY_WIRE", "smoke")], "is not a wire format"),
         ([("BAILEY_BASE_URL", ""), ("BAILEY_WIRE", "openai")], "without BAILEY_BASE_URL"),
         ([("BAILEY_TOOL_CALLS", "many"), ("BAILEY_WIRE", "")], "whole number"),
     ] {
@@ -277,12 +282,12 @@ fn an_edit_replaces_the_file_only_when_it_has_no_mistake() {
     let edit = |script: &str| with(&stage, &[("EDITOR", script), ("VISUAL", "")], &["config", "edit"]);
     let ran = edit("sed -i s/tool_calls/tool_cals/");
     assert!(ran.code == Some(2) && ran.stderr.contains("did you mean `tool_calls`"), "{ran:?}");
-    assert!(ran.stderr.contains("stays as it was"), "{ran:?}");
+    assert!(ran.stderr.contains("was not changed"), "{ran:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\n[limits]\ntool_calls = 7\n");
     // The draft waits, and the next edit goes on with it.
     let ran = edit("sed -i -e s/tool_cals/tool_calls/ -e s/7/8/");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("this is the draft"), "{ran:?}");
+    assert!(ran.stderr.contains("this is the unsaved draft"), "{ran:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\n[limits]\ntool_calls = 8\n");
     assert!(edit("true").stderr.contains("nothing was changed"));
     let ran = edit("false");
@@ -312,7 +317,7 @@ fn an_edit_says_that_the_daemon_has_not_read_it_yet() {
     assert!(ran.code == Some(0) && !ran.stderr.contains("bailey reload"), "{ran:?}");
     let _daemon = Daemon::start(&stage);
     let ran = edit("daily = true");
-    assert!(ran.code == Some(0) && ran.stderr.contains("until `bailey reload`"), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stderr.contains("until you run `bailey reload`"), "{ran:?}");
 }
 
 /// A draft that waited was written over what its owner had changed in config.toml meanwhile.
@@ -332,7 +337,7 @@ fn a_draft_takes_back_nothing_that_was_changed_since() {
     // The same while the editor is open.
     let meanwhile = format!("sh -c 'echo model = 1 >> {}; sed -i s/8/9/ $1' x", file.display());
     let ran = edit(&meanwhile);
-    assert!(ran.code == Some(1) && ran.stderr.contains("somebody else changed it"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("somebody else changed the file"), "{ran:?}");
     assert!(fs::read_to_string(&file).unwrap().ends_with("model = 1\n"));
 }
 
@@ -351,7 +356,7 @@ fn a_place_of_a_clouds_own_secrets_is_named_in_vain() {
         fs::write(stage.home().join("config.toml"), config).unwrap();
         let checked = stage.ran(&["config", "check"]);
         assert_eq!(
-            (checked.code, checked.stdout.contains("whoever names it")),
+            (checked.code, checked.stdout.contains("whatever the configuration says")),
             (Some(0), is_told),
             "{checked:?}"
         );
@@ -454,7 +459,7 @@ fn what_keeps_a_channel_from_work_is_said_before_anybody_writes_there() {
         let said = format!("[channels.t]\nkind = \"telegram\"\nkey_env = \"T_KEY\"\n{more}\n");
         fs::write(stage.home().join("config.toml"), said.replace("HERE", &place)).unwrap();
         let without = stage.ran(&["config", "check"]);
-        assert!(without.stdout.contains("no secret is called `T_KEY`"), "{without:?}");
+        assert!(without.stdout.contains("there is no secret `T_KEY`"), "{without:?}");
         let ran = with(&stage, &[("T_KEY", "x")], &["--json", "config", "check"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let warnings: Vec<String> = serde_json::from_value(ran.lines()[0]["warnings"].clone()).unwrap();
@@ -464,7 +469,7 @@ fn what_keeps_a_channel_from_work_is_said_before_anybody_writes_there() {
     };
     assert_eq!(channel("workspace = \"HERE\"\nmodel = \"ollama/x\""), [""; 0], "the control");
     for (more, why) in [
-        ("workspace = \"HERE/none\"", "none` is no directory"),
+        ("workspace = \"HERE/none\"", "none` is not a directory"),
         ("workspace = \"HERE\"\nmodel = \"nope/x\"", "there is no provider `nope`"),
     ] {
         let warnings = channel(more);

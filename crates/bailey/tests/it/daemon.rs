@@ -305,7 +305,7 @@ fn what_a_killed_daemon_ran_goes_on_with_the_next() {
     model.wait_for(2);
     let session = daemon.wait("the turn", |it| it["working"] == true)["session"].clone();
     daemon.kill();
-    terminal.wait_for("cut off from the session");
+    terminal.wait_for("the connection to the session was lost");
     gate.open();
     // Its socket lies there still, and is no daemon.
     assert_eq!(stage.ran(&["status"]).code, Some(1));
@@ -354,10 +354,7 @@ fn a_session_whose_process_is_killed_goes_on_and_one_that_kills_itself_is_left()
     gate.open();
     // Nor by whoever was cut off from it, and comes only now.
     let refused = resume(&stage, &self::last(&stage), true);
-    assert!(
-        refused["why"].as_str().is_some_and(|why| why.contains("not begun again by itself")),
-        "{refused}"
-    );
+    assert!(refused["why"].as_str().is_some_and(|why| why.contains("does not start it again")), "{refused}");
     assert_eq!(daemon.status()["sessions"], json!([]));
     // Its owner goes on with it.
     let mut back =
@@ -437,7 +434,7 @@ fn what_cannot_be_up_says_why_and_somebody_is_let_in_no_more_all_the_same() {
     fs::write(stage.home().join("policy/wrong.toml"), "nothing = 1\n").unwrap();
     assert_eq!(stage.ran(&["reload"]).code, Some(2));
     let ran = stage.ran(&["channels", "forget", "phone", "7"]);
-    assert!(ran.code == Some(0) && ran.stderr.contains("may not speak here any more"), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stderr.contains("may not write here any more"), "{ran:?}");
 }
 
 #[test]
@@ -447,7 +444,7 @@ fn a_home_has_one_daemon_that_says_what_is_wrong() {
     assert!(ran.code == Some(1) && ran.stderr.contains("bailey start"), "{ran:?}");
     fs::create_dir_all(stage.home()).unwrap();
     let ran = stage.ran(&["logs"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("never ran"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("has never run"), "{ran:?}");
     let ran = stage.ran(&["reload"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("no daemon of this home runs"), "{ran:?}");
     let config = stage.home().join("config.toml");
@@ -509,7 +506,7 @@ fn a_start_while_one_ends_brings_up_another() {
     let mut starting = stage.bailey(&["start"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
     BufReader::new(starting.stderr.take().unwrap()).read_line(&mut told).unwrap();
-    assert!(told.contains("is ending: waiting for that"), "{told}");
+    assert!(told.contains("is ending; waiting for its end"), "{told}");
     gate.open();
     assert!(
         starting.wait().unwrap().success() && Ran::of(stopping.wait_with_output().unwrap()).code == Some(0)
@@ -636,7 +633,7 @@ fn a_reload_reaches_the_sessions_that_run() {
     terminal.wait_for_in_turn(&["the second", "done in"]);
     assert_eq!(results(), 0);
     let ran = stage.ran(&["reload"]);
-    assert!(ran.code == Some(0) && ran.stderr.contains("1 session goes on"), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stderr.contains("1 session keeps the old configuration"), "{ran:?}");
     let adopted = || stage.trail().iter().filter(|it| it["type"] == "policy_adopted").count();
     let deadline = Instant::now() + PATIENCE;
     while adopted() < 2 {
@@ -787,7 +784,7 @@ fn what_was_shown_is_what_is_applied() {
         (page.hear(&["merged", "failed"]), now)
     };
     let (refused, now) = apply(&shown);
-    assert!(refused["error"].as_str().unwrap().contains("other changes by now"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("no longer those that were shown"), "{refused}");
     assert!(!stage.project().join("b.txt").exists());
     // The control: what is there now, by its own name.
     assert_eq!(apply(&now).0["files"], json!(["b.txt"]));
@@ -971,7 +968,7 @@ fn what_is_revealed_or_pinned_is_for_one_session_and_not_for_the_next_one() {
         terminal.keys("look\r");
         terminal.wait_for_in_turn(&["one", "done in"]);
         terminal.keys("/clear\r");
-        terminal.wait_for_in_turn(&["was for the session before", "› "]);
+        terminal.wait_for_in_turn(&["were for the session before", "› "]);
         terminal.keys("look again\r");
         terminal.wait_for_in_turn(&["two", "done in"]);
         terminal.keys("\u{4}");
@@ -1068,7 +1065,7 @@ fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
         let filler = small.fill();
         let said = stage.ran(&["status"]).stderr;
         assert!(said.contains("the disk of this home is full"), "{said}");
-        assert_eq!(said.contains("none is kept for an emergency stop"), !is_reserved, "{said}");
+        assert_eq!(said.contains("no space is kept for an emergency stop"), !is_reserved, "{said}");
         let ran = stage.ran(&["estop"]);
         assert_eq!((ran.code == Some(0), reserve.exists()), (is_reserved, false), "{ran:?}");
         assert_eq!(!stage.ran(&["--json", "status"]).lines()[0]["stopped"].is_null(), is_reserved);

@@ -105,7 +105,7 @@ fn in_tmux_a_conversation_fits_80_columns_and_24_rows() {
     let Some(tmux) = Tmux::chat(&stage, "LC_ALL=C.UTF-8") else { return };
     tmux.wait_for("the prompt", |screen| rows(screen, "›") == 1);
     tmux.keys("/help");
-    let help = tmux.wait_for("the help", |screen| screen.contains("put a blank before it"));
+    let help = tmux.wait_for("the help", |screen| screen.contains("put a space before it"));
     assert!(help.contains("› /help") && help.contains("/diff "), "all of it is on one screen: {help}");
     tmux.keys("repair it");
     let said = tmux.wait_for("the answer", |screen| screen.contains("done in"));

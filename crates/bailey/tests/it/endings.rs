@@ -186,7 +186,7 @@ fn an_emergency_stop_ends_everything_at_once_and_lasts_until_it_is_released() {
     alone.arg("--wait").arg(release.get_program()).args(release.get_args()).stdin(Stdio::null());
     let refused = alone.current_dir(stage.project()).output().unwrap();
     assert!(!refused.status.success(), "{refused:?}");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("only a human at a terminal"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("only a person at a terminal"), "{refused:?}");
     let mut terminal = Terminal::start(&stage, &["estop", "--release"]).unwrap();
     terminal.wait_for("[y/N]");
     terminal.keys("y\n");

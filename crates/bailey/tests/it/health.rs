@@ -165,7 +165,7 @@ fn that_the_journal_cannot_be_read_is_told_at_the_start_and_afterwards() {
     assert_eq!(stage.ran(&["run", "--alone", "x"]).code, Some(0));
     let journal = stage.home().join("journal.db");
     let whole = fs::read(&journal).unwrap();
-    let said = "nothing begins, for the journal cannot be opened";
+    let said = "nothing can begin, because the journal cannot be opened";
     fs::write(&journal, "this is no database, however long it may be\n".repeat(400)).unwrap();
     for beside in ["journal.db-wal", "journal.db-shm"] {
         fs::remove_file(stage.home().join(beside)).ok();

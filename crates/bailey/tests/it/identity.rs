@@ -288,9 +288,9 @@ fn a_home_s_first_conversation_asks_once_shows_and_writes() {
     let chat = stage.bailey(&["chat", "--model", "test/model"]);
     let Some(mut terminal) = Terminal::first(&stage, &chat) else { return };
     for (question, answer) in [
-        ("What shall I call you?", "Ann"),
+        ("What should I call you?", "Ann"),
         ("call your agent?", "Bea"),
-        ("How shall it speak", "dry and short"),
+        ("How should it talk", "dry and short"),
         ("What should it know", ""),
     ] {
         terminal.wait_for(question);
@@ -339,9 +339,9 @@ fn who_said_too_much_at_first_is_told_so_and_is_asked_again() {
     // Each of these characters is a token.
     let much = "a1".repeat(150);
     for (question, answer) in [
-        ("What shall I call you?", much.as_str()),
+        ("What should I call you?", much.as_str()),
         ("call your agent?", "Bea"),
-        ("How shall it speak", ""),
+        ("How should it talk", ""),
         ("What should it know", much.as_str()),
         ("[Y/n]", ""),
     ] {
@@ -354,7 +354,7 @@ fn who_said_too_much_at_first_is_told_so_and_is_asked_again() {
     assert!(!paper(&stage, "USER.md").exists() && !paper(&stage, "SOUL.md").exists(), "neither is written");
 
     let Some(mut terminal) = Terminal::first(&stage, &chat) else { return };
-    terminal.wait_for("What shall I call you?");
+    terminal.wait_for("What should I call you?");
     terminal.keys("\x04");
     terminal.wait_for("› ");
     terminal.keys("/quit\r");
@@ -382,7 +382,7 @@ fn who_answers_nothing_or_no_is_not_asked_again_and_who_wants_no_question_gets_n
         else {
             return;
         };
-        for (question, answer) in ["call you?", "your agent?", "speak", "know of"].iter().zip(answers) {
+        for (question, answer) in ["call you?", "your agent?", "talk", "know about"].iter().zip(answers) {
             terminal.wait_for(question);
             terminal.keys(&format!("{answer}\n"));
         }

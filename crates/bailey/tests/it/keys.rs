@@ -81,11 +81,11 @@ fn a_secret_that_is_used_all_the_same_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (stage, _server) = keyed(&format!("key_file = \"{}\"", folder.path().join("key").display()));
     let first = piped(&stage, &["secrets", "set", "A_TOKEN"], VALUE);
-    assert!(!first.stderr.contains("one of that name"), "the control: it is the only one: {first:?}");
+    assert!(!first.stderr.contains("also holds"), "the control: it is the only one: {first:?}");
     let ran = piped(&stage, &["secrets", "set", "--store", "sealed", "A_TOKEN"], "another-4711-value");
     assert!(ran.stderr.contains("bailey secrets rm A_TOKEN --store env"), "{ran:?}");
     let ran = stage.ran(&["secrets", "rm", "--store", "env", "A_TOKEN"]);
-    assert!(ran.stderr.contains("the sealed store has one of that name"), "{ran:?}");
+    assert!(ran.stderr.contains("the sealed store has also holds"), "{ran:?}");
     let mut command = stage.bailey(&["secrets", "rm", "A_TOKEN"]);
     let ran = Ran::of(command.env("A_TOKEN", "a-third-4711-value").output().unwrap());
     assert!(ran.code == Some(0) && ran.stderr.contains("the variable `A_TOKEN` of this shell"), "{ran:?}");
@@ -176,7 +176,7 @@ fn a_secret_in_the_kernels_keyring_is_listed_used_and_removed() {
 fn a_value_is_never_an_argument_and_what_cannot_be_stored_is_refused() {
     let (stage, _server) = keyed("");
     let ran = stage.ran(&["secrets", "set", "TEST_API_KEY", "sk-test-4711"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("no argument"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("as an argument"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("4711"), "not even to say so: {ran:?}");
     let wrong: [&[&str]; 5] = [
         &["TEST_API_KEY", "-sk-test-4711"],
@@ -187,16 +187,16 @@ fn a_value_is_never_an_argument_and_what_cannot_be_stored_is_refused() {
     ];
     for arguments in wrong {
         let ran = stage.ran(&[&["secrets", "set"], arguments].concat());
-        assert!(ran.code == Some(2) && ran.stderr.contains("no argument"), "{ran:?}");
+        assert!(ran.code == Some(2) && ran.stderr.contains("as an argument"), "{ran:?}");
         assert!(!format!("{ran:?}").contains("4711"), "{ran:?}");
     }
     // The control: elsewhere what is wrong is named.
     assert!(stage.ran(&["secrets", "list", "--sk-test-4711"]).stderr.contains("4711"));
     for (name, value, code, words) in [
         ("1BAD", "x", 2, "digit"),
-        ("a b", "x", 2, "`a b` is no name"),
-        ("", "x", 2, "is no name"),
-        ("TEST_API_KEY", "", 1, "nothing was given"),
+        ("a b", "x", 2, "`a b` cannot name"),
+        ("", "x", 2, "cannot name"),
+        ("TEST_API_KEY", "", 1, "the input was empty"),
         ("TEST_API_KEY", "a\0b", 1, "control character"),
         ("TEST_API_KEY", "key\nnotes\n", 1, "several lines"),
     ] {
@@ -256,5 +256,5 @@ fn a_passphrase_is_asked_for_at_a_turn_and_never_shown() {
     let shown = typed(&turn, &[("sealed store (not shown): ", "open says me\r")]).unwrap();
     assert!(shown.contains("not the one"), "{shown}");
     let shown = typed(&["secrets", "set", "B_TOKEN"], &[("B_TOKEN (not shown): ", "x\u{3}")]).unwrap();
-    assert!(shown.contains("nothing was given"), "{shown}");
+    assert!(shown.contains("the input was empty"), "{shown}");
 }

@@ -64,7 +64,7 @@ fn a_no_at_the_limit_keeps_the_work_and_says_how_to_go_on() {
     terminal.keys("n enough\n");
     let (code, screen) = terminal.end();
     assert_eq!(code, 7, "{screen}");
-    assert!(screen.contains("to go on: bailey sessions resume"), "{screen}");
+    assert!(screen.contains("to continue: bailey sessions resume"), "{screen}");
     assert!(screen.contains("two.txt") && !screen.contains("three.txt"), "{screen}");
 }
 
@@ -75,7 +75,7 @@ fn without_a_terminal_the_limit_ends_the_run_and_a_resume_goes_on() {
     let ran = stage.ran(&arguments);
     assert_eq!(ran.code, Some(7), "{ran:?}");
     assert!(!stage.project().join("one.txt").exists(), "a turn that pauses applies nothing");
-    let how = ran.stdout.lines().find_map(|line| line.split_once("to go on: bailey ")).unwrap().1;
+    let how = ran.stdout.lines().find_map(|line| line.split_once("to continue: bailey ")).unwrap().1;
     let words: Vec<&str> = how.split_whitespace().collect();
     assert_eq!(of_type(&stage.trail(), "answered")[0]["by"], "bailey");
     let again =
@@ -95,7 +95,7 @@ fn a_chat_at_its_limit_asks_and_goes_on_with_the_next_message() {
     terminal.keys("write three\r");
     terminal.wait_for(QUESTION);
     terminal.keys("n\n");
-    terminal.wait_for("to go on: say something");
+    terminal.wait_for("to continue: say something");
     assert_eq!(model.requests().len(), 2);
     terminal.keys("go on\r");
     terminal.wait_for("all three");

@@ -302,7 +302,7 @@ fn a_directory_of_the_owners_is_read_as_a_project_is() {
     stage.write(".bailey/config.toml", "[sandbox]\nread = [\"~/sdk\"]\n");
     let ran = inside("");
     assert!(
-        ran.stderr.contains("`sandbox` may not be set by a project") && !ran.stdout.contains("content of"),
+        ran.stderr.contains("a project may not set `sandbox`") && !ran.stdout.contains("content of"),
         "{ran:?}"
     );
 }

@@ -791,7 +791,7 @@ fn a_page_that_stays_open_begins_no_session_anew_that_ends_each_time() {
     BufReader::new(looks).read_line(&mut status).unwrap();
     assert!(status.starts_with("HTTP/1.1 4"), "{status}");
     let looked = page.get(&path);
-    assert!(looked.body.contains("not begun again by itself"), "{looked:?}");
+    assert!(looked.body.contains("does not start it again"), "{looked:?}");
     assert_eq!(daemon.status()["sessions"], json!([]));
     assert_eq!(model.requests().len(), 4);
     // The control: who asks for it begins it, and then the page sees it.

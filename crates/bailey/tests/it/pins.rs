@@ -91,7 +91,7 @@ fn pins_have_numbers_and_come_back_with_the_session() {
     terminal.keys("/pin no new crates\r");
     terminal.wait_for("pinned 2: no new crates");
     terminal.keys("/unpin\r");
-    terminal.wait_for("takes the number of what is pinned, 1 to 2");
+    terminal.wait_for("takes the number of a pinned text, 1 to 2");
     terminal.keys("/unpin 2\r");
     terminal.wait_for("unpinned: no new crates");
     terminal.keys("hello\r");

@@ -40,7 +40,7 @@ fn a_silent_provider_is_named_while_it_is_asked() {
 
     models.wait_for("… asking quiet 1 s");
     models.wait_for("… asking quiet 3 s");
-    doctor.wait_for("… asking the providers of models 1 s");
+    doctor.wait_for("… asking the model providers 1 s");
     dumb.wait_for("… asking quiet");
     let (code, screen) = models.end();
     let told = screen.rsplit_once("\r\u{1b}[K").unwrap().1;

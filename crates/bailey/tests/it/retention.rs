@@ -98,7 +98,10 @@ fn sessions_leave_by_hand_and_what_is_asked_of_them_then_is_answered() {
     assert!(!stage.home().join("sessions").join(&gone).exists());
     assert!(stage.home().join("sessions").join(&stays).exists());
     let listed = stage.ran(&["sessions", "list"]);
-    assert!(listed.stdout.lines().count() == 1 && listed.stderr.contains("2 older ones"), "{listed:?}");
+    assert!(
+        listed.stdout.lines().count() == 1 && listed.stderr.contains("2 older sessions are in archives"),
+        "{listed:?}"
+    );
     for asked in [
         &["sessions", "show", &gone][..],
         &["sessions", "resume", &gone, "go"],

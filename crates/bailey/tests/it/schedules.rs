@@ -221,11 +221,11 @@ fn what_is_wrong_is_said() {
     let long = format!("{}0 * * * *", "0,".repeat(996));
     for (words, code, why) in [
         (&["add", "mine", "--cron", "@daily", "y"][..], 1, "already"),
-        (&["add", "a b", "--cron", "@daily", "y"], 1, "is no name of a schedule"),
+        (&["add", "a b", "--cron", "@daily", "y"], 1, "cannot name a schedule"),
         (&["add", "other", "--cron", "61 * * * *", "y"], 2, "`61` is no minute"),
         (&["add", "other", "--cron", "0 0 30 2 *", "y"], 2, "is never due"),
-        (&["add", "other", "--cron", &long, "y"], 2, "of 2001 bytes is none"),
-        (&["add", "other", "--cron", "@daily", " \n"], 2, "the task says nothing"),
+        (&["add", "other", "--cron", &long, "y"], 2, "of 2001 bytes is too long"),
+        (&["add", "other", "--cron", "@daily", " \n"], 2, "the task is empty"),
         (&["add", "other", "--cron", "@daily", "--model", "nope/x", "y"], 2, "there is no provider `nope`"),
         (&["rm", "other"], 1, "there is no schedule `other`"),
     ] {

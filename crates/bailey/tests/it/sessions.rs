@@ -37,7 +37,7 @@ fn a_fork_goes_on_from_an_entry() {
         assert!(asked.contains("do it") && asked.contains("try another way"), "{asked}");
         assert_eq!(asked.contains("it is there"), knows_the_answer, "{asked}");
         let diff = stage.ran(&["sessions", "diff", &fork]);
-        assert!(diff.stderr.contains("changes nothing"), "{diff:?}");
+        assert!(diff.stderr.contains("has no changes"), "{diff:?}");
     }
     // The control: the first is as it was.
     assert!(stage.ran(&["sessions", "diff", &session]).stdout.contains("b.txt"));
@@ -81,7 +81,7 @@ fn a_removed_session_is_gone_and_the_chain_says_so() {
     let command = stage.bailey(&["sessions", "rm", &gone]);
     alone.arg("--wait").arg(command.get_program()).args(command.get_args()).current_dir(stage.project());
     let unasked = crate::stage::Ran::of(alone.stdin(std::process::Stdio::null()).output().unwrap());
-    assert!(unasked.code == Some(1) && unasked.stderr.contains("say --yes"), "{unasked:?}");
+    assert!(unasked.code == Some(1) && unasked.stderr.contains("use --yes"), "{unasked:?}");
     assert!(folder(&gone).exists());
     let removed = stage.ran(&["--json", "sessions", "rm", "--yes", &gone]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
@@ -193,7 +193,7 @@ fn a_command_that_is_kept_names_its_session() {
 fn a_command_that_nobody_is_asked_about_is_denied() {
     let stage = Stage::new(&[]);
     let ran = stage.ran(&["sandbox", "run", "--network", "--", "true"]);
-    assert!(ran.code == Some(3) && ran.stderr.contains("the rules ask for a human"), "{ran:?}");
+    assert!(ran.code == Some(3) && ran.stderr.contains("the rules require a person's yes"), "{ran:?}");
     // A first file of one's own takes the place of the default rules: they are to lie beside it.
     assert!(ran.stderr.contains("`bailey init`"), "{ran:?}");
     assert_eq!(stage.ran(&["init"]).code, Some(0));

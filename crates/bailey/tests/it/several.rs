@@ -108,11 +108,9 @@ fn the_second_on_one_session_is_told_who_holds_it() {
     ] {
         let second = stage.ran(arguments);
         assert_eq!(second.code, Some(1), "{second:?}");
-        for said in [
-            &holder,
-            " UTC (`",
-            "a long task`): wait for it to end, end it, or work in a session of your own",
-        ] {
+        for said in
+            [&holder, " UTC (`", "a long task`): wait for its end, end it, or work in another session"]
+        {
             assert!(second.stderr.contains(said), "{said}: {second:?}");
         }
     }

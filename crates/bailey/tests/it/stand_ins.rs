@@ -616,7 +616,7 @@ fn a_key_that_makes_no_sense_is_a_mistake_with_its_place() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     for (rest, told) in [
         ("at = \"http://forge.example.com\"", "is not encrypted"),
-        ("at = \"forge\"", "`at` is no URL of a server"),
+        ("at = \"forge\"", "`at` is not the URL of a server"),
         ("at = \"https://f.example\"\nmethods = [\"get\"]", "write it in upper case"),
         ("at = \"https://f.example\"\nmethods = [\"WEBSOCKET\"]", "no key goes there"),
         ("at = \"https://f.example\"\nmethods = []", "a key for nothing"),

@@ -146,7 +146,7 @@ fn a_person_is_let_in_and_talks_with_the_agent() {
     telegram.says(ANN, "Ann", ANN, "/backup");
     telegram.wait_for(ANN, "MiB, the journal up to entry");
     telegram.says(ANN, "Ann", ANN, "/nonsense");
-    telegram.wait_for(ANN, "/nonsense is not known here");
+    telegram.wait_for(ANN, "There is no command /nonsense");
     telegram.says(ANN, "Ann", ANN, "/clear");
     telegram.wait_for(ANN, "the next message begins a new session");
     model.push(Reply::text("who are you?"));
@@ -447,7 +447,7 @@ fn what_was_not_shown_whole_gets_no_yes() {
     let id = shown.buttons[0].1.trim_start_matches("n:").to_owned();
     // Neither in words nor by a button that nobody was given.
     telegram.says(ANN, "Ann", ANN, &format!("/approve {id}"));
-    telegram.wait_for(ANN, "Not all of it was shown here");
+    telegram.wait_for(ANN, "The question was not shown whole here");
     let count = telegram.toasts().len();
     telegram.taps_with(ANN, "Ann", ANN, card, &format!("y:{id}"));
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -472,7 +472,7 @@ fn an_emergency_stop_from_a_phone_ends_everything_and_not_by_anybody() {
     telegram.says(ANN, "Ann", ANN, "work");
     model.wait_for(1);
     telegram.says(BOB, "Bob", BOB, "/estop");
-    telegram.wait_for(BOB, "for those who look after this home");
+    telegram.wait_for(BOB, "only an owner or an operator of this home");
     telegram.says(EVE, "Eve", EVE, "/estop");
     telegram.wait_for(EVE, "You are not known here");
     // What the owner passes on of somebody else's is no command of the owner's.
@@ -663,7 +663,7 @@ fn what_is_wrong_with_a_channel_is_said() {
             thread::sleep(Duration::from_millis(50));
         }
     };
-    assert_eq!(state("is not let in")["up"], false);
+    assert_eq!(state("refuses the channel")["up"], false);
     fs::remove_file(stage.home().join(".env")).unwrap();
     assert_eq!(stage.ran(&["reload"]).code, Some(0));
     state("bailey secrets set PHONE_TOKEN");
@@ -679,7 +679,7 @@ fn what_is_wrong_with_a_channel_is_said() {
     assert!(telegram.calls("getUpdates") == 0);
     for (wrong, why) in [
         ("base_url = \"http://example.com\"", "unencrypted"),
-        ("workspace = \"here\"", "whole path"),
+        ("workspace = \"here\"", "full path"),
         ("colour = \"red\"", "colour"),
     ] {
         let (key, _) = wrong.split_once(' ').unwrap();

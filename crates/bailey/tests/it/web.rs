@@ -211,7 +211,7 @@ fn servers_that_were_said_yes_to_are_listed_and_every_session_asks_again_once_on
     let told = run(&stage, &both(), &["--approve", "never"]);
     assert!(told.iter().all(|text| text.contains("page of it")), "{told:?}");
     let unknown = stage.ran(&["approvals", "revoke", "http://192.0.2.1:80"]);
-    assert!(unknown.code == Some(1) && unknown.stderr.contains("nobody said yes"), "{unknown:?}");
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("are not approved"), "{unknown:?}");
     // A session that fetched there already asks again, too.
     let gate = Gate::default();
     let config = stage.home().join("config.toml");

@@ -13,8 +13,8 @@ const CARD_UNITS_MAX: usize = 3000;
 /// into a message.
 const WHY_CHARS_MAX: usize = 300;
 /// What is said to a yes to what was not shown whole.
-pub(super) const UNSEEN: &str =
-    "Not all of it was shown here: `bailey approvals` at the machine shows it, and takes a yes.";
+pub(super) const UNSEEN: &str = "The question was not shown whole here: `bailey approvals` at the machine \
+    shows all of it, and takes a yes.";
 /// What a card says of itself before it can be answered, in characters; and where it is one of several, which
 /// are so many at most.
 const TITLE_CHARS_MAX: usize = 200;
@@ -46,7 +46,7 @@ impl Talk {
             Ok(Some(told)) => return told,
             Err(error) => return format!("{error:#}"),
         }
-        let head = if question.is_empty() { "Which one? An answer names its question:" } else { none };
+        let head = if question.is_empty() { "Which question? Name it by its ID:" } else { none };
         let answer = if is_yes { "/approve" } else { "/reject" };
         let named = open.iter().take(NAMED_MAX).map(|(id, title)| {
             let title: String = title.chars().take(NAMED_CHARS_MAX).collect();
@@ -74,7 +74,7 @@ impl Talk {
 
     pub(super) async fn tapped(&mut self, tap: Tap) {
         let Some((id, answer)) = verdict(&tap.data) else {
-            return self.toast(&tap, "That button is no question of ours.");
+            return self.toast(&tap, "This button belongs to no question of Bailey's.");
         };
         // A button of another conversation, or one that was made up, is none here.
         let is_here = self
@@ -82,7 +82,7 @@ impl Talk {
             .book
             .get(|notes| notes.cards.get(&id.to_string()).is_some_and(|it| it.at == self.at.0));
         if !is_here {
-            return self.toast(&tap, "It was answered before.");
+            return self.toast(&tap, "This question was answered before.");
         }
         if answer != Verdict::No && !self.is_shown(id).await {
             return self.toast(&tap, UNSEEN);
@@ -94,7 +94,7 @@ impl Talk {
         };
         match asked {
             Ok(None) => self.taps.push((id, tap, Instant::now())),
-            Ok(Some(_)) => self.toast(&tap, "You are not known here, and answer nothing."),
+            Ok(Some(_)) => self.toast(&tap, "You are not known here, so you cannot answer."),
             Err(error) => self.toast(&tap, &format!("{error:#}")),
         }
     }
@@ -109,7 +109,8 @@ impl Talk {
         let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
         let shows = if card.whole { "all of it" } else { "more of it, and takes a yes" };
         let unseen = format!(
-            "❓ {title}\n\nIt cannot be shown whole here: `bailey approvals show {}` at the machine shows {shows}.",
+            "❓ {title}\n\nThis question cannot be shown whole here: `bailey approvals show {}` at the \
+             machine shows {shows}.",
             short(id)
         );
         let unseen = Post { buttons: vec![no.clone()], ..self.bridge.words(&unseen) };

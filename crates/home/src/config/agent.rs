@@ -58,7 +58,7 @@ impl Config {
             let is_peers =
                 |name: &String| name.split_once('.').is_some_and(|(peer, _)| self.peers.contains_key(peer));
             if let Some(wrong) = tools.iter().find(|name| all.find(name).is_none() && !is_peers(name)) {
-                let message = format!("there is no tool `{wrong}`: `bailey tools list` names all");
+                let message = format!("there is no tool `{wrong}`; `bailey tools list` shows all");
                 return Err(document.mistake("tools", message));
             }
         }

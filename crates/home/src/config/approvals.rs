@@ -86,8 +86,7 @@ impl Approvals {
     /// At a value that is not valid.
     pub(super) fn take(&mut self, document: &Document, file: FileApprovals) -> Result<(), ConfigError> {
         if file.answer_seconds == Some(0) {
-            let message =
-                "a question that runs out at once could be answered by nobody: it must be 1 or more";
+            let message = "it must be 1 or more, because nobody can answer a question that runs out at once";
             return Err(document.mistake("approvals.answer_seconds", message));
         }
         if file.answer_seconds.is_some_and(|seconds| seconds > ANSWER_SECONDS_MAX) {
@@ -110,7 +109,9 @@ impl Approvals {
                 )));
             }
             if let Some(program) = notify.first().filter(|program| !program.starts_with('/')) {
-                return Err(mistake(format!("`{program}` is no whole path: name the program from `/` on")));
+                return Err(mistake(format!(
+                    "`{program}` is not a full path; write the path of the program from `/` on"
+                )));
             }
             before = *after_seconds;
         }
@@ -130,7 +131,7 @@ impl Approvals {
             let key = format!("approvals.{name}");
             if name != "review" {
                 let message = format!(
-                    "`{key}` may not be set by a project: only `review` may, and only to have more looked at"
+                    "a project may not set `{key}`, only `review`, and only so that more is asked about"
                 );
                 return Err(document.mistake(&key, message));
             }

@@ -33,8 +33,8 @@ fn lines() -> usize {
 /// Checks the settings of the file.
 pub(super) fn check(document: &Document, auto: &AutoApply) -> Result<(), ConfigError> {
     if auto.test.trim().is_empty() {
-        let message =
-            "it must name a command, such as `cargo test`: what nobody tested is not applied unasked";
+        let message = "it must name a command, such as `cargo test`, because untested changes are not \
+            applied automatically";
         return Err(document.mistake("auto_apply.test", message));
     }
     for (key, value, most) in [("files", auto.files, FILES_MAX), ("lines", auto.lines, LINES_MAX)] {

@@ -37,22 +37,26 @@ pub(super) fn check(document: &Document, channels: &BTreeMap<String, Channel>) -
         let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_fit) {
             let message = format!(
-                "`{name}` is no name of a channel: {NAME_CHARS_MAX} of a-z, 0-9, `-` and `_` at most"
+                "`{name}` cannot name a channel: a name has at most {NAME_CHARS_MAX} characters of a-z, \
+                 0-9, `-` and `_`"
             );
             return Err(document.mistake(&format!("channels.{}", super::document::bare(name)), message));
         }
         if let Some(url) = &channel.base_url {
             if let Err(why) = models::is_url(url) {
-                let message = format!("`{url}` is no URL of a server: {why}");
+                let message = format!("`{url}` is not the URL of a server: {why}");
                 return Err(document.mistake(&at("base_url"), message));
             }
             if !models::is_private(url) {
-                let message = "the key and all that is said would go there unencrypted: write `https://`";
+                let message = "the key and all messages would go there unencrypted; write `https://`";
                 return Err(document.mistake(&at("base_url"), message));
             }
         }
         if !channel.workspace.is_absolute() {
-            let message = format!("`{}`: write the whole path of the project", channel.workspace.display());
+            let message = format!(
+                "`{}` is not a full path; write the full path of the project",
+                channel.workspace.display()
+            );
             return Err(document.mistake(&at("workspace"), message));
         }
         if channel.key_env.is_empty() {

@@ -90,7 +90,8 @@ pub(super) fn check(document: &Document, declared: &[Declared]) -> Result<(), Co
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
             return mistake(format!(
-                "`{name}` is no name of an extension: it has 1 to {NAME_CHARS_MAX} of a to z, 0 to 9 and -"
+                "`{name}` cannot name an extension: a name has 1 to {NAME_CHARS_MAX} characters of a-z, 0-9 \
+                 and `-`"
             ));
         }
         if declared.iter().take(place).any(|other| other.name == *name) {

@@ -66,8 +66,9 @@ impl Key {
         if is_taken(&variable) {
             return Err(format!("`{variable}` has a meaning of its own inside: write another `variable`"));
         }
-        models::is_place(&self.at)
-            .map_err(|why| format!("`at` is no URL of a server: {why}; parts of it are named by `paths`"))?;
+        models::is_place(&self.at).map_err(|why| {
+            format!("`at` is not the URL of a server: {why}; parts of it are named by `paths`")
+        })?;
         let is_open = self.at.starts_with("http://") && !private.contains(&self.at);
         if is_open {
             return Err(format!(

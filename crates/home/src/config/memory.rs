@@ -27,7 +27,7 @@ pub(super) fn check(document: &Document, memory: Memory) -> Result<(), ConfigErr
     let Memory { hold_percent, shed_percent } = memory;
     for (key, percent) in [("memory.hold_percent", hold_percent), ("memory.shed_percent", shed_percent)] {
         if !(10..=100).contains(&percent) {
-            let message = format!("`{percent}` is no percentage from 10 to 100");
+            let message = format!("`{percent}` is not a percentage from 10 to 100");
             return Err(document.mistake(key, message));
         }
     }

@@ -98,11 +98,12 @@ impl Config {
         let known = || self.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         let parts = model.split_once('/').filter(|(provider, name)| !provider.is_empty() && !name.is_empty());
         let (provider, name) = parts.with_context(|| {
-            format!("`{model}` names no model: write PROVIDER/MODEL; providers: {}", known())
+            format!("`{model}` is not a model; write PROVIDER/MODEL, with one of the providers {}", known())
         })?;
         let (provider, found) = self.providers.get_key_value(provider).with_context(|| {
             format!(
-                "there is no provider `{provider}`: there are {}; add it to config.toml under [providers.{provider}]",
+                "there is no provider `{provider}`; the providers are {}; add yours to config.toml under \
+                 [providers.{provider}]",
                 known()
             )
         })?;
@@ -118,9 +119,10 @@ impl Config {
             return Ok(model.clone());
         }
         BY_KEY.into_iter().find(|(key, _)| has_key(key)).map(|(_, model)| model.to_owned()).context(
-            "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY (in the environment or in \
-             Bailey's own .env), name one with --model PROVIDER/MODEL (such as ollama/qwen3-coder for one of your own \
-             machine), or set `model` in config.toml; `bailey models` shows what is there",
+            "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY (in the \
+             environment or in Bailey's own .env), name one with --model PROVIDER/MODEL (such as \
+             ollama/qwen3-coder for a local model), or set `model` in config.toml; `bailey models` shows \
+             the providers",
         )
     }
 }
@@ -228,7 +230,7 @@ pub(super) fn wire_of(name: &str) -> Result<Wire, String> {
     let found = Wire::ALL.into_iter().find(|wire| wire.setting() == name);
     found.ok_or_else(|| {
         let names = Wire::ALL.map(|wire| format!("`{}`", wire.setting())).join(", ");
-        format!("`{name}` is no wire format: use one of {names}")
+        format!("`{name}` is not a wire format; use one of {names}")
     })
 }
 

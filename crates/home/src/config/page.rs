@@ -20,8 +20,8 @@ pub(super) fn check(document: &Document, page: &Page) -> Result<(), ConfigError>
         && !listen.ip().is_loopback()
     {
         let message = format!(
-            "`{listen}` can be reached by other machines, and nothing that is said there is encrypted: listen at 127.0.0.1, and come \
-             there by `ssh -L`, or put a server with TLS before it (docs/page.md)"
+            "other machines can reach `{listen}`, and the page is not encrypted: listen at 127.0.0.1, and \
+             connect with `ssh -L`, or put a server with TLS in front of it (docs/page.md)"
         );
         return Err(document.mistake("page.listen", message));
     }

@@ -113,7 +113,7 @@ pub(super) fn check(
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
             let message = format!(
-                "`{name}` is no name of a peer: it has 1 to {NAME_CHARS_MAX} of a to z, 0 to 9 and -"
+                "`{name}` cannot name a peer: a name has 1 to {NAME_CHARS_MAX} characters of a-z, 0-9 and `-`"
             );
             return Err(document.mistake(&table, message));
         }

@@ -41,7 +41,7 @@ impl Config {
             )));
         }
         let why = match standing {
-            TrustState::Changed => "it changed since you trusted it",
+            TrustState::Changed => "it changed after you trusted it",
             _ => "you have not trusted it",
         };
         let root = root.display();
@@ -74,8 +74,9 @@ impl Config {
                     return Err(document.mistake(
                         name,
                         format!(
-                            "`{name}` may not be set by a project: only `model`, `limits` and `approvals.review` may; endpoints, \
-                             commands, paths, headers, variables and trust are yours alone, in your own config.toml"
+                            "a project may not set `{name}`, only `model`, `limits` and `approvals.review`; \
+                             endpoints, commands, paths, headers, variables and trust belong in your own \
+                             config.toml"
                         ),
                     ));
                 }
@@ -113,14 +114,14 @@ impl Config {
                 return Err(document.mistake(
                     &key,
                     format!(
-                        "`{key}` may not be set by a project: only session_tokens, turn_tokens, tool_calls and command_seconds may, \
-                         and only downwards"
+                        "a project may not set `{key}`, only session_tokens, turn_tokens, tool_calls and \
+                         command_seconds, and only to lower values"
                     ),
                 ));
             }
             if value == 0 {
                 return Err(document
-                    .mistake(&key, format!("`{key}`: with 0 nothing would work: it must be 1 or more")));
+                    .mistake(&key, format!("`{key}` must be 1 or more, because 0 would stop all work")));
             }
             if self.lower(name, value) {
                 self.came_from(document, &key);

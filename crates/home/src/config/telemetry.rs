@@ -50,7 +50,7 @@ pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), Co
         return mistake("otlp", &format!("the URL {HAS_USER}"));
     }
     if let Err(why) = models::is_url(url) {
-        return mistake("otlp", &format!("`{url}` is no URL of a server: {why}"));
+        return mistake("otlp", &format!("`{url}` is not the URL of a server: {why}"));
     }
     if !models::is_private(url) {
         return mistake("otlp", "what is done here would go there unencrypted: write `https://`");
@@ -65,9 +65,10 @@ pub(super) fn check(document: &Document, telemetry: &Telemetry) -> Result<(), Co
     let is_fit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     match header {
         Some(_) if key_env.is_none() => mistake("header", "name the secret that is its value as `key_env`"),
-        Some(name) if name.is_empty() || !name.bytes().all(is_fit) => {
-            mistake("header", &format!("`{name}` is no header: a-z, 0-9 and `-`, such as `x-api-key`"))
-        }
+        Some(name) if name.is_empty() || !name.bytes().all(is_fit) => mistake(
+            "header",
+            &format!("`{name}` is not a header; a header has a-z, 0-9 and `-`, such as `x-api-key`"),
+        ),
         // A request with such a header twice is not valid, so no telemetry would ever arrive.
         Some(name) if name == "content-type" || !is_key_header(name) => mistake(
             "header",

@@ -340,8 +340,9 @@ fn is_open(dir: &Path) -> bool {
 fn found(root: &Path, id: SessionId, target: PathBuf) -> Result<Folder> {
     if !target.parent().is_some_and(is_private) || !target.is_dir() {
         bail!(
-            "what session {id} changed lay in `{}` and is gone from there, as after a restart; what was said is kept: \
-             bailey sessions fork {id} begins anew with it and the project as it is, bailey sessions rm {id} removes it",
+            "the changes of session {id} were in `{}` and are gone, as after a restart; its messages are \
+             kept: `bailey sessions fork {id}` continues from them with the project as it is, \
+             `bailey sessions rm {id}` removes the session",
             target.display()
         );
     }
@@ -411,8 +412,9 @@ fn remark(root: &Path, name: &str, folder: &Path) -> String {
         _ => format!("with {free} MiB free: it stays until something cleans that place up"),
     };
     format!(
-        "`{}` lies on {name}, which can hold no session's layer, so what this session changes lies in `{}`, {lasts}. Apply what \
-         you want to keep; a home on a disk (--home DIR or BAILEY_HOME) keeps all of it",
+        "`{}` lies on {name}, which can hold no session's layer, so the changes of this session are in \
+         `{}`, {lasts}. Apply what you want to keep; a home on a disk (--home DIR or BAILEY_HOME) keeps all \
+         of it",
         root.display(),
         folder.display()
     )

@@ -46,9 +46,11 @@ pub fn give_up(root: &Path) -> bool {
 pub fn lack(root: &Path) -> Option<String> {
     let room = room(root)?;
     let is_kept = is_kept(root);
-    let kept = if is_kept { "" } else { ", and none is kept for an emergency stop" };
+    let kept = if is_kept { "" } else { ", and no space is kept for an emergency stop" };
     if room < BYTES {
-        return Some(format!("the disk of this home is full: what cannot be recorded does not begin{kept}"));
+        return Some(format!(
+            "the disk of this home is full, so nothing that has to be recorded can begin{kept}"
+        ));
     }
     if room < ROOM_MIN {
         return Some(format!("the disk of this home has {} MiB left{kept}", room >> 20));
@@ -56,7 +58,9 @@ pub fn lack(root: &Path) -> Option<String> {
     // The process that opened the home has just tried to set it aside.
     let is_impossible = !is_kept && root.join(JOURNAL).exists();
     is_impossible.then(|| {
-        "no room can be set aside in this home (by its file system, or for a quota), so that an emergency stop has none on a full disk".into()
+        "no space can be kept in this home (because of its file system, or a quota), so on a full disk an \
+         emergency stop has none"
+            .into()
     })
 }
 

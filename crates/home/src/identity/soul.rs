@@ -88,8 +88,8 @@ pub(super) fn check(name: &str, text: Option<&str>, accepted: Option<&str>) -> R
         SoulState::Gone => "is gone since you accepted it",
     };
     bail!(
-        "`{name}` {what}, and it would speak in every session: no session begins. Look at it with `bailey soul show`; if it is as \
-         you want it, `bailey soul accept`"
+        "`{name}` {what}. Every session uses it, so no session begins. Look at it with `bailey soul show`; \
+         if it is what you want, accept it with `bailey soul accept`"
     )
 }
 

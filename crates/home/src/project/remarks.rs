@@ -42,8 +42,8 @@ fn of_others(root: &Path) -> Option<String> {
     // A user who does not own the project should not take over files in it.
     if first == root {
         return Some(format!(
-            "{} belongs to user {owner}, not {me}: no command inside the walls can change what is theirs. Work as its owner, or on a \
-             copy of your own: cp -r {} DIR",
+            "{} belongs to user {owner}, not {me}: no command inside the walls can change their files. Work \
+             as the owner, or on your own copy: cp -r {} DIR",
             name(root, root),
             word(root)
         ));

@@ -68,7 +68,10 @@ impl FromStr for Cron {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.len() > TEXT_BYTES_MAX {
-            return Err(format!("a schedule of {} bytes is none: {TEXT_BYTES_MAX} at most", text.len()));
+            return Err(format!(
+                "a schedule of {} bytes is too long: the limit is {TEXT_BYTES_MAX}",
+                text.len()
+            ));
         }
         let named = match text.trim() {
             "@hourly" => "0 * * * *",
@@ -81,7 +84,8 @@ impl FromStr for Cron {
         let fields: Vec<&str> = named.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields[..] else {
             return Err(format!(
-                "`{text}` is no schedule: write minute, hour, day of the month, month and day of the week, such as `30 7 * * mon-fri`, or `@daily`"
+                "`{text}` is not a schedule; write minute, hour, day of the month, month and day of the \
+                 week, such as `30 7 * * mon-fri`, or `@daily`"
             ));
         };
         let weekdays_set = field("day of the week", weekdays, 0, 7, &DAYS, 0)?;
@@ -106,7 +110,9 @@ impl FromStr for Cron {
 /// The set of a field's values: `*`, numbers, names, ranges and steps, with commas between.
 fn field(what: &str, text: &str, least: u32, most: u32, names: &[&str], first: u32) -> Result<u64, String> {
     let wrong = |part: &str| {
-        format!("`{part}` is no {what}: it is {least} to {most}, a range `a-b`, or `*`, with `/step`")
+        format!(
+            "`{part}` is not a valid {what}; write {least} to {most}, a range `a-b`, or `*`, with `/step`"
+        )
     };
     let number = |part: &str| {
         let named = names.iter().position(|name| name.eq_ignore_ascii_case(part));
@@ -199,13 +205,13 @@ mod tests {
     #[test]
     fn what_is_none_is_refused_with_its_place() {
         for (text, why) in [
-            ("", "is no schedule"),
-            ("* * * *", "is no schedule"),
-            ("60 * * * *", "`60` is no minute"),
-            ("* 5-2 * * *", "`5-2` is no hour"),
-            ("* * 0 * *", "`0` is no day of the month"),
-            ("* * * foo *", "`foo` is no month"),
-            ("*/0 * * * *", "`*/0` is no minute"),
+            ("", "is not a schedule"),
+            ("* * * *", "is not a schedule"),
+            ("60 * * * *", "`60` is not a valid minute"),
+            ("* 5-2 * * *", "`5-2` is not a valid hour"),
+            ("* * 0 * *", "`0` is not a valid day of the month"),
+            ("* * * foo *", "`foo` is not a valid month"),
+            ("*/0 * * * *", "`*/0` is not a valid minute"),
             ("0 0 30 2 *", "is never due"),
         ] {
             let error = text.parse::<Cron>().unwrap_err();

@@ -89,7 +89,7 @@ async fn a_session_leaves_whole_and_chain_tree_and_proofs_go_on() {
     assert_eq!(desk.journal.sessions().await.unwrap().len(), 1);
     let missing = desk.journal.session(&old.to_string()).await.unwrap_err();
     assert!(matches!(&missing, JournalError::Archived { archive: name, .. } if *name == archive.file.name));
-    assert!(missing.to_string().contains("cannot be shown or taken up again"), "{missing}");
+    assert!(missing.to_string().contains("can be neither shown nor continued"), "{missing}");
     let verified = desk.journal.verify().await.unwrap();
     assert_eq!((verified.entries, verified.archives.len()), (desk.journal.newest(), 1));
     // A stranger checks the file, an entry of it, and that the journal only grew.

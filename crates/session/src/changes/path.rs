@@ -10,14 +10,14 @@ use bailey_protocol::{Digest, FileDiff, FileState, Marked, MergeFile, Touched};
 use std::collections::HashMap;
 
 /// The remark on a file that holds the session's changes merged with later changes of the user.
-const MERGED: &str = "is merged with what you changed since";
+const MERGED: &str = "is merged with your later changes";
 
 /// Why a path stays: its base is one of two states (`UNSURE`), or there is no record that the session met
 /// the project's version (`UNSEEN`).
 const UNSURE: &str =
     "the project's file changed while a command ran, or the clock was put back; apply by hand, or discard";
-const UNSEEN: &str = "what the project has there came since, or the session was cut off before it was looked at; apply by hand, or \
-                      discard";
+const UNSEEN: &str = "the project changed here later, or the session was cut off before it looked here; \
+    apply by hand, or discard";
 
 /// How to apply a path; `None` when the project has all of the session's changes already.
 pub(super) fn change(
@@ -46,7 +46,7 @@ pub(super) fn change(
         }
         Both::Same => return None,
         Both::Overlapping(line) => {
-            conflict = Some(format!("has lines that you changed since, too (at line {line})"));
+            conflict = Some(format!("has lines that you also changed (at line {line})"));
             (file.new.clone(), None)
         }
         Both::Unknown => {
@@ -80,9 +80,9 @@ pub(crate) fn marks(old: &[u8], new: &[u8]) -> Vec<Marked> {
 fn kept(base: Option<Digest>, now: Option<Digest>) -> Option<String> {
     let what = match (base, now) {
         (base, now) if base == now => return None,
-        (_, None) => "is gone from the project since",
-        (None, _) => "was made in the project since, too",
-        (Some(_), Some(_)) => "is not what the session began with, for you changed it since",
+        (_, None) => "was removed from the project meanwhile",
+        (None, _) => "was also created in the project meanwhile",
+        (Some(_), Some(_)) => "was changed in the project after the session began",
     };
     Some(what.into())
 }

@@ -59,7 +59,7 @@ pub(super) fn daemon(home: &Home, chat: &Args) -> Result<Option<Client>> {
 /// # Errors
 /// When there is no such daemon.
 pub(crate) async fn back(home: &Home, session: SessionId, printer: &Printer) -> Result<Client> {
-    printer.note("cut off from the session; waiting until it is there again (Ctrl-C leaves)");
+    printer.note("the connection to the session was lost; waiting until it is back (Ctrl-C leaves)");
     let begun = Instant::now();
     let mut absent = Instant::now();
     while begun.elapsed() < BACK && absent.elapsed() < ABSENT {
@@ -100,14 +100,15 @@ pub(super) async fn lost(home: &Home, session: SessionId) -> anyhow::Error {
 fn gone(home: &Home, session: SessionId) -> anyhow::Error {
     if let Ok(Some(since)) = standing(home) {
         let error = format!(
-            "everything was stopped ({since}), and this session with it; nothing begins until `bailey estop --release`, then `bailey chat --resume {}` goes on",
+            "everything was stopped ({since}), also this session; nothing begins until you run \
+             `bailey estop --release`, and then `bailey chat --resume {}` continues the session",
             short(&session)
         );
         return Failure { error, code: exit::DENIED }.into();
     }
     anyhow!(
-        "the session's process has ended; what it did is kept: `bailey status` shows whether the daemon runs, \
-         `bailey chat --resume {}` goes on",
+        "the session's process has ended, and its work is kept: `bailey status` shows whether the daemon \
+         runs, `bailey chat --resume {}` continues the session",
         short(&session)
     )
 }
@@ -178,7 +179,7 @@ async fn opened(
     let mut is_last = wanted.session.is_none();
     loop {
         let DaemonAnswer::Opened { session, remarks } = daemon.ask(Ask::Open(wanted.clone())).await? else {
-            bail!("the daemon answered something else than was asked");
+            bail!("the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`");
         };
         remarks.iter().for_each(|remark| printer.note(remark));
         let came = wire::connect(&home.daemon(), &session.to_string()).and_then(|stream| {
@@ -199,7 +200,7 @@ async fn opened(
 async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>) -> Result<()> {
     let mut read = BufReader::new(read);
     while let Some(line) = wire::line(&mut read, EVENT_BYTES_MAX).await? {
-        let event = serde_json::from_slice(&line).context("the session said what is no event")?;
+        let event = serde_json::from_slice(&line).context("the session sent a line that is not an event")?;
         events.send(event).await.ok();
     }
     Ok(())
@@ -223,16 +224,16 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
     }
     let name = short(&session);
     if front.is_turn() {
-        front
-            .printer
-            .note(&format!("the turn goes on without you; to come back: bailey chat --resume {name}"));
+        front.printer.note(&format!(
+            "the turn goes on in the daemon; come back to it with `bailey chat --resume {name}`"
+        ));
     } else if front.has_story(&leave) {
         front.tell_story();
     }
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
     }
-    talked.with_context(|| format!("to come back: bailey chat --resume {name}"))?;
+    talked.with_context(|| format!("come back to this session with `bailey chat --resume {name}`"))?;
     if leave == Leave::Clear {
         seat.leave(next.as_deref())?;
         return Ok(ExitCode::from(exit::NEXT));
@@ -243,7 +244,7 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
 /// Describes the wanted session in the daemon's words. After the first, each session is a new one. The words
 /// give the full name of a session, which no other session has.
 async fn wanted(home: &Home, chat: &Args, seat: &Seat, printer: &Printer) -> Result<Wanted> {
-    let directory = env::current_dir().context("the directory that you are in is not there")?;
+    let directory = env::current_dir().context("the current directory does not exist any more")?;
     let options = &chat.options;
     let mut again = lasting(home, seat.model.as_ref().or(options.model.as_ref()), options);
     let mut words = again.clone();
@@ -280,7 +281,7 @@ async fn wanted(home: &Home, chat: &Args, seat: &Seat, printer: &Printer) -> Res
 /// # Errors
 /// When the current directory does not exist, or a path is not UTF-8.
 pub(crate) fn for_task(home: &Home, run: &crate::run::Args) -> Result<Wanted> {
-    let directory = env::current_dir().context("the directory that you are in is not there")?;
+    let directory = env::current_dir().context("the current directory does not exist any more")?;
     let again = lasting(home, run.options.model.as_ref(), &run.options);
     let mut words = again.clone();
     words.extend(["-C".to_owned(), place(home, run.directory.as_deref())?]);
@@ -306,14 +307,15 @@ fn says_something(options: &TurnOptions) -> bool {
 /// Ends the process of a session at rest, so that the next process gets the new options.
 async fn begun_anew(daemon: &mut Client, session: SessionId) -> Result<()> {
     let DaemonAnswer::Status(status) = daemon.ask(Ask::Status).await? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`");
     };
     let Some(running) = status.sessions.iter().find(|it| it.session == session) else { return Ok(()) };
     let State { working, clients, processes, .. } = running.state;
     if working || clients + processes > 0 {
         bail!(
-            "session {session} is at work or looked at, and hears what is said of it (--model, --tokens, --reveal, --pin, --record, \
-             --approve later) only when it begins: come without, or when it rests"
+            "session {session} is running or open in another terminal, and takes --model, --tokens, \
+             --reveal, --pin, --record and --approve later only when it begins: leave these options out, or \
+             come back when it rests"
         );
     }
     daemon.ask(Ask::Close { session }).await.map(drop)

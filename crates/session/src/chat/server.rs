@@ -248,7 +248,7 @@ impl<'a> Desk<'a> {
         }
         // This never waits, because the session may be waiting for this loop.
         if self.ops.as_ref().is_none_or(|ops| ops.try_send(op).is_err()) {
-            let error = "the session is too busy to hear that; try again".to_owned();
+            let error = "the session is too busy; try again".to_owned();
             return self.clients.fail(self.printer, client, name, error);
         }
         if let Some(Inbound { text, by, .. }) = said {

@@ -15,10 +15,10 @@ use bailey_kernel::Paper;
 const ANSWER_CHARS_MAX: usize = 300;
 
 const QUESTIONS: [&str; 4] = [
-    "What shall I call you? ",
+    "What should I call you? ",
     "What do you want to call your agent? ",
-    "How shall it speak to you (brief, warm, formal, ...)? ",
-    "What should it know of you and your work? ",
+    "How should it talk to you (brief, warm, formal, ...)? ",
+    "What should it know about you and your work? ",
 ];
 
 /// Asks when this home has no answers yet, and writes the text that the person accepts.
@@ -31,7 +31,7 @@ pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
     if user.symlink_metadata().is_ok() || soul.as_deref().is_some_and(|soul| soul != identity::DEFAULT) {
         return Ok(());
     }
-    printer.note("four questions, asked once; Enter leaves one out");
+    printer.note("four questions, asked only once; press Enter to skip a question");
     let mut answers: [String; 4] = Default::default();
     for (question, answer) in QUESTIONS.iter().zip(&mut answers) {
         match prompt::answer(question)? {
@@ -48,7 +48,7 @@ pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
         text.lines().for_each(|line| printer.line(printer.paint(Style::Plain, &format!("  {line}"))));
     }
     let is_empty = about.is_empty() && personality.is_empty();
-    let wanted = !is_empty && is_yes(prompt::answer("Write this, for every conversation to come? [Y/n] ")?);
+    let wanted = !is_empty && is_yes(prompt::answer("Save this for every future conversation? [Y/n] ")?);
     let about = if wanted { about } else { String::new() };
     // Checked before anything is written: a person whose answers are too long is asked again.
     identity::check_user(&user.display().to_string(), &about)?;
@@ -58,7 +58,7 @@ pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
         identity::accept(home, Some(&text))?;
     }
     write_private(&user, about.as_bytes())?;
-    printer.note("you can write both files yourself at any time: docs/repositories.md");
+    printer.note("you can edit both files yourself at any time: docs/repositories.md");
     Ok(())
 }
 

@@ -53,7 +53,7 @@ pub async fn run(
     printer.notes(config.narrow(home, &root)?);
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let DaemonAnswer::Opened { session, remarks } = daemon.ask(Ask::Open(for_task(home, run)?)).await? else {
-        bail!("the daemon answered something else than was asked");
+        bail!("the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`");
     };
     remarks.iter().for_each(|remark| printer.note(remark));
     drop(daemon);
@@ -84,7 +84,7 @@ pub async fn run(
     if let Some(mut daemon) = Client::connect(home)?
         && let Err(why) = daemon.ask(Ask::Close { session }).await
     {
-        printer.note(&format!("{why:#}; to see what it changed: bailey sessions diff {}", short(&session)));
+        printer.note(&format!("{why:#}; `bailey sessions diff {}` shows what it changed", short(&session)));
         return Ok(ExitCode::from(code));
     }
 
@@ -166,8 +166,10 @@ pub async fn listen(home: &Home, run: &Args, seat: &str, printer: &Printer) -> R
     let ended = front.during(turn).await;
     let name = short(&session);
     match ended? {
-        TurnOutcome::Left => {
-            printer.note(&format!("the turn goes on without you; to come back: bailey chat --resume {name}"));
+        Ended::Left => {
+            printer.note(&format!(
+                "the turn goes on in the daemon; come back to it with `bailey chat --resume {name}`"
+            ));
             Ok(ExitCode::from(front.ending().unwrap_or(exit::FAILED)))
         }
         TurnOutcome::CutOff => Ok(ExitCode::from(exit::AGAIN)),
@@ -198,7 +200,8 @@ async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Re
             Ok(None) => return Ok(TurnOutcome::CutOff),
             Err(error) => return Err(error.into()),
         };
-        let event: Event = serde_json::from_slice(&line).context("the session said what is no event")?;
+        let event: Event =
+            serde_json::from_slice(&line).context("the session sent a line that is not an event")?;
         let ended = match &event.happening {
             Happening::End { reason, error, fault } => {
                 let failure = error.clone().map(|error| (error, fault.unwrap_or(Fault::Other)));

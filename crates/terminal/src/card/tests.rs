@@ -31,7 +31,7 @@ fn card(value: &str) -> Card {
         reasons: vec!["a deletion is looked at (rule `deletes`)".into()],
         parts: vec![CardPart::Field { name: "command".into(), value: value.into() }],
         origins: Vec::new(),
-        caveats: vec!["what a command will do cannot be told from its text alone".into()],
+        caveats: vec!["the text of a command does not show everything that it will do".into()],
         once: false,
         pattern: None,
         reasoned: false,
@@ -151,7 +151,10 @@ fn a64_what_is_asked_is_seen_below_a_long_value() {
         let seen = drawn[drawn.len() - (height - 2)..].join("\n");
         assert!(drawn.len() > height && seen.contains("\n? Run rm -rf build"), "{seen}");
         let seen = seen.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(seen.contains("a deletion is looked at") && seen.contains("more than fit here"), "{seen}");
+        assert!(
+            seen.contains("a deletion is looked at") && seen.contains("more than fit on this screen"),
+            "{seen}"
+        );
         // The value's end is there, and no part of the value is left out.
         let value = drawn.concat().replace(' ', "");
         assert_eq!(value.matches("echofine;").count(), 400);

@@ -3,22 +3,22 @@
 use super::Chat;
 
 /// The text that `/help` prints.
-pub(super) const HELP: &str = "  /diff        what this session changed in the project
-  /apply       move it to the project (what is Red is asked about)
+pub(super) const HELP: &str = "  /diff        show what this session changed
+  /apply       apply the changes to the project (Red changes ask first)
   /undo        take the last apply back
-  /clear       begin anew: a new session over the same project
-  /model NAME  go on with another model; without a name, say which one it is
-  /pin TEXT    keep these words whatever is summed up; alone: what is pinned
-  /unpin N     let the pinned words with this number go like any others
-  /cost        what was spent
-  /sessions    the sessions of this home
-  /help        this
+  /clear       begin a new session in the same project
+  /model NAME  change the model; without a name, show it
+  /pin TEXT    keep these words in the context; without words, list the pins
+  /unpin N     unpin the words with this number
+  /cost        show the tokens and the cost so far
+  /sessions    list the sessions of this home
+  /help        show this help
   /quit        leave
   Enter sends. Alt-Enter, Ctrl-J, or a backslash at the end: a new line.
   Tab completes. Up and down: earlier messages.
-  What you say while the model works is queued; it sees it at its next step.
+  A message that you send while the model works is queued; the model sees it at its next step.
   Ctrl-C cancels the turn; twice, or Ctrl-D, leaves.
-  A message that begins with a slash: put a blank before it.";
+  To send a message that begins with a slash, put a space before it.";
 
 const NAMES: [&str; 11] = [
     "/apply",
@@ -76,7 +76,8 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
         _ if name.contains('/') || line.contains('\n') => return None,
         _ => {
             let error = format!(
-                "  there is no `/{name}`: /help lists what there is; with a blank before it, it is a message"
+                "  there is no command `/{name}`: /help lists the commands; to send the line as a message, \
+                 put a space before it"
             );
             return Some(Err(error));
         }
@@ -84,7 +85,9 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
     if argument.is_empty() {
         return Some(Ok(command));
     }
-    Some(Err(format!("  `/{name}` takes nothing after it; with a blank before it, the line is a message")))
+    Some(Err(format!(
+        "  `/{name}` takes no words after it; to send the line as a message, put a space before it"
+    )))
 }
 
 impl Chat {

@@ -54,9 +54,12 @@ fn of_a_turn_that_was_cut_off_no_more_is_told_than_is_known() {
     assert!(told(&story).contains("no tool was called"), "the control");
     story.take(&Happening::GoingOn);
     let lines = told(&story);
-    assert!(lines.contains("before it was cut off") && lines.contains("since it was cut off: "), "{lines}");
+    assert!(
+        lines.contains("earlier work is not shown here") && lines.contains("since the interruption: "),
+        "{lines}"
+    );
     assert!(!lines.contains("no tool was called"), "{lines}");
     story.calls.insert("command.run".into(), 2);
     let lines = told(&story);
-    assert!(lines.contains("2 command.run") && lines.contains("before it was cut off"), "{lines}");
+    assert!(lines.contains("2 command.run") && lines.contains("earlier work is not shown here"), "{lines}");
 }

@@ -60,8 +60,8 @@ fn a_command_is_shown_with_all_it_gets() {
     standard input: in
     network: asked for
     limits: 60 s, 4096 MiB of memory, 8192 MiB of disk, 512 processes
-    ! what a command will do cannot be told from its text alone
-    ! what it reads and runs besides the files that it names is held by the walls alone
+    ! the text of a command does not show everything that it will do
+    ! only the walls limit what it reads and runs besides the files that it names
     ");
     let list = drawn(&act("command.run", json!({"argv": ["rm", "a b"]}), &[]), &[]);
     assert!(list.contains("command: rm 'a b'\nworking directory: /w\nnetwork: none"), "{list}");
@@ -247,7 +247,7 @@ fn of_what_both_sides_changed_the_card_shows_what_it_comes_to() {
     -one
     +ONE
      two
-    ! /w/Makefile: is merged with what changed in the project since
+    ! /w/Makefile: is merged with later changes in the project
     ");
 }
 
@@ -310,7 +310,7 @@ fn a_read_says_how_far_a_yes_reaches() {
     assert!(unbound.contains("access: as it is on this machine") && !unbound.contains("bound"), "{unbound}");
     let revealed = Isolation { revealed: vec![path], ..Isolation::default() };
     let for_all = drawn_behind(&revealed, &read, &[], &[]);
-    assert!(for_all.contains("access: revealed: from now on everything in this session"), "{for_all}");
+    assert!(for_all.contains("access: revealed: everything in this session"), "{for_all}");
 }
 
 #[test]

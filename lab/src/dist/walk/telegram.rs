@@ -67,7 +67,7 @@ pub(super) fn walk(walk: &mut Walk, telegram: &Telegram) -> Result<()> {
     phone.says(walk, "/clear", "new session")?;
     phone.says_freely(walk, model::WAIT)?;
     phone.reads(walk, "sleep 1000")?;
-    phone.says(walk, "/stop", "to stop")?;
+    phone.says(walk, "/stop", "being stopped")?;
     phone.says_freely(walk, model::WAIT)?;
     phone.reads(walk, "sleep 1000")?;
     phone.says(walk, "/estop", "everything stops")?;

@@ -15,7 +15,7 @@ impl Desk<'_> {
     pub(super) async fn servers(&self) -> Result<ExitCode> {
         let found = self.journal.servers().await?;
         if found.is_empty() && !self.printer.is_json() {
-            self.printer.note("no session may fetch the pages of any server because of a yes");
+            self.printer.note("no server's pages are approved for all sessions");
         }
         for yes in &found {
             if self.printer.is_json() {
@@ -38,7 +38,10 @@ impl Desk<'_> {
         let mut found = self.journal.servers().await?;
         found.retain(|yes| is_named(yes, name));
         if found.is_empty() {
-            bail!("nobody said yes to the pages of `{name}`; `bailey approvals servers` lists to whose");
+            bail!(
+                "the pages of `{name}` are not approved; `bailey approvals servers` lists the approved \
+                 servers"
+            );
         }
         for ServerYes { server, question, session, .. } in found {
             self.mint.revoke(session, question, Answerer::owner(Some(person())), why).await?;
@@ -49,7 +52,7 @@ impl Desk<'_> {
             let server = self.printer.paint(Style::Plain, &one_line(&server));
             self.printer.line(format!("taken back: {server}"));
         }
-        self.printer.note("every session asks again before it fetches there");
+        self.printer.note("every session asks again before it fetches a page there");
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -33,7 +33,8 @@ pub(super) async fn run(
         limits.before = Some(day_of(&day)?);
     }
     let Some(before) = limits.before.clone() else {
-        let says = "say before which day sessions were last used (--before 2026-01-31), or set `journal.keep_days` in config.toml";
+        let says = "say with --before (such as --before 2026-01-31) which sessions are old, or set \
+            `journal.keep_days` in config.toml";
         return Err(Mistyped(says.into()).into());
     };
     if asked.dry_run {

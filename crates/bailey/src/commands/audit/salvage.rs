@@ -65,11 +65,14 @@ pub(super) async fn run(home: &Home, keys: &Keys, copies: &[PathBuf], printer: &
     }
     if is_stopped {
         printer.note(
-            "nothing begins in this home: the damaged journal was stopped, or nobody can tell that it was not; to go on: bailey estop --release",
+            "nothing begins in this home, because the damaged journal may have been stopped; release the \
+             stop with `bailey estop --release`",
         );
     }
-    printer
-        .note(&format!("what is damaged is kept in `{}`; remove it when nothing is missed", kept.display()));
+    printer.note(&format!(
+        "the damaged journal is kept in `{}`; remove it when you miss nothing",
+        kept.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -150,7 +150,8 @@ fn show(
     match witness {
         None => printer.line(printer.paint(
             Style::Dim,
-            "(without a witness outside this machine nobody can tell whether journal and key were put back together)",
+            "(without a witness outside this machine, nobody can tell whether the journal and its key were \
+             both replaced by an old copy)",
         )),
         // The error that follows says why.
         Some((_, None)) => {}

@@ -20,12 +20,12 @@ pub(super) fn confinement() -> Finding {
     match Confinement::default().rehearse() {
         Ok(Confined { landlock_abi, absent }) if absent.is_empty() => Finding::ok(
             CHECK,
-            format!("binds itself before it hears of a model (landlock ABI {landlock_abi}, seccomp)"),
+            format!("confines itself before it talks to a model (landlock ABI {landlock_abi}, seccomp)"),
         ),
         Ok(Confined { landlock_abi, absent }) => Finding::warn(
             CHECK,
             format!(
-                "binds itself (landlock ABI {landlock_abi}, seccomp), but not from {}",
+                "confines itself (landlock ABI {landlock_abi}, seccomp), but not from {}",
                 absent.join("; ")
             ),
             "use a newer kernel: 6.7 judges ports, 6.10 devices, 6.12 signals and abstract sockets",
@@ -33,7 +33,7 @@ pub(super) fn confinement() -> Finding {
         Err(error) => Finding::fail(
             CHECK,
             error.to_string(),
-            "what is said of landlock and seccomp here; without it nothing starts that hears of a model",
+            "fix landlock and seccomp above; without them Bailey starts nothing that talks to a model",
         ),
     }
 }
@@ -86,7 +86,7 @@ fn namespaces(read: &impl Fn(&str) -> Option<String>, can_be_made: bool) -> Find
                        sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0";
         return Finding::warn(
             CHECK,
-            "restricted by AppArmor: the walls below say whether that stops them",
+            "restricted by AppArmor; `walls` below shows whether that stops commands",
             profile,
         );
     }
@@ -111,7 +111,7 @@ fn landlock(read: &impl Fn(&str) -> Option<String>) -> Finding {
             format!("boot with lsm=landlock,{list}"),
         ),
         // Not every container shows it; the walls tell.
-        None => Finding::ok(CHECK, "/sys/kernel/security is not shown here; the walls below tell"),
+        None => Finding::ok(CHECK, "/sys/kernel/security is not shown here; see `walls` below"),
     }
 }
 
@@ -131,11 +131,7 @@ fn overlay(read: &impl Fn(&str) -> Option<String>) -> Finding {
         Some(list) if list.split_whitespace().any(|word| word == "overlay") => {
             Finding::ok(CHECK, "available")
         }
-        _ => Finding::warn(
-            CHECK,
-            "not loaded yet, or not there: the walls below tell",
-            "sudo modprobe overlay",
-        ),
+        _ => Finding::warn(CHECK, "not loaded yet, or missing; see `walls` below", "sudo modprobe overlay"),
     }
 }
 

@@ -57,11 +57,11 @@ pub(super) async fn tried(home: &Home, config: &Config, printer: &Printer) -> Ve
         // That says nothing of the walls.
         Err(error) if why_unwritten(&error).is_some() => {
             let says = format!("not tried, for the home cannot be written: {error:#}");
-            return vec![Finding::fail("walls", says, "mend that first; nothing runs without a journal")];
+            return vec![Finding::fail("walls", says, "fix that first; nothing runs without a journal")];
         }
         Err(error) => {
             let says = format!("no command can run: {error:#}");
-            let fix = "what is said here and above; nothing runs without walls";
+            let fix = "fix what is reported here and above; nothing runs without walls";
             (vec![Finding::fail("walls", says, fix)], Level::None)
         }
     };
@@ -136,7 +136,7 @@ fn findings(tried: &Tried) -> Vec<Finding> {
     )];
     findings.push(calls(enforced));
     findings.push(match (report.exit, changed) {
-        (Some(0), 1) => Finding::ok("layer", "what it wrote stayed in the session's layer"),
+        (Some(0), 1) => Finding::ok("layer", "the file of the command stayed in the session's layer"),
         (exit, changed) => Finding::fail(
             "layer",
             format!("it ended with {exit:?}, and {changed} changes were seen where one was made"),
@@ -163,14 +163,15 @@ fn limits(enforced: &Enforced) -> Finding {
     let watched: Vec<&str> =
         enforced.watched.iter().filter(|wall| **wall != Wall::DiskLimit).map(|wall| wall.name()).collect();
     if watched.is_empty() {
-        return Finding::ok(CHECK, "memory and processes are held by control groups, the disk is watched");
+        return Finding::ok(CHECK, "control groups limit memory and processes, and the disk is watched");
     }
     let why =
         if enforced.absent.is_empty() { String::new() } else { format!(" ({})", enforced.absent.join("; ")) };
     Finding::warn(
         CHECK,
         format!(
-            "looked at once a second or more often, but not held by the kernel, so that a burst can pass them for a moment: {}{why}",
+            "checked at least once a second, but not enforced by the kernel, so a burst can exceed them for \
+             a moment: {}{why}",
             watched.join(", ")
         ),
         "run it with control groups of its own: systemd-run --user --scope -p Delegate=yes bailey …",
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(found.grade, Grade::Warn);
         assert!(found.says.contains("none is ours") && !found.says.contains("disk"), "{found:?}");
         assert!(
-            found.says.contains("a burst can pass them") && !found.says.contains("every moment"),
+            found.says.contains("a burst can exceed them") && !found.says.contains("every moment"),
             "{found:?}"
         );
         assert_eq!(git("git version 2.39.5\n").grade, Grade::Ok, "the control");

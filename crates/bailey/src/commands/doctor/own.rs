@@ -53,7 +53,8 @@ pub(super) fn git(home: &Home) -> Vec<Finding> {
         (Some(who), Some(differs)) => Finding::ok(CHECK, format!("commits are by {who}; {differs}")),
         (None, _) => Finding::warn(
             CHECK,
-            "your git configuration has no name and e-mail, so `git commit` fails inside where the project's has none",
+            "your git configuration has no name and e-mail, so `git commit` fails inside the walls unless \
+             the project's configuration has them",
             "git config --global user.name NAME && git config --global user.email MAIL",
         ),
     }]
@@ -66,7 +67,7 @@ pub(super) fn storage(home: &Home) -> Vec<Finding> {
     if let Ok(stat) = statvfs(&home.root) {
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         let says = format!("{} MiB free", free >> 20);
-        let fix = "free some, or remove old sessions: bailey sessions list";
+        let fix = "free some space, or remove old sessions: bailey sessions list";
         findings.push(match free {
             // One that lives in memory without a limit counts nothing.
             _ if stat.f_blocks == 0 => Finding::ok("disk space", "the file system does not say"),
@@ -94,7 +95,7 @@ fn layers(name: String, holds: Holds) -> Finding {
             ),
             fix,
         ),
-        Holds::Unknown => Finding::ok(CHECK, format!("{name}; the walls below tell")),
+        Holds::Unknown => Finding::ok(CHECK, format!("{name}; see `walls` below")),
     }
 }
 
@@ -114,15 +115,17 @@ pub(super) fn config(home: &Home) -> (Vec<Finding>, Option<Config>) {
     match bailey_channels::kinds::load(home) {
         Ok(config) => {
             let path = home.config();
-            let says =
-                if path.exists() { path.display().to_string() } else { "none: all at its default".into() };
+            let says = match path.exists() {
+                true => path.display().to_string(),
+                false => "no config.toml, so every setting has its default".into(),
+            };
             let mut findings = vec![Finding::ok("configuration", says)];
             findings.extend(model(&config));
             let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
             findings.extend(unknown_variables(names).into_iter().map(|name| {
                 Finding::warn(
                     "environment",
-                    format!("Bailey knows no variable {name}"),
+                    format!("{name} is not a variable of Bailey"),
                     "correct or unset it",
                 )
             }));
@@ -252,8 +255,8 @@ pub(super) fn why_unwritten(error: &anyhow::Error) -> Option<Unwritten> {
 /// Whether an emergency stop holds; none where it does not.
 pub(super) fn stop(home: &Home) -> Option<Finding> {
     let since = bailey_session::standing(home).ok()??;
-    let says = format!("everything in this home is stopped since {since}, and so no provider is asked");
-    Some(Finding::fail("stop", says, "when you know why: bailey estop --release"))
+    let says = format!("everything in this home has been stopped since {since}, so no provider is asked");
+    Some(Finding::fail("stop", says, "when you know why it was stopped: bailey estop --release"))
 }
 
 /// Keys of providers.
@@ -268,7 +271,7 @@ pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
     let of_commands = config.network.keys.iter().filter(|key| !is_there(&key.secret)).map(|key| {
         Finding::warn(
             "keys of commands",
-            format!("no secret is called `{}`, which [[network.key]] puts in at {}", key.secret, key.at),
+            format!("there is no secret `{}`, which [[network.key]] puts in at {}", key.secret, key.at),
             format!("bailey secrets set {}", key.secret),
         )
     });
@@ -284,9 +287,9 @@ pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
             }
             _ => Finding::warn(
                 CHECK,
-                "no provider has a key, and no model is named that needs none",
-                "bailey secrets set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY); or, for one of this \
-                 machine, a line such as `model = \"ollama/qwen3-coder\"`: bailey config edit",
+                "no provider has a key, and no model that needs no key is configured",
+                "bailey secrets set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY); or, for a local \
+                 model, a line such as `model = \"ollama/qwen3-coder\"`: bailey config edit",
             ),
         };
         return [of_models].into_iter().chain(of_commands).collect();

@@ -15,11 +15,11 @@ const CHECK: &str = "provider";
 pub(super) async fn asked(home: &Home, printer: &Printer) -> Vec<Finding> {
     let models = command(home);
     let told = tokio::task::spawn_blocking(|| told(models));
-    let told = printer.waiting(|| "asking the providers of models".into(), told).await;
+    let told = printer.waiting(|| "asking the model providers".into(), told).await;
     match told.map_err(anyhow::Error::from).flatten() {
         Ok(told) => findings(&told),
         Err(error) => {
-            let says = format!("none could be asked: {error:#}");
+            let says = format!("no provider could be asked: {error:#}");
             vec![Finding::warn(CHECK, says, "what is said above; then: bailey models")]
         }
     }
@@ -67,7 +67,7 @@ fn findings(told: &Value) -> Vec<Finding> {
 
 fn finding(provider: &str, problem: &str, is_used: bool) -> Finding {
     if problem.is_empty() {
-        return Finding::ok(CHECK, format!("`{provider}` answers, and takes the key where it wants one"));
+        return Finding::ok(CHECK, format!("`{provider}` answers, and accepts its key if it needs one"));
     }
     let again = format!("bailey models {provider}");
     let (what, fix) = match problem.split_once("; ") {

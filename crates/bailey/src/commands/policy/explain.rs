@@ -88,7 +88,8 @@ async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Res
             Said::Denied => ("denied", reasons),
         },
         other => bail!(
-            "entry {seq} is a `{}`: only an `intent`, a `denied` or a `judged` was decided; `bailey audit log` shows which",
+            "entry {seq} is a `{}`, which is not a decision: only `intent`, `denied` and `judged` entries \
+             are; `bailey audit log` shows them",
             other.name()
         ),
     };
@@ -100,11 +101,11 @@ async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Res
         printer.line(printer.paint(Style::Bold, &format!("then, {time}: {verdict}")));
         reasons.iter().for_each(|reason| printer.line(printer.paint(Style::Plain, &format!("  {reason}"))));
         printer.line("");
-        printer.line(printer.paint(Style::Bold, "by the rules of today:"));
+        printer.line(printer.paint(Style::Bold, "by today's rules:"));
     }
     let effect: Option<Effect> = payload.and_then(|payload| serde_json::from_slice(&payload.0).ok());
     let Some(effect) = effect else {
-        printer.note("what it was in full is not in the journal any more, so that it cannot be judged again");
+        printer.note("the journal no longer holds the whole action, so it cannot be judged again");
         return Ok(ExitCode::SUCCESS);
     };
     let workspace = match entry.session {

@@ -26,7 +26,7 @@ pub(super) async fn run(home: &Home, command: Extensions, printer: &Printer) -> 
 
 async fn list(config: &Config, journal: &Journal, printer: &Printer) -> Result<ExitCode> {
     if config.extensions.is_empty() && !printer.is_json() {
-        printer.note("there are none: docs/extensions.md says how to write one, and where to name it");
+        printer.note("there are no extensions; docs/extensions.md says how to write and configure one");
     }
     for one in &config.extensions {
         let health = journal.extension(&one.name).await?;
@@ -52,7 +52,7 @@ async fn list(config: &Config, journal: &Journal, printer: &Printer) -> Result<E
             printer.paint(Style::Dim, &command.join(" ")),
         ));
         if health.is_disabled() {
-            printer.note(&format!("to have it asked again: bailey policy extensions enable {name}"));
+            printer.note(&format!("enable it again with `bailey policy extensions enable {name}`"));
         }
     }
     Ok(ExitCode::SUCCESS)

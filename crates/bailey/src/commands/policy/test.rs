@@ -27,7 +27,7 @@ pub(super) fn run(home: &Home, files: &[PathBuf], printer: &Printer) -> Result<E
     let all = parsed.examples.len();
     if !printer.is_json() {
         let told = match (all, failed) {
-            (0, _) => "no rule carries examples: see `bailey policy test --help`".to_owned(),
+            (0, _) => "no rule has examples; see `bailey policy test --help`".to_owned(),
             (_, 0) => format!("{all} examples hold"),
             _ => format!("{failed} of {all} examples fail"),
         };

@@ -51,7 +51,7 @@ pub(super) async fn run(home: &Home, asked: Update, printer: &Printer) -> Result
         return Ok(ExitCode::from(exit::WRONG));
     };
     if change.draft.is_same() {
-        printer.note(&format!("`{}` holds that already: nothing changes", change.name));
+        printer.note(&format!("`{}` has this text already, so nothing changes", change.name));
         return Ok(ExitCode::SUCCESS);
     }
     let keys = Keys::load(home, &config, printer)?;
@@ -127,7 +127,7 @@ impl PolicyChange {
             Ok((policy, _)) => Some(policy),
             Err(error) => {
                 printer.warn(&format!(
-                    "the rules that lie there cannot be used, so there is nothing to compare with: {error:#}"
+                    "the rules of the home have a mistake, so there is nothing to compare with: {error:#}"
                 ));
                 None
             }
@@ -199,17 +199,21 @@ impl Needed {
                 .json(&json!({ "dry_run": true, "confirm": confirm, "compliance": is_compliance }));
         }
         printer.line(match confirm {
-            Some(phrase) => format!("to do it: the same without --dry-run, and --confirm \"{phrase}\""),
+            Some(phrase) => format!(
+                "to make this change, run the command without --dry-run and with --confirm \"{phrase}\""
+            ),
             None if *is_compliance => {
-                "to do it: the same without --dry-run, on a terminal, where a phrase and why are typed".into()
+                "to make this change, run the command without --dry-run on a terminal, where you type a \
+                 phrase and a reason"
+                    .into()
             }
-            None => "to do it: the same without --dry-run".into(),
+            None => "to make this change, run the command without --dry-run".into(),
         });
     }
 
     /// Why it is done, once the phrase was given, or is typed now; none where it is not to be done.
     async fn why(&self, asked: &Update, printer: &Printer) -> Option<String> {
-        let Some(phrase) = &self.phrase else { return Some("no phrase is needed for it".into()) };
+        let Some(phrase) = &self.phrase else { return Some("this change needs no phrase".into()) };
         let refuse = |why: &str| {
             printer.warn(why);
             None
@@ -218,16 +222,17 @@ impl Needed {
         let is_here = Asker::new(Answering::Ask).is_here();
         match &asked.confirm {
             Some(_) if self.is_compliance => refuse(
-                "`--confirm` answers in the place of a human, which compliance does not let it: leave it out, and type the \
-                 phrase and why on a terminal",
+                "`--confirm` answers in the place of a person, which compliance forbids; leave it out, and \
+                 type the phrase and the reason on a terminal",
             ),
             Some(given) if given == phrase => Some(why),
             Some(given) => refuse(&format!(
-                "`{given}` is not the phrase of this change: the rules, or what was recorded, are not what they were; look \
-                 again with --dry-run"
+                "`{given}` is not the phrase of this change, because the rules or the recorded decisions \
+                 have changed; look again with --dry-run"
             )),
             None if !is_here && self.is_compliance => refuse(
-                "under compliance a human types a phrase and why on a terminal, and there is none: do it on one",
+                "under compliance a person types a phrase and a reason on a terminal, and there is no \
+                 terminal here; run the command on a terminal",
             ),
             None if !is_here => refuse(
                 "this needs a phrase, and there is no terminal to type it on: --dry-run shows what would change and prints \

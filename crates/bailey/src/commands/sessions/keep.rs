@@ -54,7 +54,7 @@ pub(super) async fn fork(home: &Home, name: &str, at: Option<u64>, printer: &Pri
     printer.line(format!("forked: {} is as {old} was at entry {at}", printer.paint(Style::Bold, &new)));
     if left > 0 {
         printer.note(&format!(
-            "it begins with the project as it is now: what {old} changed there and did not apply is not in it"
+            "the new session begins with the project as it is now, without the unapplied changes of {old}"
         ));
     }
     printer.note(&format!("bailey sessions resume {new} \"…\""));
@@ -113,7 +113,8 @@ pub(super) async fn remove(home: &Home, name: &str, yes: bool, printer: &Printer
     // back.
     if Path::new(&session.workspace.0).exists() && journal.unfinished_apply(session.id).await?.is_some() {
         bail!(
-            "{HALF_APPLIED}: `bailey sessions undo` takes it back, `bailey sessions apply` ends it; then remove it"
+            "{HALF_APPLIED}: `bailey sessions undo` takes it back, `bailey sessions apply` finishes it; \
+             then remove the session"
         );
     }
     if !yes && !confirmed(&session, printer).await? {
@@ -157,13 +158,13 @@ fn remove_folders(home: &Home, id: SessionId, folder: &Folder, elsewhere: &[Path
 async fn confirmed(session: &SessionInfo, printer: &Printer) -> Result<bool> {
     if !front::Asker::new(Answering::Ask).is_here() {
         bail!(
-            "there is no terminal to ask on: say --yes to remove {} without a question",
+            "there is no terminal to ask on; use --yes to remove {} without a question",
             short(&session.id)
         );
     }
     let title = front::one_line(&printer.paint(Style::Plain, &session.title));
     let question = format!(
-        "Remove session {} ({title}): what it said, what it changed and did not apply, and its undo?",
+        "Remove session {} ({title}), with its messages, its unapplied changes and its undo?",
         short(&session.id)
     );
     Ok(front::confirm(&question).await)

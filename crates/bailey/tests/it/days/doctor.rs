@@ -71,7 +71,10 @@ fn limits_that_are_only_watched() {
     let is_watched = watched.iter().any(|wall| wall != "disk_limit");
     let (grade, says, fix) = finding(&stage.ran(&["--json", "doctor", "--offline"]), "limits");
     assert_eq!(grade, if is_watched { "warn" } else { "ok" }, "{watched:?}: {says}");
-    assert!(!is_watched || says.contains("not held by the kernel") && fix.contains("systemd-run"), "{says}");
+    assert!(
+        !is_watched || says.contains("not enforced by the kernel") && fix.contains("systemd-run"),
+        "{says}"
+    );
 }
 
 /// Where its keys cannot be loaded a journal is not looked at, and nobody is sent to salvage a whole one.

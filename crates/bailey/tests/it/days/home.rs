@@ -43,7 +43,7 @@ fn a_disk_that_fills_is_told_and_what_was_done_is_kept() {
     assert!(ran.stdout.contains(&format!("asked {}\n", asked("do it"))), "{} {ran:?}", asked("do it"));
     assert_eq!([asked("while it is full"), asked("again")], [0, 2], "{ran:?}");
     assert!(ran.stdout.contains("late 5"), "{ran:?}");
-    for words in ["no space is left", "free some space", "not known: it could not be compared"] {
+    for words in ["no space is left", "free some space", "not known: the changes could not be compared"] {
         assert!(ran.stderr.contains(words), "no `{words}` in {ran:?}");
     }
     let codes: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("code ")).collect();
@@ -150,7 +150,7 @@ fn a_layer_that_went_with_its_place_is_told_and_a_place_of_somebody_else_is_not_
         "a name that somebody else took is not waited for: {ended:?}"
     );
     for words in [
-        "is gone from there, as after a restart",
+        "are gone, as after a restart",
         "sessions fork",
         "nor can /var/tmp, /tmp, /dev/shm",
         "`/var/tmp` cannot be a workspace: it is, lies in, or holds `/var/tmp/bailey-0-",
@@ -241,7 +241,7 @@ fn a_journal_that_was_taken_away_or_copied_in_part_is_told_before_a_new_one_begi
     tells(
         &stage.ran(&["run", "--approve", "never", "x"]),
         3,
-        &["nothing begins until `bailey estop --release`"],
+        &["nothing begins until you run `bailey estop --release`"],
     );
     away();
     for (name, bytes) in &whole {

@@ -182,7 +182,7 @@ fn under_compliance_a_change_of_the_rules_is_typed_with_a_reason() {
     let draft = past.draft("more.toml", &NO_READS.replace("no-a", "no-b"));
     let is_there = || past.rules("more.toml").exists();
     let bare = past.update(&[&draft]);
-    assert!(bare.code == Some(3) && bare.stderr.contains("types a phrase and why"), "{bare:?}");
+    assert!(bare.code == Some(3) && bare.stderr.contains("types a phrase and a reason"), "{bare:?}");
     let dry = past.update(&[&draft, "--dry-run"]).lines().pop().unwrap();
     assert_eq!((&dry["confirm"], &dry["compliance"]), (&Value::Null, &json!(true)), "{dry}");
     let Some(mut terminal) = Terminal::start(&past.stage, &["policy", "update", &draft]) else { return };

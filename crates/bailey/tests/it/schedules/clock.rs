@@ -244,7 +244,9 @@ fn a_time_whose_predecessor_still_runs_is_skipped_and_told() {
     let listed = || moved.ran(&["--json", "schedule", "list"]).lines().remove(0);
     assert_eq!(listed()["skipped"], 2);
     assert_eq!(moved.noted("skipped")[0]["session"], listed()["session"]);
-    assert!(moved.ran(&["schedule", "list"]).stdout.contains("skipped 2 times while that ran"));
+    assert!(
+        moved.ran(&["schedule", "list"]).stdout.contains("skipped 2 times because that session still ran")
+    );
     // A kill changes nothing of that: it goes on, and is the predecessor still.
     let status = || moved.ran(&["--json", "status"]).lines().remove(0);
     end(pid(&status()), "-KILL");

@@ -407,7 +407,7 @@ fn a49_a_stop_from_each_channel_ends_everything_and_outlives_a_restart() {
         assert!(!lives(&marker));
         if from == "page" {
             let Some(mut terminal) = Terminal::start(&stage, &["estop", "--release"]) else { return };
-            terminal.wait_for("Let agents of this home work again?");
+            terminal.wait_for("let the agents of this home work again?");
             terminal.keys("y\n");
             assert_eq!(terminal.end().0, 0);
             daemon.kill();

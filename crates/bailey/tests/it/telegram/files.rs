@@ -344,7 +344,7 @@ fn a_voice_message_is_a_file_and_rules_say_whose_files_are_kept() {
     telegram.brings(ANN, "Ann", ANN, &voice);
     wait_until("it is not fetched", || telegram.asked().len() == 2);
     end(bridge(&stage), "-KILL");
-    telegram.wait_for(ANN, "Nothing here turns speech into words yet");
+    telegram.wait_for(ANN, "Bailey cannot turn speech into text yet");
     telegram.wait_for(ANN, "I hear nothing.");
     let body = &model.requests()[0].body;
     assert!(

@@ -91,7 +91,7 @@ fn a_stop_that_is_denied_takes_nothing_along() {
     telegram.brings(BOB, "Bob", BOB, &file);
     wait("a question for the file", || telegram.calls("getFile") > asked);
     telegram.says(BOB, "Bob", BOB, "/estop");
-    telegram.wait_for(BOB, "that is for those who look after this home");
+    telegram.wait_for(BOB, "only an owner or an operator of this home may do that");
     telegram.wait_for(BOB, "I looked");
     assert!(model.requests()[1].body.contains("look at it"));
 }
@@ -154,7 +154,7 @@ fn whoever_is_forgotten_speaks_no_more_through_a_process_that_does_not_end() {
     end(bridge(&stage), "-STOP");
     let begin = Instant::now();
     let ran = stage.ran(&["channels", "forget", "phone", &BOB.to_string()]);
-    assert!(ran.code == Some(0) && ran.stderr.contains("what they asked for before goes on"), "{ran:?}");
+    assert!(ran.code == Some(0) && ran.stderr.contains("a task that they gave before"), "{ran:?}");
     daemon.wait("nobody", |it| it["clients"] == 0 || it.is_null());
     assert!(begin.elapsed() < Duration::from_secs(2), "it took {:?}", begin.elapsed());
 }

@@ -100,7 +100,7 @@ fn an_emergency_stop_is_done_once_however_long_its_answer_takes() {
     telegram.says(ANN, "Ann", ANN, "/estop");
     wait("the stop", || count(&stage, "stopped") == 1);
     let Some(mut terminal) = Terminal::start(&stage, &["estop", "--release"]) else { return };
-    terminal.wait_for("Let agents of this home work again?");
+    terminal.wait_for("let the agents of this home work again?");
     terminal.keys("y\n");
     assert_eq!(terminal.end().0, 0);
     if stage.ran(&["status"]).code != Some(0) {
@@ -126,7 +126,7 @@ fn a_conversation_is_ended_at_rest_and_by_no_guest() {
     telegram.says(ANN, "Ann", group, "@bailey_bot work");
     model.wait_for(1);
     telegram.says(ANN, "Ann", group, "/clear@bailey_bot");
-    telegram.wait_for(group, "Something is being worked on");
+    telegram.wait_for(group, "A turn is running");
     // Whoever begins again asks nobody a second time.
     end(bridge(&stage), "-KILL");
     gate.open();
@@ -135,7 +135,7 @@ fn a_conversation_is_ended_at_rest_and_by_no_guest() {
     daemon.wait("the end", |it| it["working"] == false);
     thread::sleep(Duration::from_secs(2));
     telegram.says(BOB, "Bob", group, "/clear@bailey_bot");
-    telegram.wait_for(group, "a guest ends no conversation");
+    telegram.wait_for(group, "a guest cannot end the conversation");
     telegram.says(ANN, "Ann", group, "@bailey_bot and now?");
     telegram.wait_for(group, "the second");
     let bodies: Vec<String> = model.requests().into_iter().map(|request| request.body.to_string()).collect();
@@ -165,7 +165,7 @@ fn a_session_that_is_looked_at_elsewhere_keeps_its_conversation() {
     let daemon = Daemon::start(&stage);
     let (session, lock) = held_elsewhere(&stage, &telegram, &daemon);
     telegram.says(ANN, "Ann", ANN, "two");
-    telegram.wait_for(ANN, "Not now");
+    telegram.wait_for(ANN, "Your message has to wait");
     thread::sleep(Duration::from_secs(3));
     assert_eq!(model.requests().len(), 1);
     drop(lock);
@@ -190,7 +190,7 @@ fn what_waits_for_a_session_keeps_its_order_and_is_tried_less_and_less_often() {
     };
     let mut before = tries();
     telegram.says(ANN, "Ann", ANN, "two");
-    telegram.wait_for(ANN, "Not now");
+    telegram.wait_for(ANN, "Your message has to wait");
     let mut last = Instant::now();
     telegram.says(ANN, "Ann", ANN, "three");
     assert_eq!(tries(), before + 1);
@@ -229,7 +229,7 @@ fn a_session_that_ends_each_time_is_begun_by_no_message_that_is_said_again() {
         (last, session) = (pid(&next), next["session"].as_str().unwrap().to_owned());
         end(last, "-KILL");
     }
-    telegram.wait_for(ANN, "not begun again by itself");
+    telegram.wait_for(ANN, "does not start it again");
     // It is tried again after two seconds, and after four.
     thread::sleep(Duration::from_secs(8));
     assert_eq!(daemon.status()["sessions"], json!([]));

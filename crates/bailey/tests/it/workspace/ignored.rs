@@ -28,7 +28,7 @@ fn what_git_ignores_is_told_and_leaves_by_name_alone() {
     assert!(!project.join("src/out").exists() && !project.join("out").exists());
     // The control: without a name nothing of it is to be applied.
     let none = sessions(&stage, "apply", &session);
-    assert!(none.code == Some(1) && none.stderr.contains("nothing that can be applied"), "{none:?}");
+    assert!(none.code == Some(1) && none.stderr.contains("no changes that can be applied"), "{none:?}");
     let dot = stage.ran(&["sessions", "apply", &session, "."]);
     assert!(dot.code == Some(1) && !project.join("out").exists(), "{dot:?}");
 

@@ -297,7 +297,7 @@ fn each_kind_goes_to_the_project_and_back_and_away() {
         assert_eq!(discarded.code, Some(0), "{discarded:?}");
         is_as_before("after a discard");
         let left = sessions(&stage, "diff", &session);
-        assert!(left.stdout.is_empty() && left.stderr.contains("changes nothing"), "{left:?}");
+        assert!(left.stdout.is_empty() && left.stderr.contains("has no changes"), "{left:?}");
     }
 }
 

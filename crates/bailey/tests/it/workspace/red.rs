@@ -78,7 +78,7 @@ fn more_red_files_than_a_card_names_are_refused_until_they_are_taken_in_parts() 
     }
     assert!(!red.contains("plain"), "{red}");
     let nowhere = stage.ran(&["sessions", "apply", &session, "c"]);
-    assert!(nowhere.code == Some(1) && nowhere.stderr.contains("changes nothing at `c`"), "{nowhere:?}");
+    assert!(nowhere.code == Some(1) && nowhere.stderr.contains("has no changes at `c`"), "{nowhere:?}");
     // What is not Red needs nobody, and one less is a card, with each of them on it.
     let plain = stage.ran(&["sessions", "apply", &session, "./a/"]);
     assert_eq!(plain.code, Some(0), "{plain:?}");
@@ -133,7 +133,7 @@ fn what_cargo_builds_inside_stays_inside() {
     let program = stage.home().join("sessions").join(&session).join("upper/target/debug/small");
     assert!(program.is_file(), "{}", program.display());
     let diff = sessions(&stage, "diff", &session);
-    assert!(diff.stderr.contains("changes nothing"), "{diff:?}");
+    assert!(diff.stderr.contains("has no changes"), "{diff:?}");
     assert_eq!(sessions(&stage, "apply", &session).code, Some(1));
     assert_eq!(Tree::of(&stage.project()), before);
 }

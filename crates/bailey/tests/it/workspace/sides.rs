@@ -30,9 +30,9 @@ fn inside(stage: &Stage, session: &str, path: &str) -> String {
 fn lines_that_both_sides_changed_apart_are_merged_shown_applied_and_undone() {
     let (stage, session) = stage();
     let diff = sessions(&stage, "diff", &session);
-    assert!(diff.stdout.contains("a.txt is merged with what you changed since"), "{diff:?}");
+    assert!(diff.stdout.contains("a.txt is merged with your later changes"), "{diff:?}");
     assert!(diff.stdout.contains("\n    -5\n    +five\n") && !diff.stdout.contains("-one"), "{diff:?}");
-    assert_eq!(inside(&stage, &session, "a.txt"), SESSION, "a look changes nothing");
+    assert_eq!(inside(&stage, &session, "a.txt"), SESSION, "a look has no changes");
 
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(0), "{applied:?}");
@@ -40,7 +40,7 @@ fn lines_that_both_sides_changed_apart_are_merged_shown_applied_and_undone() {
     assert_eq!(inside(&stage, &session, "a.txt"), MERGED, "the session goes on with what the user wrote");
     let diff = sessions(&stage, "diff", &session);
     assert!(
-        diff.stderr.contains("changes nothing"),
+        diff.stderr.contains("has no changes"),
         "the user's line is no change of the session's: {diff:?}"
     );
 
@@ -86,12 +86,12 @@ fn lines_that_both_sides_changed_alike_or_otherwise_are_named_and_kept() {
     user.iter().for_each(|(path, text)| stage.write(path, text));
     fs::remove_file(stage.project().join("gone.txt")).unwrap();
     let diff = sessions(&stage, "diff", &session);
-    let why = "a.txt has lines that you changed since, too (at line 5): it would be kept as it is";
+    let why = "a.txt has lines that you also changed (at line 5): it would be kept as it is";
     assert!(diff.stdout.contains(why), "{diff:?}");
     assert!(!diff.stdout.contains("merged with") && !diff.stdout.contains("same.txt"), "{diff:?}");
     let applied = sessions(&stage, "apply", &session);
     assert_eq!(applied.code, Some(6), "{applied:?}");
-    let told = "kept as it is: a.txt: has lines that you changed since, too (at line 5)
+    let told = "kept as it is: a.txt: has lines that you also changed (at line 5)
 ";
     assert!(applied.stdout.contains(told), "{applied:?}");
     for kept in ["a.txt", "mode.sh", "gone.txt", "bytes"] {
@@ -120,7 +120,7 @@ fn of_a_masked_file_no_base_is_kept() {
     stage.write(".env", "KEY=other\n2\n3\n4\n5\n");
     let diff = sessions(&stage, "diff", &session);
     assert!(diff.stdout.contains("+++ b/.env"), "{diff:?}");
-    assert_eq!(diff.stdout.matches("is merged with what you changed since").count(), 1, "{diff:?}");
+    assert_eq!(diff.stdout.matches("is merged with your later changes").count(), 1, "{diff:?}");
 }
 
 /// A base text proves nothing: one that is not what the journal recorded is none. The control is the very
@@ -236,7 +236,7 @@ fn what_came_into_a_deleted_directory_is_told_as_such() {
     stage.write("dir/mine.txt", "mine\n");
     let diff = sessions(&stage, "diff", &session);
     assert!(
-        diff.stdout.contains("dir/mine.txt stays in the session: what the project has there came since"),
+        diff.stdout.contains("dir/mine.txt stays in the session: the project changed here later"),
         "{diff:?}"
     );
     assert!(!diff.stdout.contains("the clock was put back"), "{diff:?}");
