@@ -98,8 +98,9 @@ impl Daemon {
             return Ok((PersonAnswer::Stranger(new), None));
         };
         let looks_after = matches!(speaker.role, Role::Owner | Role::Operator);
-        let denied =
-            || Ok((PersonAnswer::Denied("only an owner or an operator of this home may do that".into()), None));
+        let denied = || {
+            Ok((PersonAnswer::Denied("only an owner or an operator of this home may do that".into()), None))
+        };
         match asked.what {
             RequestKind::Connection | RequestKind::Tap => {
                 let stream = self.connect(name, channel, &asked.at, &speaker).await?;

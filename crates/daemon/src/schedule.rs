@@ -125,7 +125,9 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
         Args::Run { name } => {
             let mut daemon = Client::connect(home)?
                 .context("the daemon runs schedules, and no daemon runs; start it with `bailey start`")?;
-            let DaemonAnswer::Opened { session, .. } = daemon.ask(Ask::Run { schedule: name.clone() }).await? else {
+            let DaemonAnswer::Opened { session, .. } =
+                daemon.ask(Ask::Run { schedule: name.clone() }).await?
+            else {
                 bail!(
                     "the daemon gave an unexpected answer; restart it with `bailey stop`, then \
                      `bailey start`"

@@ -166,7 +166,7 @@ pub async fn listen(home: &Home, run: &Args, seat: &str, printer: &Printer) -> R
     let ended = front.during(turn).await;
     let name = short(&session);
     match ended? {
-        Ended::Left => {
+        TurnOutcome::Left => {
             printer.note(&format!(
                 "the turn goes on in the daemon; come back to it with `bailey chat --resume {name}`"
             ));
