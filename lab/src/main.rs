@@ -1,7 +1,7 @@
 //! What runs Bailey for long, at its limits or beside others: `cargo xtask kill`, `soak`, `bench` and `dist`.
 //!
-//! `cargo xtask` builds this program and passes its arguments on. It links Bailey's own crates, to measure from
-//! inside and to play the servers that Bailey talks with.
+//! `cargo xtask` builds this program and passes its arguments on. It links Bailey's own crates, to measure
+//! from inside and to play the servers that Bailey talks with.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
 

@@ -143,7 +143,7 @@ fn in_tables(text: &str) -> BTreeSet<&str> {
 /// The functions of all sources.
 fn tests() -> Result<BTreeSet<String>> {
     let mut sources = Vec::new();
-    for folder in ["crates", "xtask"] {
+    for folder in ["crates", "lab", "xtask"] {
         collect(&root().join(folder), &mut sources)?;
     }
     let mut known = BTreeSet::new();

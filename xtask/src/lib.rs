@@ -1,7 +1,7 @@
 //! The project's own tasks: `cargo xtask TASK`.
 //!
-//! What runs Bailey itself for long (`kill`, `soak`, `bench`, `dist`) is in `lab`, which links Bailey's crates. This
-//! package links none of them, so that it is built in seconds.
+//! What runs Bailey itself for long (`kill`, `soak`, `bench`, `dist`) is in `lab`, which links Bailey's
+//! crates. This package links none of them, so that it is built in seconds.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
 

@@ -222,8 +222,8 @@ fn build() -> Result<PathBuf> {
     }
 }
 
-/// Builds `bailey-controls`, from which walls and checks can be taken away. What it shares with other builds is
-/// compiled once.
+/// Builds `bailey-controls`, from which walls and checks can be taken away. What it shares with other builds
+/// is compiled once.
 pub(crate) fn build_controls() -> Result<()> {
     let program = ["--package", "bailey", "--bin", "bailey-controls", "--features", "controls"];
     check(cargo(&["build", "--quiet", "--locked"]).args(program))

@@ -1,5 +1,5 @@
-//! Walls and checks that can be taken away one by one, to show that `bailey prove` notices. Only the
-//! feature `controls` has this module. `cargo xtask prove` builds with it, and `cargo xtask dist` checks that no
+//! Walls and checks that can be taken away one by one, to show that `bailey prove` notices. Only the feature
+//! `controls` has this module. `cargo xtask prove` builds with it, and `cargo xtask dist` checks that no
 //! release has it.
 
 extern crate std;
