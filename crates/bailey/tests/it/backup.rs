@@ -995,7 +995,7 @@ fn a_full_disk_leaves_no_half_copy() {
         ran.code != Some(0) && ran.stderr.contains("no backup was made; the home is unchanged"),
         "{ran:?}"
     );
-    assert!(ran.stderr.contains("a copy needs ") && ran.stderr.contains("MiB are free"), "{ran:?}");
+    assert!(ran.stderr.contains("a backup needs ") && ran.stderr.contains("MiB are free"), "{ran:?}");
     assert_eq!(left, 0);
     let value: Value = json!(titles(&stage));
     assert_eq!(value, json!(["once"]));

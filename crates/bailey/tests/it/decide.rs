@@ -147,7 +147,7 @@ fn what_another_runtime_may_do_is_what_the_rules_say_of_tools_that_it_declared()
     let ended = stage.entries("token_ended").len();
     assert!(ended > 0 && ended == stage.entries("token_minted").len(), "its tokens ended with it");
     let listed = stage.ran(&["sessions", "list"]).stdout;
-    assert!(listed.contains("a task of another program c: p"), "{listed}");
+    assert!(listed.contains("another program's task c: p"), "{listed}");
     let session = judged[0]["session"].as_str().unwrap();
     for command in ["resume", "fork", "diff", "apply"] {
         let refused = stage.ran(&["sessions", command, session]);

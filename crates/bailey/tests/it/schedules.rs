@@ -222,7 +222,7 @@ fn what_is_wrong_is_said() {
     for (words, code, why) in [
         (&["add", "mine", "--cron", "@daily", "y"][..], 1, "already"),
         (&["add", "a b", "--cron", "@daily", "y"], 1, "cannot name a schedule"),
-        (&["add", "other", "--cron", "61 * * * *", "y"], 2, "`61` is no minute"),
+        (&["add", "other", "--cron", "61 * * * *", "y"], 2, "`61` is not a valid minute"),
         (&["add", "other", "--cron", "0 0 30 2 *", "y"], 2, "is never due"),
         (&["add", "other", "--cron", &long, "y"], 2, "of 2001 bytes is too long"),
         (&["add", "other", "--cron", "@daily", " \n"], 2, "the task is empty"),

@@ -307,7 +307,7 @@ fn a_list_can_be_cut_and_a_wrong_word_is_an_object() {
     let all = stage.ran(&["--json", "sessions", "list"]).lines();
     assert_eq!(stage.ran(&["--json", "sessions", "list", "-n", "2"]).lines(), all[..2]);
     let cut = stage.ran(&["sessions", "list", "-n", "1"]);
-    assert!(cut.stdout.lines().count() == 1 && cut.stderr.contains("and 2 older ones"), "{cut:?}");
+    assert!(cut.stdout.lines().count() == 1 && cut.stderr.contains("and 2 older sessions"), "{cut:?}");
     assert!(!stage.ran(&["sessions", "list", "-n", "3"]).stderr.contains("older"), "the control");
     let wrong = stage.ran(&["--json", "nosuch"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");

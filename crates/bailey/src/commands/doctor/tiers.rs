@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(grades(&config, Level::Native), [fine, fine, fine, unused]);
         config.tiers.internal = Level::Microvm;
         let found = tiers(&config, Level::Native);
-        assert!(found.iter().any(|found| found.says.contains("commands of a workspace: wants `microvm`")));
+        assert!(found.iter().any(|found| found.says.contains("commands of a workspace: needs `microvm`")));
         let names_itself =
             |found: &Finding| found.fix.as_ref().is_some_and(|fix| fix.contains("sandbox doctor"));
         let found = tiers(&Config::default(), Level::None);

@@ -85,7 +85,10 @@ fn a26_a_tier_gets_the_isolation_that_the_owner_wants_of_it_or_nothing(who: Who)
         assert_eq!(tier(), (Some(1), "fail".into()));
         let doctor = actor.bailey(&["--json", "sandbox", "doctor"]).lines();
         let of = |check: &str| doctor.iter().find(|finding| finding["check"] == check).unwrap();
-        assert!(of("tier internal")["says"].as_str().unwrap().contains("there is `native`"), "{doctor:?}");
+        assert!(
+            of("tier internal")["says"].as_str().unwrap().contains("only `native` is here"),
+            "{doctor:?}"
+        );
         assert_eq!(of("walls")["grade"], "ok", "what there is, is tried: {doctor:?}");
     }
     // Below its own, no level can be named that is none.
@@ -230,7 +233,7 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     let doctor = nested(&["--json", "sandbox", "doctor"]);
     let tier = doctor.lines().into_iter().find(|found| found["check"] == "tier internal").unwrap();
     assert!(
-        tier["says"].as_str().unwrap().contains("has `landlock`") && doctor.code == Some(0),
+        tier["says"].as_str().unwrap().contains("`landlock` is here") && doctor.code == Some(0),
         "{doctor:?}"
     );
     // Where it begins below the project, it begins there in the copy.

@@ -365,7 +365,7 @@ fn a_copy_without_room_is_not_begun_and_tried_again_later_and_later() {
     let tried = || moved.noted("not_copied");
     moved.wait("the first attempt", || tried().len() == 1);
     let why = tried()[0]["why"].as_str().unwrap().to_owned();
-    assert!(why.contains("a copy needs 4") && why.contains("MiB are free"), "{why}");
+    assert!(why.contains("a backup needs 4") && why.contains("MiB are free"), "{why}");
     let left: Vec<_> = fs::read_dir(home.join("backups")).unwrap().map(|it| it.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
     // After an hour, and then after two.

@@ -18,7 +18,7 @@ fn what_git_ignores_is_told_and_leaves_by_name_alone() {
     let diff = event(&told, "diff");
     assert_eq!((&diff["ignored"], &diff["files"]), (&ignored, &json!(["src/b.txt"])), "{diff}");
     let told = sessions(&stage, "diff", &session);
-    let line = format!("git ignores it: local.toml, out, src/out (bailey sessions apply {session}");
+    let line = format!("git ignores it: local.toml, out, src/out (`bailey sessions apply {session}");
     assert!(told.stdout.replace('\n', " ").contains(line.split('(').next().unwrap()), "{told:?}");
 
     // A directory that git does not ignore brings nothing along that it does.
