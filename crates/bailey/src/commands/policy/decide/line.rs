@@ -73,7 +73,7 @@ struct RawRequest<'a> {
 
 /// The declaration of a tool, each field as it was written. Every field may be missing.
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, expecting = "an object that declares a tool")]
 struct RawTool<'a> {
     #[serde(borrow)]
     effect: Option<&'a RawValue>,
