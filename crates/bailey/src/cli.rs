@@ -13,7 +13,7 @@ pub(crate) use crate::config::Store;
 use bailey_channels::command as channels;
 use bailey_daemon::schedule;
 use bailey_replay::command as replay;
-use bailey_session::{chat, pool, run};
+use bailey_session::{chat, prewarm, run};
 use bailey_web::command as page;
 pub(crate) use daemon::Agent;
 pub(crate) use journal::{Archive, Audit, Export};
@@ -61,8 +61,8 @@ pub(crate) struct Cli {
     pub(crate) agent: Option<String>,
     /// Private: the process that serves one session of a conversation, and the descriptors of what is left to
     /// the next one; of a task beneath the daemon, its session and the name of what is said to it
-    #[arg(long, hide = true, value_name = "FD,FD")]
-    pub(crate) seat: Option<String>,
+    #[arg(long, alias = "seat", hide = true, value_name = "FD,FD")]
+    pub(crate) handoff: Option<String>,
     /// Private: the process that serves a session beneath the daemon
     #[arg(long, hide = true)]
     pub(crate) desk: bool,
@@ -155,8 +155,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Channels(channels::Args),
     /// Manage the logins of the web page, where you work with the agent in a browser
-    #[command(subcommand)]
-    Page(page::Args),
+    #[command(subcommand, alias = "page")]
+    Web(page::Args),
     /// Talk with the agent about this repository
     Chat(chat::Args),
     /// Start the daemon of this home, so that sessions go on when a terminal is closed
@@ -234,7 +234,7 @@ pub(crate) enum Command {
     Sandbox(Sandbox),
     /// Prepare workspaces in advance, with the dependencies of a project installed
     #[command(subcommand)]
-    Pool(pool::Args),
+    Prewarm(prewarm::Args),
     /// Write a commented configuration and the default rules
     Init,
     /// Check everything that Bailey needs, and say how to fix what is missing

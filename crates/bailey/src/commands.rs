@@ -35,7 +35,7 @@ use anyhow::{Context as _, Result};
 use bailey_channels::command as channels;
 use bailey_daemon::{command as daemon, schedule};
 use bailey_replay::command as replay;
-use bailey_session::{chat, home_of, journal, pick as hunks, pool, run};
+use bailey_session::{chat, home_of, journal, pick as hunks, prewarm, run};
 use bailey_web::command as page;
 use std::{future::Future, process::ExitCode};
 
@@ -90,20 +90,20 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Channels(channels::Args::Run { channel }) => {
             wait(bailey_channels::bridge(&home()?, &channel, printer))
         }
-        Command::Page(command) => wait(page::run(&home()?, command, printer)),
+        Command::Web(command) => wait(page::run(&home()?, command, printer)),
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::server::run(&home()?, chat, printer)),
-        Command::Chat(chat) => match cli.seat {
+        Command::Chat(chat) => match cli.handoff {
             None => wait(chat::keep()),
-            Some(seat) => wait(chat::run(&home()?, chat, &seat, printer)),
+            Some(handoff) => wait(chat::run(&home()?, chat, &handoff, printer)),
         },
         Command::Replay(asked) => wait(replay::run(&old_home()?, asked, printer)),
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
         Command::Tools(command) => tools::run(&home()?, command, printer),
         Command::Man { directory } => man::run(directory.as_deref(), printer),
-        Command::Run(run) => match cli.seat {
+        Command::Run(run) => match cli.handoff {
             None => wait(run::run(&home()?, run, printer)),
-            Some(seat) => wait(run::beneath::listen(&home()?, &run, &seat, printer)),
+            Some(handoff) => wait(run::beneath::listen(&home()?, &run, &handoff, printer)),
         },
         Command::Sessions(command) => wait(sessions::run(&old_home()?, command, printer)),
         Command::Approvals(command) => wait(approvals::run(&old_home()?, command, printer)),
@@ -114,7 +114,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
         Command::Audit(Audit::Send) => wait(bailey_telemetry::send(&old_home()?, printer)),
         Command::Audit(command) => wait(audit::run(&old_home()?, command, printer)),
-        Command::Pool(command) => wait(pool::run(&home()?, command, printer)),
+        Command::Prewarm(command) => wait(prewarm::run(&home()?, command, printer)),
         Command::Sandbox(command) => wait(sandbox::run(&home()?, command, printer)),
     }
 }

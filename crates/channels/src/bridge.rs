@@ -24,8 +24,8 @@ use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::Digest;
 use bailey_secrets::{Redactor, neutralise};
 use bailey_session::{
-    book::Book,
     compose::{self, Keys},
+    durable_state::DurableState,
     exit::{self, Mistyped},
     link::Link,
 };
@@ -71,7 +71,7 @@ pub(super) struct Bridge {
     /// Where the platform's server is.
     pub(super) url: String,
     pub(super) link: Link<Given>,
-    pub(super) book: Book<Notes>,
+    pub(super) book: DurableState<Notes>,
     redactor: Redactor,
     pub(super) uplink: UplinkEnd,
     /// What no other notes are called; what no other run of this process is, and how many requests it made.
@@ -108,13 +108,13 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
     home.make_channel(name)?;
     let folder = home.bridge(name);
     make_private(&folder)?;
-    let book = Book::open(&folder)?;
+    let book = DurableState::open(&folder)?;
     let run = logins::random()?;
     let own = named(&book, &run);
     let redactor = keys.redactor.clone();
     let way = kind.uplink(name, configured);
     let url = way.url.clone();
-    let notes = Book::<Notes>::paths(&folder);
+    let notes = DurableState::<Notes>::paths(&folder);
     let opened =
         compose::uplink(home, &config, keys, way, &home.channel(name), notes, ANSWER_BYTES_MAX).await?;
     let uplink = opened.uplink.clone();
@@ -145,7 +145,7 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
 
 /// What notes are called: this, where they have no name yet. Where that cannot be noted nothing is sent again
 /// under the same.
-fn named(book: &Book<Notes>, name: &str) -> String {
+fn named(book: &DurableState<Notes>, name: &str) -> String {
     if book.get(|notes| notes.name.is_empty()) {
         book.change(|notes| name.clone_into(&mut notes.name)).ok();
     }

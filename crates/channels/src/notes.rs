@@ -5,7 +5,7 @@ use crate::{Attachment, Button, Conversation, Tap};
 use anyhow::Result;
 use bailey_home::home::Home;
 use bailey_protocol::Digest;
-use bailey_session::book::Book;
+use bailey_session::durable_state::DurableState;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -105,7 +105,7 @@ pub fn begin_anew(home: &Home) -> Result<()> {
     for channel in channels.flatten() {
         let folder = channel.path().join("bridge");
         if folder.is_dir() {
-            Book::open(&folder)?.change(Notes::begin_anew)?;
+            DurableState::open(&folder)?.change(Notes::begin_anew)?;
         }
     }
     Ok(())

@@ -74,7 +74,7 @@ pub(super) enum TalkEvent {
 }
 
 /// Somebody's connection to the session.
-struct Voice {
+struct Participant {
     write: OwnedWriteHalf,
     reader: JoinHandle<()>,
 }
@@ -82,7 +82,7 @@ struct Voice {
 struct Talk {
     bridge: Rc<Bridge>,
     at: Conversation,
-    voices: BTreeMap<String, Voice>,
+    participants: BTreeMap<String, Participant>,
     /// Whose connection tells what happens; the others' tell what they may not.
     listener: Option<String>,
     heard: mpsc::Receiver<(String, Option<Event>)>,
@@ -115,7 +115,7 @@ pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
     let mut talk = Talk {
         bridge,
         at,
-        voices: BTreeMap::new(),
+        participants: BTreeMap::new(),
         listener: None,
         heard,
         to_hear,
@@ -159,7 +159,7 @@ impl Talk {
         self.idle = Instant::now();
         match came {
             TalkEvent::Word { key, to, text } => {
-                let told = if self.voices.contains_key(&to.id) {
+                let told = if self.participants.contains_key(&to.id) {
                     None
                 } else {
                     self.connect(&to, RequestKind::Connection).await.unwrap_or(None)
@@ -304,7 +304,7 @@ impl Talk {
     /// Makes sure of somebody's connection, for this; what to tell them instead, where they may not speak
     /// here.
     async fn reach(&mut self, who: &Sender, what: RequestKind) -> Result<Option<String>> {
-        if self.voices.contains_key(&who.id) { Ok(None) } else { self.connect(who, what).await }
+        if self.participants.contains_key(&who.id) { Ok(None) } else { self.connect(who, what).await }
     }
 
     /// Asks the session for something, in somebody's name; what to tell them instead, where they may not
@@ -313,7 +313,7 @@ impl Talk {
         if let Some(told) = self.reach(who, RequestKind::Connection).await? {
             return Ok(Some(told));
         }
-        let voice = self.voices.get_mut(&who.id).context("there is no connection")?;
+        let voice = self.participants.get_mut(&who.id).context("there is no connection")?;
         if let Err(error) = wire::say(&mut voice.write, op).await {
             self.lose(&who.id);
             return Err(error);
@@ -334,7 +334,7 @@ impl Talk {
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
         let reader = spawn_local(listen(who.id.clone(), read, self.to_hear.clone()));
-        self.voices.insert(who.id.clone(), Voice { write, reader });
+        self.participants.insert(who.id.clone(), Participant { write, reader });
         self.listener.get_or_insert_with(|| who.id.clone());
         Ok(None)
     }
@@ -487,7 +487,7 @@ impl Talk {
             && self.has_no_card();
         if is_at_rest && self.idle.elapsed() > REST {
             // The session gives its process up when nobody needs it.
-            let names: Vec<String> = self.voices.keys().cloned().collect();
+            let names: Vec<String> = self.participants.keys().cloned().collect();
             names.iter().for_each(|who| self.drop_voice(who));
             self.is_over = self.idle.elapsed() > KEPT;
         }
@@ -510,13 +510,13 @@ impl Talk {
     }
 
     fn drop_voice(&mut self, who: &str) {
-        if let Some(voice) = self.voices.remove(who) {
+        if let Some(voice) = self.participants.remove(who) {
             voice.reader.abort();
         }
         if self.listener.as_deref() == Some(who) {
             // The others' heard the same, and were not listened to: they begin anew, too.
             self.listener = None;
-            std::mem::take(&mut self.voices).into_values().for_each(|voice| voice.reader.abort());
+            std::mem::take(&mut self.participants).into_values().for_each(|voice| voice.reader.abort());
         }
     }
 
@@ -535,7 +535,7 @@ impl Talk {
             }
             Command::Clear => {
                 let told = self.of_daemon(&who, RequestKind::Clear).await;
-                let names: Vec<String> = self.voices.keys().cloned().collect();
+                let names: Vec<String> = self.participants.keys().cloned().collect();
                 names.iter().for_each(|who| self.drop_voice(who));
                 // What waits for the old one is the new one's, which need not be waited for.
                 self.again = self.again.map(|_| Instant::now());

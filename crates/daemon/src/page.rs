@@ -168,7 +168,7 @@ impl Daemon {
             packet::send(socket, &packet, Some(listener.as_fd()))
         };
         let serve = |daemon: Rc<Self>, ask: Ask| daemon.serve_page(ask);
-        self.keep_up(kept, ["page", "serve"].map(str::to_owned).into(), greet, serve);
+        self.keep_up(kept, ["web", "serve"].map(str::to_owned).into(), greet, serve);
         Ok(())
     }
 
@@ -414,7 +414,7 @@ fn words_of(view: &View) -> Vec<String> {
         View::Tools => &["tools", "list"],
         View::Walls => &["sandbox", "doctor"],
         View::People => &["channels", "people"],
-        View::Browsers => &["page", "list"],
+        View::Browsers => &["web", "list"],
     };
     words.iter().map(|&word| word.to_owned()).collect()
 }

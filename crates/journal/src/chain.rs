@@ -202,7 +202,7 @@ impl Broken {
         if self.is_newer() {
             "nothing was changed: use that one, or `bailey restore` a copy of before"
         } else {
-            "`bailey audit salvage` keeps what holds of it, `bailey restore` brings a backup back, or move it away to start a new one"
+            "`bailey audit recover` keeps what holds of it, `bailey restore` brings a backup back, or move it away to start a new one"
         }
     }
 }

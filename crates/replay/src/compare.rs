@@ -3,7 +3,7 @@
 //! Calls that ran at the same time have their entries in any order, so the entries of each call are compared
 //! among themselves.
 
-use super::player::{Divergence, Recording};
+use super::replayer::{Divergence, Recording};
 use bailey_journal::{Fact, Recorded};
 use bailey_protocol::{Action, ApprovalId, Digest, Effect, EffectId, Role};
 use serde_json::{Value, json};

@@ -6,10 +6,10 @@ mod again;
 pub mod command;
 mod compare;
 mod draft;
-mod player;
+mod replayer;
 mod tape;
 
-pub(crate) use player::Divergence;
+pub(crate) use replayer::Divergence;
 
 pub use again::{Comparison, EffectRecord};
 pub use draft::Draft;
@@ -32,7 +32,7 @@ use bailey_session::{
     compose::{self, Keys},
     place,
 };
-use player::{Player, Recording, Replayed};
+use replayer::{Recording, Replayed, Replayer};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -194,7 +194,7 @@ impl<R: Fn() -> Result<Policy>> Stage<'_, R> {
         let (id, workspace) = (tape.info.id, tape.info.workspace.clone());
         let standpoint = place::standpoint(home, id)?;
         let own = Own::new(WsPath(home.agent_file().display().to_string()), own).beside(papers);
-        registrar.register(vec![Arc::new(Player {
+        registrar.register(vec![Arc::new(Replayer {
             own: own.clone(),
             recording: (*recording).clone(),
             seal: journal.seal(),

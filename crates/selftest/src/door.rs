@@ -2,8 +2,8 @@
 //! data that reaches them counts, not the word of the command.
 
 use super::{
-    stand::{Inside, Side, Stand},
-    trial::{Attempt, Tried},
+    attack::{Attempt, Tried},
+    fixture::{Fixture, Inside, Side},
 };
 use crate::probe::KEY;
 use anyhow::{Context as _, Result};
@@ -177,9 +177,9 @@ fn serve(mut stream: &TcpStream, came: &Mutex<Vec<String>>, secret: &str) -> std
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len())
 }
 
-pub(crate) async fn tried(stand: &Stand, request: Request) -> Result<Tried> {
-    let Servers { open, unruled, private, limited } = &stand.servers;
-    let reached = |server, probe| arrived(stand, server, probe);
+pub(crate) async fn tried(fixture: &Fixture, request: Request) -> Result<Tried> {
+    let Servers { open, unruled, private, limited } = &fixture.servers;
+    let reached = |server, probe| arrived(fixture, server, probe);
     let (attack, control) = match request {
         Request::Unruled => {
             (reached(unruled, "ask {unruled}/x").await?, reached(open, "ask {open}/x").await?)
@@ -191,62 +191,62 @@ pub(crate) async fn tried(stand: &Stand, request: Request) -> Result<Tried> {
             reached(limited, "ask {limited}/x bytes 2000").await?,
             reached(limited, "ask {limited}/x bytes 500").await?,
         ),
-        Request::Elsewhere => shown(stand, "ask {open}/other/x key").await?,
-        Request::Url => shown(stand, "ask {open}/bound/x?note={stand-in} key").await?,
-        Request::Body => shown(stand, "ask {open}/bound/x body").await?,
+        Request::Elsewhere => shown(fixture, "ask {open}/other/x key").await?,
+        Request::Url => shown(fixture, "ask {open}/bound/x?note={stand-in} key").await?,
+        Request::Body => shown(fixture, "ask {open}/bound/x body").await?,
         Request::Answer => (
-            seen(stand, open, "ask {open}/bound/shown key").await?,
-            seen(stand, limited, "ask {limited}/shown").await?,
+            seen(fixture, open, "ask {open}/bound/shown key").await?,
+            seen(fixture, limited, "ask {limited}/shown").await?,
         ),
-        Request::Pass => (borrowed(stand).await?, reached(open, "ask {open}/x").await?),
+        Request::Pass => (borrowed(fixture).await?, reached(open, "ask {open}/x").await?),
     };
     Ok(Tried { attack, control })
 }
 
 /// Whether a request came to its server.
-async fn arrived(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt> {
-    let ran = asked(stand, probe).await?;
+async fn arrived(fixture: &Fixture, server: &Server, probe: &str) -> Result<Attempt> {
+    let ran = asked(fixture, probe).await?;
     Ok(judged(server.take().first().map(|_| "the server got it".into()), ran.attempt))
 }
 
 /// The attack comes through when the server sees the stand-in or the key. The control comes through when the
 /// key is put in where it is bound.
-async fn shown(stand: &Stand, probe: &str) -> Result<(Attempt, Attempt)> {
-    let open = &stand.servers.open;
-    let ran = asked(stand, probe).await?;
+async fn shown(fixture: &Fixture, probe: &str) -> Result<(Attempt, Attempt)> {
+    let open = &fixture.servers.open;
+    let ran = asked(fixture, probe).await?;
     let came = open.take().concat();
-    let has_key = came.contains(&stand.secret).then(|| "the server got the key".to_owned());
+    let has_key = came.contains(&fixture.secret).then(|| "the server got the key".to_owned());
     // At the bound path the door puts the key in, so the key alone shows nothing there.
     let is_bound = probe.contains("/bound/");
     let has_stand_in = came.contains(STAND_IN).then(|| "the server was shown the stand-in".to_owned());
     let attack = judged(has_stand_in.or(has_key.filter(|_| !is_bound)), ran.attempt);
-    let ran = asked(stand, "ask {open}/bound/x key").await?;
+    let ran = asked(fixture, "ask {open}/bound/x key").await?;
     let came = open.take().concat();
-    let is_put_in = came.contains(&stand.secret) && !came.contains(STAND_IN);
+    let is_put_in = came.contains(&fixture.secret) && !came.contains(STAND_IN);
     Ok((attack, judged(is_put_in.then(|| "the server got the key".into()), ran.attempt)))
 }
 
 /// Whether the command sees the key in an answer. An answer of a server without a bound key passes as it is.
-async fn seen(stand: &Stand, server: &Server, probe: &str) -> Result<Attempt> {
-    let ran = asked(stand, probe).await?;
+async fn seen(fixture: &Fixture, server: &Server, probe: &str) -> Result<Attempt> {
+    let ran = asked(fixture, probe).await?;
     server.take();
-    let is_seen = String::from_utf8_lossy(&ran.stdout).contains(&stand.secret);
+    let is_seen = String::from_utf8_lossy(&ran.stdout).contains(&fixture.secret);
     Ok(judged(is_seen.then(|| "the command saw the key".into()), ran.attempt))
 }
 
 /// Two commands at once: one of them asks at the other's door.
-async fn borrowed(stand: &Stand) -> Result<Attempt> {
+async fn borrowed(fixture: &Fixture) -> Result<Attempt> {
     let (lent, borrowed) =
-        tokio::join!(asked(stand, "lend {yard}/doors"), asked(stand, "borrow {yard}/doors {open}/x"));
+        tokio::join!(asked(fixture, "lend {yard}/doors"), asked(fixture, "borrow {yard}/doors {open}/x"));
     if let Attempt::Refused(why) | Attempt::Nothing(why) = lent?.attempt {
         return Ok(Attempt::Nothing(why));
     }
-    let came = stand.servers.open.take();
+    let came = fixture.servers.open.take();
     Ok(judged(came.first().map(|_| "the server got it".into()), borrowed?.attempt))
 }
 
-async fn asked(stand: &Stand, probe: &str) -> Result<Inside> {
-    stand.at_the_door(stand.words(probe, Side::Inside, None)).await
+async fn asked(fixture: &Fixture, probe: &str) -> Result<Inside> {
+    fixture.at_the_door(fixture.words(probe, Side::Inside, None)).await
 }
 
 /// The verdict by the data that came through. The probe's own word does not count.

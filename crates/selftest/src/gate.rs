@@ -2,9 +2,9 @@
 //! the session's kernel.
 
 use super::{
-    desk::TrialJournal,
-    stand::Stand,
-    trial::{Attempt, Tried},
+    attack::{Attempt, Tried},
+    fixture::Fixture,
+    scratch_journal::TrialJournal,
 };
 use anyhow::{Context as _, Result};
 use bailey_home::{config::Config, home::Home};
@@ -65,31 +65,31 @@ reason = "a rule that asks"
 match = { action = "exec", command = "deploy" }
 "#;
 
-pub(crate) async fn tried(stand: &Stand, check: Check) -> Result<Tried> {
+pub(crate) async fn tried(fixture: &Fixture, check: Check) -> Result<Tried> {
     match check {
-        Check::Law => law(stand),
-        Check::Unwalled => unwalled(stand),
-        Check::Tier => tier(stand).await,
-        Check::Files => files(stand).await,
-        Check::Once => TrialJournal::open(stand, "once").await?.once().await,
-        Check::Budget => TrialJournal::open(stand, "budget").await?.budget().await,
-        Check::Stop => TrialJournal::open(stand, "stop").await?.stop().await,
-        Check::Late => TrialJournal::open(stand, "late").await?.late().await,
-        Check::Rules => TrialJournal::open(stand, "rules").await?.rules().await,
-        Check::Forged => TrialJournal::open(stand, "forged").await?.forged().await,
-        Check::Spent => TrialJournal::open(stand, "spent").await?.spent().await,
+        Check::Law => law(fixture),
+        Check::Unwalled => unwalled(fixture),
+        Check::Tier => tier(fixture).await,
+        Check::Files => files(fixture).await,
+        Check::Once => TrialJournal::open(fixture, "once").await?.once().await,
+        Check::Budget => TrialJournal::open(fixture, "budget").await?.budget().await,
+        Check::Stop => TrialJournal::open(fixture, "stop").await?.stop().await,
+        Check::Late => TrialJournal::open(fixture, "late").await?.late().await,
+        Check::Rules => TrialJournal::open(fixture, "rules").await?.rules().await,
+        Check::Forged => TrialJournal::open(fixture, "forged").await?.forged().await,
+        Check::Spent => TrialJournal::open(fixture, "spent").await?.spent().await,
     }
 }
 
 /// A change of the rules, under rules that allow everything: with the built-in rules, and without them.
-fn law(stand: &Stand) -> Result<Tried> {
-    let path = WsPath(stand.home.policy().join("new.toml").display().to_string());
+fn law(fixture: &Fixture) -> Result<Tried> {
+    let path = WsPath(fixture.home.policy().join("new.toml").display().to_string());
     let change = Action::Change { files: vec![FileChange { path, base: None, new: Some("".into()) }] };
     let sealed = effect(compose::new_session()?, change, 0)?;
     let places = Places {
-        workspace: stand.project.display().to_string(),
-        user_home: stand.home.user.display().to_string(),
-        bailey_home: stand.home.root.display().to_string(),
+        workspace: fixture.project.display().to_string(),
+        user_home: fixture.home.user.display().to_string(),
+        bailey_home: fixture.home.root.display().to_string(),
         ..Places::default()
     };
     let asked = |built_in| -> Result<Attempt> {
@@ -107,9 +107,9 @@ fn law(stand: &Stand) -> Result<Tried> {
 
 /// A command without walls, under rules that allow everything: with the policy that then asks a human, and
 /// without it.
-fn unwalled(stand: &Stand) -> Result<Tried> {
-    let sealed = effect(compose::new_session()?, command(&["true"], stand), 0)?;
-    let places = Places { workspace: stand.project.display().to_string(), ..Places::default() };
+fn unwalled(fixture: &Fixture) -> Result<Tried> {
+    let sealed = effect(compose::new_session()?, command(&["true"], fixture), 0)?;
+    let places = Places { workspace: fixture.project.display().to_string(), ..Places::default() };
     let asked = |policy: &Policy| {
         let now = bailey_journal::Clock::now(&SystemClock);
         let decided = policy.decide(&Facts::new(&sealed, now, &places));
@@ -127,17 +127,17 @@ fn unwalled(stand: &Stand) -> Result<Tried> {
 
 /// A command in a session whose tier wants more isolation than there is, and in a session whose tier does
 /// not.
-async fn tier(stand: &Stand) -> Result<Tried> {
+async fn tier(fixture: &Fixture) -> Result<Tried> {
     let ran = async |least: Level| -> Result<Attempt> {
-        let home = Home { root: stand.folder(least.name())?, user: stand.home.user.clone(), agent: None };
+        let home = Home { root: fixture.folder(least.name())?, user: fixture.home.user.clone(), agent: None };
         let mut config = Config::load(&home)?;
         config.tiers.internal = least;
-        let workspace = WsPath(stand.project.display().to_string());
+        let workspace = WsPath(fixture.project.display().to_string());
         let opening = Opening::New(compose::new_session()?);
         let session = Session {
             is_bound: false,
             is_scratch: true,
-            ..Session::new(&home, &config, stand.keys.clone(), workspace, opening)
+            ..Session::new(&home, &config, fixture.keys.clone(), workspace, opening)
         };
         let OpenSession { host, .. } = compose::open(session).await?;
         let Acted::Done(output) = host.act(run(&["true"], &host.workspace().0)).await? else {
@@ -153,33 +153,33 @@ async fn tier(stand: &Stand) -> Result<Tried> {
 }
 
 /// Through the session's own kernel: a command that a human approved, and whose script changes after that.
-async fn files(stand: &Stand) -> Result<Tried> {
-    let rules = stand.home.policy();
+async fn files(fixture: &Fixture) -> Result<Tried> {
+    let rules = fixture.home.policy();
     let ask = "[[rule]]\nname = \"ask\"\nanswer = \"review\"\nreason = \"a rule that asks\"\n\
                match = { action = \"exec\", command = \"sh\" }\n";
     fs::write(rules.join("ask.toml"), ask)?;
-    let (policy, _) = compose::policy(&stand.home, &Extensions::default())?;
-    let (_, mint) = compose::journal(&stand.home, &stand.keys).await?;
-    let policy = policy.with_profile(stand.profile);
+    let (policy, _) = compose::policy(&fixture.home, &Extensions::default())?;
+    let (_, mint) = compose::journal(&fixture.home, &fixture.keys).await?;
+    let policy = policy.with_profile(fixture.profile);
     mint.adopt(policy.digest()).await?;
-    let attack = approved(stand, &mint, true).await?;
-    let control = approved(stand, &mint, false).await?;
+    let attack = approved(fixture, &mint, true).await?;
+    let control = approved(fixture, &mint, false).await?;
     Ok(Tried { attack, control })
 }
 
-async fn approved(stand: &Stand, mint: &Mint, is_changed: bool) -> Result<Attempt> {
-    let script = stand.project.join("task.sh");
+async fn approved(fixture: &Fixture, mint: &Mint, is_changed: bool) -> Result<Attempt> {
+    let script = fixture.project.join("task.sh");
     fs::write(&script, "echo as approved\n")?;
-    let id = match stand.host.act(command(&["sh", "task.sh"], stand)).await? {
+    let id = match fixture.host.act(command(&["sh", "task.sh"], fixture)).await? {
         Acted::Waiting(id) => id,
         Acted::Denied(reasons) => return Ok(Attempt::Nothing(reasons.join("; "))),
         Acted::Done(_) => return Ok(Attempt::Nothing("nobody was asked".into())),
     };
-    mint.answer(stand.host.session(), id, Answer::Yes, "prover", "").await?;
+    mint.answer(fixture.host.session(), id, Answer::Yes, "prover", "").await?;
     if is_changed {
         fs::write(&script, "echo something else\n")?;
     }
-    Ok(match stand.kernel.act_approved(&stand.host.owner(), id).await? {
+    Ok(match fixture.kernel.act_approved(&fixture.host.owner(), id).await? {
         Acted::Denied(reasons) => Attempt::Refused(format!("denied: {}", reasons.join("; "))),
         Acted::Waiting(_) => Attempt::Refused("a human is asked anew".into()),
         Acted::Done(output) => match output.report() {
@@ -209,11 +209,11 @@ pub(crate) fn effect(session: SessionId, action: Action, tokens: u64) -> Result<
     Sealed::new(effect).map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-fn command(argv: &[&str], stand: &Stand) -> Action {
-    let Action::Exec(command) = run(argv, &stand.host.workspace().0) else {
+fn command(argv: &[&str], fixture: &Fixture) -> Action {
+    let Action::Exec(command) = run(argv, &fixture.host.workspace().0) else {
         return run(argv, "/");
     };
-    Action::Exec(Command { limits: stand.limits.clone(), ..command })
+    Action::Exec(Command { limits: fixture.limits.clone(), ..command })
 }
 
 pub(crate) fn run(argv: &[&str], cwd: &str) -> Action {

@@ -1,30 +1,31 @@
 //! `bailey prove`: the attacks of docs/security/claims.toml, tried against this installation, each with its
 //! control.
 //!
-//! Read `table.rs` first (the attacks), then `trial.rs` (the verdict of an attempt), then `stand.rs` (the
+//! Read `table.rs` first (the attacks), then `attack.rs` (the verdict of an attempt), then `fixture.rs` (the
 //! place). The attacks themselves are in `probe.rs`.
 
+mod attack;
 mod claims;
-mod desk;
 mod door;
+mod fixture;
 mod gate;
 pub mod probe;
 mod record;
+mod scratch_journal;
 mod secret;
-mod stand;
 mod swap;
 mod table;
 #[cfg(test)]
 mod tests;
-mod trial;
 
 use anyhow::{Context as _, Result, bail};
+use attack::{Attempt, Tried, Verdict};
 use bailey_home::{config::Config, home::Home};
 use bailey_session::exit;
 use bailey_terminal::print::{Printer, Style, fold};
+use fixture::Fixture;
 use serde::Serialize;
 use serde_json::json;
-use stand::Stand;
 use std::{
     io::IsTerminal as _,
     process::ExitCode,
@@ -32,7 +33,6 @@ use std::{
 };
 use table::{Attack, LINES};
 use tokio::signal::unix::{SignalKind, signal};
-use trial::{Attempt, Tried, Verdict};
 
 /// The maximum time for all lines, and for one line.
 const ALL_MAX: Duration = Duration::from_secs(110);
@@ -95,14 +95,14 @@ async fn all(config: Config, lines: &[&Attack], printer: &Printer) -> Result<Exi
     // When the output's reader goes away, the run ends and leaves nothing behind: the stand removes
     // everything that was made for it.
     printer.watch();
-    let opening = printer.waiting(|| "making a place to try it in".into(), Stand::new(config));
-    let stand = opening.await.context("nothing can be tried")?;
+    let opening = printer.waiting(|| "making a place to try it in".into(), Fixture::new(config));
+    let fixture = opening.await.context("nothing can be tried")?;
     let mut count = [0; 3];
     let mut fallen = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         let begin = Instant::now();
         let what = || format!("{} of {}: {}", number + 1, lines.len(), line.says);
-        let tried = printer.waiting(what, one(&stand, line, ALL_MAX.saturating_sub(since.elapsed()))).await;
+        let tried = printer.waiting(what, one(&fixture, line, ALL_MAX.saturating_sub(since.elapsed()))).await;
         let finding = Finding::of(line, &tried, begin.elapsed());
         if let Some(count) = count.get_mut(finding.verdict as usize) {
             *count += 1;
@@ -173,10 +173,10 @@ fn folded(text: &str) -> String {
     format!("{:INDENT$}{text}", "")
 }
 
-async fn one(stand: &Stand, line: &Attack, left: Duration) -> Tried {
+async fn one(fixture: &Fixture, line: &Attack, left: Duration) -> Tried {
     let nothing =
         |why: String| Tried { attack: Attempt::Nothing(why.clone()), control: Attempt::Nothing(why) };
-    match tokio::time::timeout(left.min(LINE_MAX), trial::tried(stand, line.trial)).await {
+    match tokio::time::timeout(left.min(LINE_MAX), attack::tried(fixture, line.trial)).await {
         Ok(Ok(tried)) => tried,
         Ok(Err(error)) => nothing(format!("{error:#}")),
         Err(_) => nothing("there was no time left for it".into()),

@@ -2,8 +2,8 @@
 //! it.
 
 use super::{
-    stand::Stand,
-    trial::{Attempt, Tried},
+    attack::{Attempt, Tried},
+    fixture::Fixture,
 };
 use anyhow::{Context as _, Result};
 use bailey_journal::{Journal, JournalError, SCHEMA_VERSION, SystemClock, witness::WitnessRecord};
@@ -32,22 +32,22 @@ pub(crate) enum Tampering {
 /// The entries that are changed: one in the middle, and another one.
 const ENTRIES: (u64, u64) = (4, 7);
 
-pub(crate) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> {
+pub(crate) async fn tried(fixture: &Fixture, tampering: Tampering) -> Result<Tried> {
     // Writes entries that can be changed.
     for _ in 0..4 {
-        let path = format!("{}/plain/passwd", stand.host.workspace().0);
-        stand.host.act(Action::Read { path: WsPath(path) }).await?;
+        let path = format!("{}/plain/passwd", fixture.host.workspace().0);
+        fixture.host.act(Action::Read { path: WsPath(path) }).await?;
     }
-    let journal = stand.kernel.journal();
+    let journal = fixture.kernel.journal();
     let signed = journal.checkpoint().await?.statement()?.entries;
-    let copy = copied(&stand.home.journal(), &stand.folder(&format!("{tampering:?}"))?)?;
+    let copy = copied(&fixture.home.journal(), &fixture.folder(&format!("{tampering:?}"))?)?;
     if let Some((entry, what)) = found(&copy).await? {
         let why = format!("the journal was broken before: entry {entry}: {what}");
         return Ok(Tried { attack: Attempt::Nothing(why), control: Attempt::Nothing(String::new()) });
     }
     let last = signed.saturating_sub(1);
     if tampering == Tampering::Back {
-        return put_back(stand, &copy, signed).await;
+        return put_back(fixture, &copy, signed).await;
     }
     let changed = change(&copy, tampering, last).await?;
     let wanted = match tampering {
@@ -69,10 +69,10 @@ pub(crate) async fn tried(stand: &Stand, tampering: Tampering) -> Result<Tried> 
 }
 
 /// The copy takes the place of a journal that went on and told a witness.
-async fn put_back(stand: &Stand, copy: &Path, signed: u64) -> Result<Tried> {
-    let journal = stand.kernel.journal();
-    let path = WsPath(format!("{}/plain/passwd", stand.host.workspace().0));
-    stand.host.act(Action::Read { path }).await?;
+async fn put_back(fixture: &Fixture, copy: &Path, signed: u64) -> Result<Tried> {
+    let journal = fixture.kernel.journal();
+    let path = WsPath(format!("{}/plain/passwd", fixture.host.workspace().0));
+    fixture.host.act(Action::Read { path }).await?;
     let newest = journal.checkpoint().await?;
     if newest.statement()?.entries <= signed {
         let why = "nothing could be written after the copy was made: nothing can run here".to_owned();

@@ -1,8 +1,8 @@
 //! A command prints a key that Bailey knows, as it is and in Base64. The journal must hold neither form.
 
 use super::{
-    stand::{Side, Stand},
-    trial::{Attempt, Tried},
+    attack::{Attempt, Tried},
+    fixture::{Fixture, Side},
 };
 use crate::probe::base64;
 use anyhow::Result;
@@ -10,10 +10,10 @@ use bailey_journal::{Entry, Fact, Journal, Payload, SystemClock};
 use bailey_secrets::{Redactor, Vault};
 use std::{fs, path::Path, sync::Arc};
 
-pub(crate) async fn tried(stand: &Stand) -> Result<Tried> {
-    let forms = [("it is", stand.secret.clone()), ("Base64", base64(stand.secret.as_bytes()))];
-    let words = stand.words("print {yard}/token.txt", Side::Inside, None);
-    let ran = stand.inside(words, stand.limits.clone()).await?;
+pub(crate) async fn tried(fixture: &Fixture) -> Result<Tried> {
+    let forms = [("it is", fixture.secret.clone()), ("Base64", base64(fixture.secret.as_bytes()))];
+    let words = fixture.words("print {yard}/token.txt", Side::Inside, None);
+    let ran = fixture.inside(words, fixture.limits.clone()).await?;
     let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
     if !forms.iter().all(|(_, form)| printed.contains(form)) {
         return Ok(Tried {
@@ -21,9 +21,9 @@ pub(crate) async fn tried(stand: &Stand) -> Result<Tried> {
             control: Attempt::Nothing(String::new()),
         });
     }
-    let attack = held(&stand.home.journal(), &forms)?;
+    let attack = held(&fixture.home.journal(), &forms)?;
     // The control: the same text through a redactor that knows no key.
-    let path = stand.folder("bare")?.join("journal.db");
+    let path = fixture.folder("bare")?.join("journal.db");
     let redactor = Redactor::new(&Vault::default());
     let (journal, _mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await?;
     let fact = Fact::Stopped;

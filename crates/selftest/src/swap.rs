@@ -5,8 +5,8 @@
 //! to a place that also exists inside (/etc), so that only the way of opening can hold, and not the view.
 
 use super::{
-    stand::{Side, Stand},
-    trial::{Attempt, Tried},
+    attack::{Attempt, Tried},
+    fixture::{Fixture, Side},
 };
 use crate::probe::{INSIDE, Swapped};
 use anyhow::Result;
@@ -25,17 +25,17 @@ const EACH: usize = 5;
 /// entry.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) async fn tried(stand: &Stand) -> Result<Tried> {
-    let control = fooled(&stand.outside.join("race"))?;
+pub(crate) async fn tried(fixture: &Fixture) -> Result<Tried> {
+    let control = fooled(&fixture.outside.join("race"))?;
     let (mut read, mut refused, mut leaked) = (0, 0, false);
     let begin = Instant::now();
     for round in 0.. {
         if begin.elapsed() > PATIENCE {
             break;
         }
-        let words = stand.words(&format!("swap {{yard}}/race{round}"), Side::Inside, None);
-        let file = WsPath(format!("{}/race{round}/plain/passwd", stand.host.workspace().0));
-        let swapping = stand.inside(words, stand.limits.clone());
+        let words = fixture.words(&format!("swap {{yard}}/race{round}"), Side::Inside, None);
+        let file = WsPath(format!("{}/race{round}/plain/passwd", fixture.host.workspace().0));
+        let swapping = fixture.inside(words, fixture.limits.clone());
         tokio::pin!(swapping);
         // A refusal before the first successful read does not count: the directory may not exist yet.
         let mut has_begun = false;
@@ -45,7 +45,7 @@ pub(crate) async fn tried(stand: &Stand) -> Result<Tried> {
                     Attempt::Reached(_) => break,
                     other => return Ok(Tried { attack: other, control }),
                 },
-                acted = stand.host.act(Action::Read { path: file.clone() }) => acted?,
+                acted = fixture.host.act(Action::Read { path: file.clone() }) => acted?,
             };
             match &acted {
                 Acted::Done(output) if let Report::File(report) = output.report() => {

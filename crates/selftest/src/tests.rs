@@ -1,11 +1,11 @@
 //! The list of claims and the table say the same; the verdict of an attempt.
 
 use super::{
+    attack::{Attempt, Tried, Verdict},
     claims::{self, Claim},
     code,
-    desk::changed,
+    scratch_journal::changed,
     table::LINES,
-    trial::{Attempt, Tried, Verdict},
 };
 
 #[test]

@@ -1,13 +1,13 @@
 //! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own
-//! (`keeper.rs`), which binds itself like the process of `bailey run`.
+//! (`parent.rs`), which binds itself like the process of `bailey run`.
 
-pub(super) mod keeper;
+mod handoff;
+pub(super) mod parent;
 pub(super) mod remote;
-mod seat;
 pub mod server;
 mod welcome;
 
-pub use keeper::keep;
+pub use parent::keep;
 
 use crate::{
     HostError, Opening, TurnOptions,
@@ -25,7 +25,7 @@ use anyhow::Result;
 use bailey_agent::TurnEnd;
 use bailey_kernel::{Confined, Standpoint};
 use bailey_protocol::WsPath;
-use seat::Seat;
+use handoff::Handoff;
 use std::{
     io::{self, IsTerminal as _},
     path::PathBuf,
@@ -45,7 +45,7 @@ pub struct Args {
     /// Use no walls: commands and changes happen directly on this machine, and each one asks first
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_sandbox: bool,
-    /// Begin in a workspace that `bailey pool add` prepared
+    /// Begin in a workspace that `bailey prewarm add` prepared
     #[arg(long, conflicts_with_all = ["resume", "no_sandbox"])]
     pub(crate) warm: bool,
     /// Skip the questions of the first conversation in a home
@@ -68,16 +68,16 @@ const OPS_WAITING_MAX: usize = 64;
 const ANEW: &str = "--reveal and --pin were for the session before; they do not apply to this new session";
 
 /// Serves one session of a conversation.
-pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Result<ExitCode> {
-    // When the keeper ends for any reason, this process gets SIGTERM. It must not stay behind and use a
+pub async fn run(home: &Home, chat: Args, handoff: &str, printer: &Printer) -> Result<ExitCode> {
+    // When the parent ends for any reason, this process gets SIGTERM. It must not stay behind and use a
     // terminal that belongs to another program by then.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
-    let seat = Seat::take(seat)?;
+    let handoff = Handoff::take(handoff)?;
     let is_somebody_there = io::stdin().is_terminal() && io::stdout().is_terminal() && !printer.is_json();
-    if seat.is_first && is_somebody_there && !chat.no_onboarding && chat.resume.is_none() {
+    if handoff.is_first && is_somebody_there && !chat.no_onboarding && chat.resume.is_none() {
         welcome::welcome(home, printer)?;
     }
-    let daemon = match seat.lost {
+    let daemon = match handoff.lost {
         // When input is a pipe, it is not known how much of it the lost process has read.
         Some(session) if !io::stdin().is_terminal() => {
             return Err(remote::lost(home, session).await);
@@ -86,14 +86,14 @@ pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Resu
         None => remote::daemon(home, &chat)?,
     };
     if let Some(daemon) = daemon {
-        return remote::run(home, chat, seat, daemon, printer).await;
+        return remote::run(home, chat, handoff, daemon, printer).await;
     }
     let NextSession { home, root, workspace, standpoint, opening, confined } =
-        place(home, &chat, seat.is_first, printer).await?;
+        place(home, &chat, handoff.is_first, printer).await?;
     let home = &home;
     let mut options = chat.options;
-    options.model = seat.model.clone().or(options.model);
-    if !seat.is_first && options.is_of_one_session() {
+    options.model = handoff.model.clone().or(options.model);
+    if !handoff.is_first && options.is_of_one_session() {
         options.forget_session();
         printer.note(ANEW);
     }
@@ -124,7 +124,7 @@ pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Resu
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     super::run::tell_unwalled(printer, chat.no_sandbox);
-    if seat.is_first {
+    if handoff.is_first {
         super::run::tell_unenforced(printer, &unenforced);
     }
     super::run::reveal(&kernel, &host, reveals).await?;
@@ -138,10 +138,14 @@ pub async fn run(home: &Home, chat: Args, seat: &str, printer: &Printer) -> Resu
     let last = front.during(host.serve(&mut inbox)).await;
     host.quiet().await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
-    end(&mut front, last, seat)
+    end(&mut front, last, handoff)
 }
 
-fn end(front: &mut Front<'_>, last: Result<Option<TurnEnd>, HostError>, seat: Seat) -> Result<ExitCode> {
+fn end(
+    front: &mut Front<'_>,
+    last: Result<Option<TurnEnd>, HostError>,
+    handoff: Handoff,
+) -> Result<ExitCode> {
     crate::front::restore();
     let leave = front.left();
     if front.has_story(&leave) {
@@ -151,8 +155,8 @@ fn end(front: &mut Front<'_>, last: Result<Option<TurnEnd>, HostError>, seat: Se
         return Ok(ExitCode::from(code));
     }
     if leave == Leave::Clear {
-        let model = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
-        seat.leave(model.as_deref())?;
+        let model = front.turned().map(str::to_owned).or_else(|| handoff.model.clone());
+        handoff.leave(model.as_deref())?;
         return Ok(ExitCode::from(exit::NEXT));
     }
     last?;
@@ -204,7 +208,7 @@ async fn place(home: &Home, chat: &Args, is_first: bool, printer: &Printer) -> R
         project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     }
     let opening = match chat.warm && is_first {
-        true => Opening::Resume(super::pool::take(home, &root, printer)?),
+        true => Opening::Resume(super::prewarm::take(home, &root, printer)?),
         false => Opening::New(compose::new_session()?),
     };
     let confined = match &chat.schedule {

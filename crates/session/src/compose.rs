@@ -16,8 +16,9 @@ pub use rules::{is_compliance, organisation, policy, rules, rules_of};
 use crate::{
     Choose, Host, Opening, Parts, TurnOptions,
     agent_file::{AgentFile, Unread},
-    bounds, clock,
+    clock,
     config::{Config, Step, Witness},
+    confinement,
     extensions::{Extensions, Programs},
     front::Answering,
     git::Git,
@@ -60,7 +61,7 @@ const COMMAND_CHARS_MAX: usize = 160;
 /// The file in a session's folder that holds the most tokens that the session may use up.
 const BOUND: &str = "tokens";
 /// The beginning of the private option of a conversation's processes.
-pub(crate) const SEAT: &str = "--seat=";
+pub(crate) const HANDOFF: &str = "--handoff=";
 
 /// The standing instruction, with a text about the walls.
 macro_rules! standing {
@@ -233,7 +234,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     let trusted = authority.as_ref().map(|authority| authority.pem().to_owned());
     let reveals = reveal::named(&session, &place)?;
     let git = Git::of(&session.home.user, &place.project, place.standpoint.spelled.as_ref());
-    let told = bounds::of_warden(
+    let told = confinement::of_warden(
         &session,
         id,
         (&place, &git),
@@ -259,7 +260,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     // INVARIANT: the code after this point is bound when that is wanted. Before this point, no part of this
     // session has received anything from outside.
     let Place { folder, remark, shape, project, standpoint, .. } = place;
-    let unenforced = bounds::bind(&session, &folder, &file, &settled, runs)?;
+    let unenforced = confinement::bind(&session, &folder, &file, &settled, runs)?;
     let (own, left_out) = unread.own();
     let own = own.beside(papers.told()?);
     let Session {
@@ -495,8 +496,8 @@ fn to_witness(config: &Config, keys: &Keys, journal: &Journal) -> Result<Option<
 /// The command line of this process, cut to fit a message.
 fn command_line() -> String {
     let mut words: Vec<String> = std::env::args().take(COMMAND_WORDS_MAX).collect();
-    // The seat option is private to the processes of a conversation.
-    words.retain(|word| !word.starts_with(SEAT));
+    // The handoff option is private to the processes of a conversation.
+    words.retain(|word| !word.starts_with(HANDOFF));
     let line: String = words.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line.chars().take(COMMAND_CHARS_MAX).collect()
 }

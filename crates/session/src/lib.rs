@@ -3,12 +3,12 @@
 //! `host.rs` holds one session: its lock, its context, its layer. It runs turns, takes the Ops of front
 //! ends, sends them Events, and moves the session's changes to the project and back, each as an effect
 //! through the kernel. `compose.rs` puts the circle together: it chooses the concrete parts, reads the
-//! settings of the home, draws the bounds of the session and hands the parts to the host. It is here because
+//! settings of the home, confines the session and hands the parts to the host. It is here because
 //! every command that begins a session uses it. `run.rs` is one task in one process, `chat.rs` a
 //! conversation; beneath the daemon the server of `chat/server.rs` owns the session, and `chat/remote.rs` is
 //! its client.
 //!
-//! A session's process binds itself (`bounds.rs`) before it hears anything from outside. So `compose.rs`
+//! A session's process binds itself (`confinement.rs`) before it hears anything from outside. So `compose.rs`
 //! opens the journal's files, the session's lock and a file that is recorded to first, and starts the
 //! warden, the notifier and the run of the retention first. A bound process serves one session.
 //!
@@ -16,14 +16,14 @@
 
 pub mod agent_file;
 mod auto_apply;
-pub mod book;
-pub mod bounds;
 mod changes;
 pub mod chat;
 pub mod client;
 pub mod compose;
+pub mod confinement;
 #[cfg(feature = "controls")]
 pub mod controls;
+pub mod durable_state;
 pub mod exit;
 pub mod extensions;
 mod history;
@@ -38,7 +38,7 @@ pub mod pick;
 mod pins;
 pub mod place;
 pub mod policy_update;
-pub mod pool;
+pub mod prewarm;
 pub mod retention;
 pub mod reveal;
 pub mod run;

@@ -10,7 +10,7 @@ use crate::{
     exit,
     front::{Asker, Front, Part, one_line, short, some_of},
     home::Home,
-    pick, pool,
+    pick, prewarm,
     print::{Printer, Style, fold},
     project,
 };
@@ -32,7 +32,7 @@ pub struct Args {
     /// Use no walls: commands and changes happen directly on this machine, and each one asks first
     #[arg(long)]
     pub(crate) no_sandbox: bool,
-    /// Begin in a workspace that `bailey pool add` prepared
+    /// Begin in a workspace that `bailey prewarm add` prepared
     #[arg(long, conflicts_with = "no_sandbox")]
     pub(crate) warm: bool,
     /// Run in this terminal alone, even when the daemon runs
@@ -61,7 +61,7 @@ pub async fn run(home: &Home, run: Args, printer: &Printer) -> Result<ExitCode> 
     project::remarks(&root).iter().for_each(|remark| printer.warn(remark));
     let keys = Keys::unlocked(home, &config, printer)?;
     let opening = match run.warm {
-        true => Opening::Resume(pool::take(home, &root, printer)?),
+        true => Opening::Resume(prewarm::take(home, &root, printer)?),
         false => Opening::New(compose::new_session()?),
     };
     let is_direct = run.no_sandbox;

@@ -41,7 +41,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The content of the file contradicts itself.
-    #[error("database `{}` is damaged ({detail}); `bailey audit salvage` brings over what can still be read, `bailey restore` \
+    #[error("database `{}` is damaged ({detail}); `bailey audit recover` brings over what can still be read, `bailey restore` \
          brings a backup back, or move it away to start a new one", path.display())]
     Corrupt {
         /// The database file.
@@ -63,7 +63,7 @@ pub enum StoreError {
         supported: u32,
     },
     /// The file is no SQLite database, or one that Bailey did not make.
-    #[error("`{}` is not a Bailey database ({detail}); `bailey audit salvage` brings over what can still be read of one, \
+    #[error("`{}` is not a Bailey database ({detail}); `bailey audit recover` brings over what can still be read of one, \
          `bailey restore` brings a backup back, or move it away to start a new one", path.display())]
     NotADatabase {
         /// The file.

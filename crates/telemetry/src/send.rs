@@ -19,8 +19,8 @@ use bailey_journal::{Fact, Journal};
 use bailey_kernel::Standpoint;
 use bailey_protocol::{Uplink, WsPath};
 use bailey_session::{
-    book::Book,
     compose::{self, Keys},
+    durable_state::DurableState,
     exit::Mistyped,
     link::Link,
 };
@@ -64,7 +64,7 @@ struct Sender<'a> {
     journal: Journal,
     uplink: UplinkEnd,
     link: Link<Had>,
-    book: Book<Notes>,
+    book: DurableState<Notes>,
     trace: Trace,
     printer: &'a Printer,
     /// Whether it was said that the collector takes nothing.
@@ -93,7 +93,7 @@ pub async fn send(home: &Home, printer: &Printer) -> Result<ExitCode> {
     }
     let folder = home.telemetry();
     make_private(&folder)?;
-    let (book, notes) = (Book::open(&folder)?, Book::<Notes>::paths(&folder));
+    let (book, notes) = (DurableState::open(&folder)?, DurableState::<Notes>::paths(&folder));
     let trace = Trace::new(config.toolbox(&WsPath("/".into()), &Standpoint::default()));
     let way = Uplink { header: config.telemetry.header(), ..Uplink::new(NAME, &url, &key) };
     let opened = compose::uplink(home, &config, keys, way, &folder, notes, ANSWER_BYTES_MAX).await?;

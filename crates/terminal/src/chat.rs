@@ -178,7 +178,7 @@ impl Front<'_> {
                 self.signals.listen_suspend()?;
             }
         }
-        self.drawing.story.is_chat = true;
+        self.drawing.summary.is_chat = true;
         self.chat = Some(chat);
         // The events of the opening are shown before the user's input.
         self.take_all();
@@ -310,7 +310,7 @@ impl Front<'_> {
 
     /// Shows a message at its place in the conversation.
     fn show_message(&mut self, text: &str) {
-        self.drawing.story.asked(text);
+        self.drawing.summary.asked(text);
         self.echo(text);
     }
 
@@ -334,7 +334,7 @@ impl Front<'_> {
         match command {
             Command::Help => command::HELP.lines().for_each(|line| self.note(Style::Plain, line)),
             Command::Cost => {
-                let spent = self.drawing.story.spent();
+                let spent = self.drawing.summary.spent();
                 self.note(Style::Plain, &format!("  {spent}"));
             }
             Command::Model(None) => {
@@ -347,7 +347,7 @@ impl Front<'_> {
             Command::Unpin(number) => self.unpin(number.as_deref()),
             _ if !is_free => self.note(Style::Yellow, BUSY),
             Command::Clear => {
-                if let Some(session) = self.drawing.story.session() {
+                if let Some(session) = self.drawing.summary.session() {
                     self.note(
                         Style::Dim,
                         &format!(
@@ -371,7 +371,7 @@ impl Front<'_> {
         self.send(op);
     }
 
-    /// Ends the session. It first cancels the running work, and asks for the changes when the story needs
+    /// Ends the session. It first cancels the running work, and asks for the changes when the summary needs
     /// them.
     pub(super) fn leave(&mut self, leave: Leave) {
         let wants_changes = self.has_story(&leave) && self.ending.is_none();
@@ -395,12 +395,12 @@ impl Front<'_> {
         }
     }
 
-    /// Whether the session's story is told when the session ends this way. For [`Leave::Clear`] it is told
+    /// Whether the session's summary is told when the session ends this way. For [`Leave::Clear`] it is told
     /// only when the user has asked something.
     pub fn has_story(&self, leave: &Leave) -> bool {
         match leave {
             Leave::Quit => true,
-            Leave::Clear => self.drawing.story.is_begun(),
+            Leave::Clear => self.drawing.summary.is_begun(),
         }
     }
 
@@ -512,7 +512,7 @@ impl Front<'_> {
         for line in super::diff_lines(self.printer, diff, self.screen.cells()) {
             self.screen.line(&line);
         }
-        let counts = self.drawing.story.changes(self.printer);
+        let counts = self.drawing.summary.changes(self.printer);
         counts.iter().for_each(|count| self.note(Style::Plain, &format!("  {count}")));
     }
 

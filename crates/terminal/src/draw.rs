@@ -5,7 +5,7 @@ use super::{
     markdown::Markdown,
     pins::Pins,
     screen::{Row, Screen},
-    story::{FinishedCall, Story},
+    summary::{FinishedCall, Summary},
     text::{self, Span, cut, span, wrap},
 };
 use crate::print::{Printer, Style};
@@ -61,7 +61,7 @@ pub(super) struct Drawing<'a> {
     /// The work that Bailey itself waits for, and since when.
     waiting: Option<(String, Instant)>,
     pub(super) pins: Pins,
-    pub(super) story: Story,
+    pub(super) summary: Summary,
 }
 
 impl<'a> Drawing<'a> {
@@ -75,13 +75,13 @@ impl<'a> Drawing<'a> {
             in_line: false,
             waiting: None,
             pins: Pins::default(),
-            story: Story::default(),
+            summary: Summary::default(),
         }
     }
 
     /// Draws one event.
     pub(super) fn draw(&mut self, screen: &mut Screen<'_>, happening: &Happening) {
-        self.story.take(happening);
+        self.summary.take(happening);
         match happening {
             Happening::Session { session, workspace, model, resumed, .. } => {
                 self.workspace = format!("{workspace}/");
@@ -333,7 +333,7 @@ impl<'a> Drawing<'a> {
         }
         let refused = matches!(call.verdict, Some(Verdict::Denied | Verdict::Asked));
         let Call { tool, target, is_command, .. } = call;
-        self.story.done(FinishedCall { tool, target, is_command, ok, end: why, refused });
+        self.summary.done(FinishedCall { tool, target, is_command, ok, end: why, refused });
     }
 
     fn ended(&mut self, screen: &mut Screen<'_>, reason: &str, error: Option<&str>) {
@@ -342,8 +342,8 @@ impl<'a> Drawing<'a> {
         self.end_text(screen);
         match reason {
             "limit" | "budget" | "stuck" => {
-                let how = match self.story.session() {
-                    Some(session) if !self.story.is_chat => format!("bailey sessions resume {session}"),
+                let how = match self.summary.session() {
+                    Some(session) if !self.summary.is_chat => format!("bailey sessions resume {session}"),
                     _ => "say something".into(),
                 };
                 let text = match reason {
@@ -359,13 +359,13 @@ impl<'a> Drawing<'a> {
                 self.line(screen, Style::Yellow, &text);
             }
             "cancelled" => self.line(screen, Style::Yellow, "cancelled"),
-            "answered" if self.story.is_chat => {
-                let text = format!("  done in {}", self.story.turn_took());
+            "answered" if self.summary.is_chat => {
+                let text = format!("  done in {}", self.summary.turn_took());
                 self.line(screen, Style::Dim, &text);
             }
             _ => {}
         }
-        if let Some(error) = error.filter(|_| self.story.is_chat) {
+        if let Some(error) = error.filter(|_| self.summary.is_chat) {
             self.line(screen, Style::Red, &format!("error: {error}"));
         }
     }

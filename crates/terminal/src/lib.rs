@@ -20,7 +20,7 @@ mod prompt;
 mod screen;
 mod signals;
 mod spent;
-mod story;
+mod summary;
 mod terminal;
 mod text;
 
@@ -31,7 +31,7 @@ pub use draw::{barred, packets, short};
 pub use history::History;
 pub use signals::{EndSignals, is_ignored};
 pub use spent::Spent;
-pub use story::Part;
+pub use summary::Part;
 pub use terminal::{remember, restore};
 pub use text::some_of;
 
@@ -204,19 +204,19 @@ impl<'a> Front<'a> {
         None
     }
 
-    /// Notes the user's message in the story.
+    /// Notes the user's message in the summary.
     pub fn asked(&mut self, message: &str) {
-        self.drawing.story.asked(message);
+        self.drawing.summary.asked(message);
     }
 
-    /// Tells the story its session, which was opened elsewhere.
+    /// Tells the summary its session, which was opened elsewhere.
     pub fn is_of(&mut self, session: SessionId) {
-        self.drawing.story.is_of(session);
+        self.drawing.summary.is_of(session);
     }
 
-    /// Makes the story say that it does not know the changes.
+    /// Makes the summary say that it does not know the changes.
     pub fn not_compared(&mut self) {
-        self.drawing.story.not_compared();
+        self.drawing.summary.not_compared();
     }
 
     /// The session belongs to another process and goes on when this process leaves.
@@ -224,20 +224,20 @@ impl<'a> Front<'a> {
         self.is_guest = true;
     }
 
-    /// Makes the story say that there was no layer to compare.
+    /// Makes the summary say that there was no layer to compare.
     pub fn has_no_layer(&mut self) {
-        self.drawing.story.has_no_layer();
+        self.drawing.summary.has_no_layer();
     }
 
-    /// Tells the story.
+    /// Tells the summary.
     pub fn tell_story(&self) {
         self.tell(Part::All);
     }
 
-    /// Tells a part of the story. In JSON mode it prints nothing.
+    /// Tells a part of the summary. In JSON mode it prints nothing.
     pub fn tell(&self, part: Part) {
         if !self.printer.is_json() {
-            let lines = self.drawing.story.lines(self.printer, self.screen.cells(), part);
+            let lines = self.drawing.summary.lines(self.printer, self.screen.cells(), part);
             lines.iter().for_each(|line| self.printer.line(line));
         }
     }

@@ -1,4 +1,4 @@
-//! The rows on the screen below the last line of the story so far: the line that the model is writing, the
+//! The rows on the screen below the last line of the summary so far: the line that the model is writing, the
 //! work that Bailey waits for, and the message that the user is writing. These rows are redrawn whenever
 //! something is printed above them. For this, a terminal must only move the cursor and erase the rows below
 //! it. Without such a terminal, lines simply follow lines.

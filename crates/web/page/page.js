@@ -88,7 +88,7 @@ function door(error) {
       { class: "door" },
       el("h1", {}, "Log in"),
       el("p", {}, "You need a link to log in. Make one on the machine where Bailey runs:"),
-      el("pre", { class: "code" }, el("code", {}, "bailey page link")),
+      el("pre", { class: "code" }, el("code", {}, "bailey web link")),
       el("p", {}, "The link works once, within five minutes."),
       error ? trouble(error.status === 401 ? "That link does not work any more. Make another one." : error) : null,
     ),

@@ -64,7 +64,7 @@ struct Begin {
 }
 
 /// The message of a status of 401, at the page and at a webhook.
-const LOG_IN: &str = "log in: `bailey page link` prints a link";
+const LOG_IN: &str = "log in: `bailey web link` prints a link";
 const UNSIGNED: &str =
     "nothing was taken: no channel of this name has the key of the signature, or it is not from now";
 

@@ -1,4 +1,4 @@
-//! `bailey page`: who is let in at the page. The process that serves it is here, too; the daemon starts it.
+//! `bailey web`: who is let in at the page. The process that serves it is here, too; the daemon starts it.
 
 use crate::{
     Answer, Origins, PendingAsk,
@@ -7,8 +7,8 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_home::home::Home;
 pub use bailey_session::{
-    bounds,
     client::Client,
+    confinement,
     exit::Mistyped,
     link::Link,
     packet::{self, Packet},
@@ -20,7 +20,7 @@ use serde_json::json;
 use std::{io, os::fd::AsFd as _, process::ExitCode, sync::Arc};
 use tokio::sync::mpsc;
 
-/// The arguments of `bailey page`.
+/// The arguments of `bailey web`.
 #[derive(Debug, Subcommand)]
 pub enum Args {
     /// Print a link that logs one browser in, once
@@ -34,7 +34,7 @@ pub enum Args {
     },
     /// Revoke a login; its open connections end at once
     Revoke {
-        /// The number of the login, as `bailey page list` shows it
+        /// The number of the login, as `bailey web list` shows it
         #[arg(value_name = "NUMBER")]
         login: Option<u64>,
         /// Revoke all logins
@@ -68,7 +68,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
             } else {
                 printer.line(&url);
                 printer.note(
-                    "the link logs one browser on this machine in, once, within five minutes; docs/page.md \
+                    "the link logs one browser on this machine in, once, within five minutes; docs/web.md \
                      says how to connect from another machine",
                 );
             }
@@ -91,14 +91,14 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
                 (None, true) => None,
                 _ => {
                     return Err(Mistyped(
-                        "give the number of a login (`bailey page list` shows it), or `--all`".into(),
+                        "give the number of a login (`bailey web list` shows it), or `--all`".into(),
                     )
                     .into());
                 }
             };
             let count = revoke(home, login).await?;
             if login.is_some() && count == 0 {
-                bail!("there is no login with that number; `bailey page list` shows all logins");
+                bail!("there is no login with that number; `bailey web list` shows all logins");
             }
             if printer.is_json() {
                 printer.json(&json!({ "revoked": count }));
@@ -139,7 +139,7 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
         }
     }
     if logins.is_empty() && !printer.is_json() {
-        printer.note("there are no logins; `bailey page link` prints a link that logs a browser in");
+        printer.note("there are no logins; `bailey web link` prints a link that logs a browser in");
     }
     Ok(())
 }
@@ -149,10 +149,10 @@ async fn serve() -> Result<ExitCode> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     let greeted = packet::receive::<Packet<Greeting>>(&socket).ok().flatten();
     let Some((Packet { it: Greeting { at, shown_as }, .. }, Some(listener))) = greeted else {
-        return Err(Mistyped("the daemon starts this: `bailey page link`".into()).into());
+        return Err(Mistyped("the daemon starts this: `bailey web link`".into()).into());
     };
     // INVARIANT: from here on this process hears what anybody sends to a port of this machine.
-    bounds::bind_front()?;
+    confinement::bind_front()?;
     let listener = std::net::TcpListener::from(listener);
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;

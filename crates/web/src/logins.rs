@@ -95,7 +95,7 @@ impl Logins {
         let now = SystemClock.now();
         self.logins.retain(|login| !login.is_old(now));
         if self.logins.len() >= LOGINS_MAX {
-            bail!("there are {LOGINS_MAX} logins already; revoke some with `bailey page revoke`");
+            bail!("there are {LOGINS_MAX} logins already; revoke some with `bailey web revoke`");
         }
         let bearer = random()?;
         self.next += 1;

@@ -47,15 +47,15 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["schedule", "list"], &[("bailey schedule list", "")]),
     (&["schedule", "run"], &[("bailey schedule run tests", "now")]),
     (&["schedule", "rm"], &[("bailey schedule rm tests", "")]),
-    (&["page", "link"], &[("bailey page link", "open the link within five minutes")]),
-    (&["page", "list"], &[("bailey page list", "who is logged in, and since when")]),
+    (&["web", "link"], &[("bailey web link", "open the link within five minutes")]),
+    (&["web", "list"], &[("bailey web list", "who is logged in, and since when")]),
     (
-        &["page", "token"],
-        &[("bailey page token grafana > /etc/prometheus/bailey.token", "for a metrics collector")],
+        &["web", "token"],
+        &[("bailey web token grafana > /etc/prometheus/bailey.token", "for a metrics collector")],
     ),
     (
-        &["page", "revoke"],
-        &[("bailey page revoke 3", "one login, by its number"), ("bailey page revoke --all", "all logins")],
+        &["web", "revoke"],
+        &[("bailey web revoke 3", "one login, by its number"), ("bailey web revoke --all", "all logins")],
     ),
     (&["channels", "list"], &[("bailey channels list", "which channels are up, and why one is down")]),
     (&["channels", "people"], &[("bailey channels people", "who may write, and who asks to")]),
@@ -194,11 +194,11 @@ pub(super) const EXAMPLES: &[Examples] = &[
     ),
     (&["audit", "rebuild"], &[("bailey audit rebuild", "")]),
     (
-        &["audit", "salvage"],
+        &["audit", "recover"],
         &[
-            ("bailey audit salvage", "when journal.db is damaged; docs/audit.md"),
+            ("bailey audit recover", "when journal.db is damaged; docs/audit.md"),
             (
-                "bailey audit salvage --copy /mnt/disk/bailey",
+                "bailey audit recover --copy /mnt/disk/bailey",
                 "and what that copy has in the place of what is gone",
             ),
         ],
@@ -270,14 +270,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
         ],
     ),
     (
-        &["pool", "add"],
+        &["prewarm", "add"],
         &[
-            ("bailey pool add --network -- npm ci", "then bailey run --warm \"…\""),
-            ("bailey pool add -n 3 -- cargo fetch --offline", "three of them"),
+            ("bailey prewarm add --network -- npm ci", "then bailey run --warm \"…\""),
+            ("bailey prewarm add -n 3 -- cargo fetch --offline", "three of them"),
         ],
     ),
-    (&["pool", "list"], &[("bailey pool list", "")]),
-    (&["pool", "remove"], &[("bailey pool remove 3f2a9b1c", "by its name in the list")]),
+    (&["prewarm", "list"], &[("bailey prewarm list", "")]),
+    (&["prewarm", "remove"], &[("bailey prewarm remove 3f2a9b1c", "by its name in the list")]),
     (&["sandbox", "doctor"], &[("bailey sandbox doctor", "exit code 1 when a wall is missing")]),
     (&["init"], &[("bailey init", "")]),
     (

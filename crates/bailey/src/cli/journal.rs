@@ -53,7 +53,8 @@ pub(crate) enum Audit {
     ///
     /// Nobody may use the home meanwhile. What is damaged is kept beside it and deleted by nobody. The copies
     /// of the home (`backups/`) are asked for what is missing.
-    Salvage {
+    #[command(alias = "salvage")]
+    Recover {
         /// Another copy of this home to ask; may be given several times
         #[arg(long = "copy", value_name = "DIR")]
         copies: Vec<PathBuf>,

@@ -2,7 +2,7 @@
 
 mod archive;
 mod proof;
-mod salvage;
+mod recover;
 mod spans;
 mod verify;
 
@@ -34,8 +34,8 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
     if let Audit::Verify { key } = command {
         return verify::run(home, &config, keys, key.as_deref(), printer).await;
     }
-    if let Audit::Salvage { copies } = command {
-        return salvage::run(home, &keys, &copies, printer).await;
+    if let Audit::Recover { copies } = command {
+        return recover::run(home, &keys, &copies, printer).await;
     }
     let (journal, _) = compose::journal(home, &keys).await?;
     journal.sound().await?;
@@ -48,7 +48,7 @@ pub(super) async fn run(home: &Home, command: Audit, printer: &Printer) -> Resul
             proof::keys(&journal, printer).await
         }
         // They have gone their own way.
-        Audit::Verify { .. } | Audit::Check { .. } | Audit::Salvage { .. } | Audit::Send => {
+        Audit::Verify { .. } | Audit::Check { .. } | Audit::Recover { .. } | Audit::Send => {
             Ok(ExitCode::SUCCESS)
         }
         Audit::Export(asked) if asked.otlp || asked.folded => {
@@ -208,7 +208,7 @@ fn describe(recorded: &Recorded) -> (Style, String) {
         Fact::Answered { answer, by, .. } => (Style::Yellow, format!("{answer:?} by {by} {}", first())),
         Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),
         Fact::Stopped => (Style::Red, first()),
-        Fact::Salvaged(loss) => (Style::Red, salvage::told(loss)),
+        Fact::Salvaged(loss) => (Style::Red, recover::told(loss)),
         Fact::ExtensionFailed { extension, failure } => {
             let how = match failure {
                 ExtensionFailure::Late => "did not answer in time",

@@ -256,7 +256,7 @@ fn a_journal_whose_chain_is_broken_pushes_no_good_copy_out() {
     tamper(&journal, "UPDATE entry SET body = CAST(CAST(body AS TEXT) || ' ' AS BLOB) WHERE seq = 3");
     let ran = stage.ran(&["backup"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    for said in ["no backup was made", "older backups stay", "broken at entry 3", "`bailey audit salvage`"] {
+    for said in ["no backup was made", "older backups stay", "broken at entry 3", "`bailey audit recover`"] {
         assert!(ran.stderr.contains(said), "{said}: {ran:?}");
     }
     assert_eq!(names(&backups), good);

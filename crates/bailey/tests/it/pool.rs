@@ -58,7 +58,7 @@ fn a_task_begins_where_a_command_has_loaded_what_it_needs() {
 
     // The controls: none is ready any more, and without one nothing is loaded.
     let (ran, _model) = task(&stage, &["--warm"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("bailey pool add"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("bailey prewarm add"), "{ran:?}");
     let (ran, _model) = task(&stage, &[]);
     assert!(!ran.results()[0].contains("loaded"), "{ran:?}");
 }
@@ -170,7 +170,7 @@ fn a_workspace_that_nothing_could_begin_in_stays_ready() {
     assert!(ran.results()[0].contains("loaded\nloaded\n"), "{ran:?}");
     assert!(listed(&stage).is_empty(), "the control: what began is taken");
     let (ran, _model) = task(&stage, &["--warm"]);
-    assert!(ran.code == Some(1) && ran.stderr.contains("bailey pool add"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("bailey prewarm add"), "{ran:?}");
 }
 
 /// Folders of sessions in a home.

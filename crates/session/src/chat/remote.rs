@@ -1,12 +1,13 @@
 //! A conversation whose session runs beneath the daemon. This process is only its terminal; when the user
 //! leaves, the turn goes on.
 
-use super::{Args, models, seat::Seat};
+use super::{Args, handoff::Handoff, models};
 use crate::{
-    TurnOptions, bounds,
+    TurnOptions,
     client::Client,
     compose::{self, Keys},
     config::Config,
+    confinement,
     exit::{self, Failure},
     front::Answering,
     front::{Asker, Chat, Front, History, Leave, short},
@@ -117,7 +118,7 @@ fn gone(home: &Home, session: SessionId) -> anyhow::Error {
 pub(crate) async fn run(
     home: &Home,
     chat: Args,
-    mut seat: Seat,
+    mut handoff: Handoff,
     mut daemon: Client,
     printer: &Printer,
 ) -> Result<ExitCode> {
@@ -132,25 +133,26 @@ pub(crate) async fn run(
     let mut chat = chat;
     // A session that this process comes back to knows its options already. The options of the first session
     // do not hold for another one.
-    let is_told = seat.is_first && seat.lost.is_none();
+    let is_told = handoff.is_first && handoff.lost.is_none();
     if !is_told && chat.options.is_of_one_session() {
         chat.options.forget_session();
-        if seat.lost.is_none() {
+        if handoff.lost.is_none() {
             printer.note(super::ANEW);
         }
     }
-    let wanted = wanted(home, &chat, &seat, printer).await?;
-    if let Some(session) = wanted.session.filter(|_| seat.lost.is_none() && says_something(&chat.options)) {
+    let wanted = wanted(home, &chat, &handoff, printer).await?;
+    if let Some(session) = wanted.session.filter(|_| handoff.lost.is_none() && says_something(&chat.options))
+    {
         begun_anew(&mut daemon, session).await?;
     }
     let (session, stream) = opened(home, &mut daemon, &wanted, printer).await?;
     drop(daemon);
-    seat.serves(session)?;
+    handoff.serves(session)?;
     stream.set_nonblocking(true)?;
     let history = if io::stdin().is_terminal() { History::open(&home.history()) } else { History::default() };
     // INVARIANT: from here on this process reads the model's output.
-    let unenforced = bounds::bind_front()?;
-    if seat.is_first {
+    let unenforced = confinement::bind_front()?;
+    if handoff.is_first {
         crate::run::tell_unenforced(printer, &unenforced);
     }
     let (read, write) = UnixStream::from_std(stream)?.into_split();
@@ -166,7 +168,7 @@ pub(crate) async fn run(
         }
     };
     let talked = front.during(talk).await;
-    end(&mut front, session, seat, talked)
+    end(&mut front, session, handoff, talked)
 }
 
 /// Opens the session and connects to it. When the session was just ending, this opens it once more.
@@ -214,12 +216,17 @@ pub(crate) async fn say(mut write: OwnedWriteHalf, mut asked: mpsc::Receiver<Op>
     Ok(())
 }
 
-fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<bool>) -> Result<ExitCode> {
+fn end(
+    front: &mut Front<'_>,
+    session: SessionId,
+    handoff: Handoff,
+    talked: Result<bool>,
+) -> Result<ExitCode> {
     crate::front::restore();
     let leave = front.left();
-    let next = front.turned().map(str::to_owned).or_else(|| seat.model.clone());
+    let next = front.turned().map(str::to_owned).or_else(|| handoff.model.clone());
     if matches!(talked, Ok(false)) && front.ending().is_none() {
-        seat.leave(next.as_deref())?;
+        handoff.leave(next.as_deref())?;
         return Ok(ExitCode::from(exit::AGAIN));
     }
     let name = short(&session);
@@ -235,7 +242,7 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
     }
     talked.with_context(|| format!("come back to this session with `bailey chat --resume {name}`"))?;
     if leave == Leave::Clear {
-        seat.leave(next.as_deref())?;
+        handoff.leave(next.as_deref())?;
         return Ok(ExitCode::from(exit::NEXT));
     }
     Ok(ExitCode::from(exit::DONE))
@@ -243,13 +250,13 @@ fn end(front: &mut Front<'_>, session: SessionId, seat: Seat, talked: Result<boo
 
 /// Describes the wanted session in the daemon's words. After the first, each session is a new one. The words
 /// give the full name of a session, which no other session has.
-async fn wanted(home: &Home, chat: &Args, seat: &Seat, printer: &Printer) -> Result<Wanted> {
+async fn wanted(home: &Home, chat: &Args, handoff: &Handoff, printer: &Printer) -> Result<Wanted> {
     let directory = env::current_dir().context("the current directory does not exist any more")?;
     let options = &chat.options;
-    let mut again = lasting(home, seat.model.as_ref().or(options.model.as_ref()), options);
+    let mut again = lasting(home, handoff.model.as_ref().or(options.model.as_ref()), options);
     let mut words = again.clone();
     let mut session = None;
-    let resumed = seat.lost.map(|lost| lost.to_string()).or_else(|| chat.resume.clone());
+    let resumed = handoff.lost.map(|lost| lost.to_string()).or_else(|| chat.resume.clone());
     match &resumed {
         Some(name) => {
             let journal = crate::journal(home, printer).await?;
@@ -259,7 +266,7 @@ async fn wanted(home: &Home, chat: &Args, seat: &Seat, printer: &Printer) -> Res
             let agent = agent.filter(|flag| !words.contains(flag));
             again.extend(agent.clone());
             words.extend(agent);
-            if seat.is_first || seat.lost.is_some() {
+            if handoff.is_first || handoff.lost.is_some() {
                 session = Some(info.id);
                 words.extend(["--resume".to_owned(), info.id.to_string()]);
             } else {
@@ -268,12 +275,12 @@ async fn wanted(home: &Home, chat: &Args, seat: &Seat, printer: &Printer) -> Res
         }
         None => words.extend(["-C".to_owned(), place(home, chat.directory.as_deref())?]),
     }
-    if chat.warm && seat.is_first {
+    if chat.warm && handoff.is_first {
         words.push("--warm".to_owned());
     }
     words.extend(chat.schedule.iter().map(|name| format!("--schedule={name}")));
     words.extend(once(options)?);
-    Ok(Wanted { directory, words, again, session, comes_back: seat.lost.is_some() })
+    Ok(Wanted { directory, words, again, session, comes_back: handoff.lost.is_some() })
 }
 
 /// Describes the new session for a task, in the daemon's words.

@@ -1,7 +1,7 @@
 //! The gate by itself: rules, journal and tokens, without walls, tools or a way out. Other runtimes ask it.
 
 use super::{Keys, command_line, kernel_config, new_session, policy};
-use crate::{bounds, config::Config, extensions::Extensions, home::Home, program};
+use crate::{config::Config, confinement, extensions::Extensions, home::Home, program};
 use anyhow::{Context as _, Result};
 use bailey_journal::{BeginError, Clock as _, Holder, Journal, JournalFile, SessionLock, SystemClock};
 use bailey_kernel::{Connection, Kernel, Registrar, Scope};
@@ -48,7 +48,7 @@ pub async fn gate(home: &Home, config: &Config, keys: Keys, trust: Option<Trust>
     let session = new_session()?;
     let folder = home.session(session, false)?.path;
     let extensions = Extensions::read(config);
-    bounds::bind_gate(home, &folder, &file)?;
+    confinement::bind_gate(home, &folder, &file)?;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     if let Some(since) = journal.stopped().await? {
         return Err(BeginError::Stopped { since: since.to_string() }.into());

@@ -5,8 +5,8 @@ use super::{
     EVENTS_WAITING_MAX, Keys, command_line, door, journal, kernel_config, models, policy, rules::with_binding,
 };
 use crate::{
-    bounds,
     config::Config,
+    confinement,
     exit::Mistyped,
     extensions::Extensions,
     home::Home,
@@ -52,7 +52,7 @@ pub async fn owner(
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
-    bounds::bind_client(home, config, &file)?;
+    confinement::bind_client(home, config, &file)?;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     let (rules, _) = policy(home, &extensions)?;
     let door = door(config, &keys, &journal, endpoints)?;
@@ -123,7 +123,7 @@ pub async fn uplink(
     let file = JournalFile::open(&home.journal())?;
     let guest = GuestLock::take(&home.root)?;
     let extensions = Extensions::read(config);
-    bounds::bind_uplink(home, &file, &way, &notes)?;
+    confinement::bind_uplink(home, &file, &way, &notes)?;
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     if let Some(since) = journal.stopped().await? {
         return Err(BeginError::Stopped { since: since.to_string() }.into());

@@ -5,15 +5,15 @@
 
 use super::{Args, finish, task, tell_ending, tell_unenforced};
 use crate::{
-    Opening, bounds,
+    Opening,
     chat::{
-        keeper::Ear,
+        parent::Ear,
         remote::{back, for_task, say},
     },
     client::Client,
-    compose::{self, Keys, OpenSession, SEAT, Session},
+    compose::{self, HANDOFF, Keys, OpenSession, Session},
     config::Config,
-    exit,
+    confinement, exit,
     front::{Asker, Front, Part, short},
     home::Home,
     print::Printer,
@@ -118,7 +118,7 @@ fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Ch
         memory.rewind()?;
         stdin = memory.into();
     }
-    words.insert(0, format!("{SEAT}{session},{key}").into());
+    words.insert(0, format!("{HANDOFF}{session},{key}").into());
     let mut child = program::again();
     child.args(words).stdin(stdin).spawn().context("cannot start the process of a terminal")
 }
@@ -133,10 +133,10 @@ enum TurnOutcome {
 }
 
 /// Sends the task to its session, and shows the events until its turn is over.
-pub async fn listen(home: &Home, run: &Args, seat: &str, printer: &Printer) -> Result<ExitCode> {
+pub async fn listen(home: &Home, run: &Args, handoff: &str, printer: &Printer) -> Result<ExitCode> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
-    let private = "`--seat` is private; to do a task: bailey run";
-    let (session, key) = seat.split_once(',').context(private)?;
+    let private = "`--handoff` is private; to do a task: bailey run";
+    let (session, key) = handoff.split_once(',').context(private)?;
     let session = SessionId::parse(session).context(private)?;
     let text = task(&run.task)?;
     let config = Config::load(home)?;
@@ -148,7 +148,7 @@ pub async fn listen(home: &Home, run: &Args, seat: &str, printer: &Printer) -> R
     };
     stream.set_nonblocking(true)?;
     // INVARIANT: from here on this process reads the model's output.
-    tell_unenforced(printer, &bounds::bind_front()?);
+    tell_unenforced(printer, &confinement::bind_front()?);
     let (read, write) = UnixStream::from_std(stream)?.into_split();
     let (events, happened) = mpsc::channel(EVENTS_WAITING_MAX);
     let (ops, asked) = mpsc::channel(OPS_WAITING_MAX);

@@ -39,7 +39,7 @@ pub(super) fn walk(walk: &mut Walk) -> Result<()> {
     walk.remarks("The daemon, the page, copies");
     walk.does("sudo systemctl enable --now bailey@$USER")?;
     walk.does("bailey status")?;
-    walk.does("bailey page link")?;
+    walk.does("bailey web link")?;
     let backup = walk.page.toml("[backup]")?;
     walk.uncomments(backup.lines().nth(1).context("a line beneath `[backup]`")?)?;
     walk.does("bailey reload")?;

@@ -1,7 +1,7 @@
 //! `bailey audit verify`: what holds, of the entries and of the file that they lie in, up to when it is
 //! signed, and who vouches for that.
 
-use super::{proof, salvage};
+use super::{proof, recover};
 use crate::{
     compose::{self, Keys},
     config::Config,
@@ -51,7 +51,7 @@ pub(super) async fn run(
             "ok": true, "entries": verified.entries, "payloads": verified.payloads, "erased": verified.erased,
             "head": verified.head, "root": verified.root, "signed": verified.signed,
             "archives": verified.archives,
-            "salvages": verified.salvages.iter().map(|(seq, loss)| salvage::json(*seq, loss)).collect::<Vec<_>>(),
+            "salvages": verified.salvages.iter().map(|(seq, loss)| recover::json(*seq, loss)).collect::<Vec<_>>(),
             "witness": witness.map(|name| json!({ "name": name, "vouches": testimony })),
         }));
     } else {
@@ -144,7 +144,7 @@ fn show(
     }
     show_archives(printer, &verified.archives, removals);
     for (seq, loss) in &verified.salvages {
-        let line = format!("entry {seq} says that this journal was salvaged: {}", salvage::told(loss));
+        let line = format!("entry {seq} says that this journal was salvaged: {}", recover::told(loss));
         printer.line(printer.paint(Style::Yellow, &line));
     }
     match witness {

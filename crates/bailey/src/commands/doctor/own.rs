@@ -219,7 +219,7 @@ fn way_out(error: &anyhow::Error) -> &'static str {
         }
         Some(Unwritten::ReadOnly) => "make the home writable: nothing says that the journal is damaged",
         None => {
-            "bailey audit verify says more; bailey audit salvage keeps what can still be read; a home that is not damaged: --home DIR"
+            "bailey audit verify says more; bailey audit recover keeps what can still be read; a home that is not damaged: --home DIR"
         }
     }
 }

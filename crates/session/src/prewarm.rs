@@ -1,5 +1,5 @@
-//! `bailey pool`: workspaces made ready ahead, with what a project depends on loaded, so that a task begins
-//! at once.
+//! `bailey prewarm`: workspaces made ready ahead, with what a project depends on loaded, so that a task
+//! begins at once.
 //!
 //! A ready workspace is a session in which a command of yours ran, such as `npm ci`, and nothing else: its
 //! private layer and home hold what that brought. A task takes one and goes on in it. Each is run by a
@@ -27,7 +27,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// The arguments of `bailey pool`.
+/// The arguments of `bailey prewarm`.
 #[derive(Debug, Subcommand)]
 pub enum Args {
     /// Run a command in new sessions, and keep each for a task to begin in
@@ -44,7 +44,7 @@ pub enum Args {
     },
 }
 
-/// The arguments of `bailey pool add`.
+/// The arguments of `bailey prewarm add`.
 #[derive(Debug, clap::Args)]
 pub struct Ready {
     /// Work in this directory's repository
@@ -181,8 +181,8 @@ fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
     }
     if marks.is_empty() && !printer.is_json() {
         printer.note(
-            "no workspace is ready; prepare one with `bailey pool add -- COMMAND`, such as \
-             `bailey pool add -- npm ci`",
+            "no workspace is ready; prepare one with `bailey prewarm add -- COMMAND`, such as \
+             `bailey prewarm add -- npm ci`",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -191,7 +191,7 @@ fn list(home: &Home, printer: &Printer) -> Result<ExitCode> {
 fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     let of_name = |mark: &Mark| mark.session.to_string() == name || short(&mark.session) == name;
     let Some(mark) = marks(home)?.into_iter().find(of_name) else {
-        bail!("there is no ready workspace `{name}`; `bailey pool list` shows all");
+        bail!("there is no ready workspace `{name}`; `bailey prewarm list` shows all");
     };
     fs::remove_file(home.ready(mark.session))?;
     let name = short(&mark.session);
@@ -223,8 +223,8 @@ pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<Sessio
     }
     let whys = if whys.is_empty() { String::new() } else { format!(" ({})", whys.join("; ")) };
     bail!(
-        "no workspace of this project is ready{whys}; prepare one with `bailey pool add -- COMMAND`, such \
-         as `bailey pool add -- npm ci`"
+        "no workspace of this project is ready{whys}; prepare one with `bailey prewarm add -- COMMAND`, such \
+         as `bailey prewarm add -- npm ci`"
     )
 }
 

@@ -1,7 +1,7 @@
 //! The place of the attacks: a separate home, project and user's home in a temporary place, with baits in
 //! them, and an open session over that project. It holds nothing of the user's.
 
-use super::{door::Servers, trial::Attempt};
+use super::{attack::Attempt, door::Servers};
 use crate::probe;
 use anyhow::{Context as _, Result};
 use bailey_home::{
@@ -65,7 +65,7 @@ impl Drop for Scratch {
 }
 
 /// The place, and the session over it.
-pub(crate) struct Stand {
+pub(crate) struct Fixture {
     pub(crate) home: Home,
     pub(crate) project: PathBuf,
     pub(crate) outside: PathBuf,
@@ -96,7 +96,7 @@ pub(crate) struct Inside {
     pub(crate) stdout: Vec<u8>,
 }
 
-impl Stand {
+impl Fixture {
     /// Makes the place, and opens the session with the walls and limits of this configuration.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl Stand {
     /// The same, with a way to the network.
     ///
     /// # Errors
-    /// As [`Stand::inside`].
+    /// As [`Fixture::inside`].
     pub(crate) async fn at_the_door(&self, words: Vec<String>) -> Result<Inside> {
         self.run(words, self.limits.clone(), true).await
     }

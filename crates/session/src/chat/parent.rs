@@ -1,11 +1,11 @@
-//! The keeper of a conversation: it starts a process for each session, one after the other, and waits for it.
+//! The parent of a conversation: it starts a process for each session, one after the other, and waits for it.
 //!
 //! The process of a session binds itself before it receives anything from outside, and so cannot open
-//! another session. The keeper is not bound, and takes no input: it reads no file and no key, and learns
+//! another session. The parent is not bound, and takes no input: it reads no file and no key, and learns
 //! only how a session ended. The session's exit code [`exit::NEXT`] asks for a new session, and
 //! [`exit::AGAIN`] for a process that comes back to the same session.
 
-use crate::{compose::SEAT, exit, front, program};
+use crate::{compose::HANDOFF, exit, front, program};
 use anyhow::{Context as _, Result};
 use rustix::{
     fd::{AsRawFd as _, OwnedFd},
@@ -26,7 +26,7 @@ pub async fn keep() -> Result<ExitCode> {
     front::remember();
     loop {
         let child = program::again()
-            .arg(format!("{SEAT}{},{}", note.as_raw_fd(), place.as_raw_fd()))
+            .arg(format!("{HANDOFF}{},{}", note.as_raw_fd(), place.as_raw_fd()))
             .args(env::args_os().skip(1))
             .spawn()
             .context("cannot start the process of a session")?;
@@ -41,10 +41,10 @@ pub async fn keep() -> Result<ExitCode> {
 /// Makes a file in memory. It stays open across an execution, and the kernel removes it with the last
 /// process that has it.
 fn memory() -> Result<OwnedFd> {
-    rustix::fs::memfd_create("bailey-seat", MemfdFlags::ALLOW_SEALING).context("no file in memory")
+    rustix::fs::memfd_create("bailey-handoff", MemfdFlags::ALLOW_SEALING).context("no file in memory")
 }
 
-/// The signals that a keeper receives.
+/// The signals that a parent receives.
 pub(crate) struct Ear {
     child: Signal,
     terminate: Signal,

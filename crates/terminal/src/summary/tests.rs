@@ -1,18 +1,19 @@
-use super::{Changed, Part, Story, counted};
+use super::{Changed, Part, Summary, counted};
 use crate::{print::Color, print::Printer};
 use bailey_protocol::{Happening, PathCount};
 
 #[test]
 fn files_go_to_the_project_and_back() {
-    let mut story = Story { changed: vec![Changed::new("kept"), Changed::new("moved")], ..Story::default() };
+    let mut summary =
+        Summary { changed: vec![Changed::new("kept"), Changed::new("moved")], ..Summary::default() };
     let paths = |files: &[Changed]| files.iter().map(|file| file.path.clone()).collect::<Vec<_>>();
-    story.merged("apply", &["moved".into(), "new".into()]);
+    summary.merged("apply", &["moved".into(), "new".into()]);
     assert_eq!(
-        (paths(&story.changed), paths(&story.applied)),
+        (paths(&summary.changed), paths(&summary.applied)),
         (vec!["kept".into()], vec!["new".into(), "moved".into()])
     );
-    story.merged("undo", &["moved".into()]);
-    assert_eq!(paths(&story.applied), ["new"]);
+    summary.merged("undo", &["moved".into()]);
+    assert_eq!(paths(&summary.applied), ["new"]);
 }
 
 /// If the counts went by position in a list, a FIFO before them would give each path the numbers of the next
@@ -32,34 +33,34 @@ fn counts_go_by_path_and_every_path_is_told() {
     ];
     let files = ["aaa", "evil\n+++ b/x", "notes.txt", "src/main.rs"].map(String::from);
     let printer = Printer::new(false, Color::Never);
-    let story = |files: &[String], counts: &[PathCount]| Story {
+    let summary = |files: &[String], counts: &[PathCount]| Summary {
         changed: counted(files, counts),
-        ..Story::default()
+        ..Summary::default()
     };
-    let told = story(&files, &counts).changes(&printer);
+    let told = summary(&files, &counts).changes(&printer);
     assert_eq!(told, ["aaa  not compared", "evil\n+++ b/x", "notes.txt  +300 −2", "src/main.rs  +1 −0"]);
     let many: Vec<String> = (0..9).map(|at| format!("file-{at}")).collect();
-    let lines = story(&many, &[]).lines(&printer, 100, Part::Changes);
+    let lines = summary(&many, &[]).lines(&printer, 100, Part::Changes);
     let named = lines.iter().filter(|line| line.contains("file-")).count();
     assert!(lines.iter().any(|line| line.contains(&format!("and {} more", many.len() - named))), "{lines:?}");
 }
 
-/// After a turn was cut off, a story knows only the rest of the turn. It says so, and does not say that
+/// After a turn was cut off, a summary knows only the rest of the turn. It says so, and does not say that
 /// nothing was done.
 #[test]
 fn of_a_turn_that_was_cut_off_no_more_is_told_than_is_known() {
     let printer = Printer::new(false, Color::Never);
-    let mut story = Story::default();
-    let told = |story: &Story| story.lines(&printer, 100, Part::Turn).join("\n");
-    assert!(told(&story).contains("no tool was called"), "the control");
-    story.take(&Happening::GoingOn);
-    let lines = told(&story);
+    let mut summary = Summary::default();
+    let told = |summary: &Summary| summary.lines(&printer, 100, Part::Turn).join("\n");
+    assert!(told(&summary).contains("no tool was called"), "the control");
+    summary.take(&Happening::GoingOn);
+    let lines = told(&summary);
     assert!(
         lines.contains("earlier work is not shown here") && lines.contains("since the interruption: "),
         "{lines}"
     );
     assert!(!lines.contains("no tool was called"), "{lines}");
-    story.calls.insert("command.run".into(), 2);
-    let lines = told(&story);
+    summary.calls.insert("command.run".into(), 2);
+    let lines = told(&summary);
     assert!(lines.contains("2 command.run") && lines.contains("earlier work is not shown here"), "{lines}");
 }

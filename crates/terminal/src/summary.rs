@@ -1,5 +1,5 @@
-//! The story at the end, on one screen: the requests, the calls, the refusals, the changes, the cost, and the
-//! way back.
+//! The summary at the end, on one screen: the requests, the calls, the refusals, the changes, the cost, and
+//! the way back.
 
 use super::{
     card::one_line,
@@ -83,9 +83,9 @@ pub enum Part {
     Changes,
 }
 
-/// The story that is told at the end. It is made only from events.
+/// The summary that is told at the end. It is made only from events.
 #[derive(Debug)]
-pub(crate) struct Story {
+pub(crate) struct Summary {
     /// Whether the user talks turn after turn.
     pub(super) is_chat: bool,
     session: Option<SessionId>,
@@ -116,7 +116,7 @@ pub(crate) struct Story {
     is_cut_off: bool,
 }
 
-impl Default for Story {
+impl Default for Summary {
     fn default() -> Self {
         Self {
             is_chat: false,
@@ -141,7 +141,7 @@ impl Default for Story {
     }
 }
 
-impl Story {
+impl Summary {
     /// Adds a message of the user.
     pub(super) fn asked(&mut self, message: &str) {
         self.asked.push(message.to_owned());
@@ -181,7 +181,7 @@ impl Story {
         self.compared = Compared::NoLayer;
     }
 
-    /// Adds an event to the story.
+    /// Adds an event to the summary.
     pub(super) fn take(&mut self, happening: &Happening) {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
@@ -253,10 +253,10 @@ impl Story {
         self.spent.to_string()
     }
 
-    /// The story as painted lines.
+    /// The summary as painted lines.
     pub(crate) fn lines(&self, printer: &Printer, cells: usize, part: Part) -> Vec<String> {
         let cells = cells.min(CELLS_MAX);
-        let mut page = Summary { printer, cells, lines: vec![String::new()] };
+        let mut page = Lines { printer, cells, lines: vec![String::new()] };
         page.rule();
         if part != Part::Changes {
             let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
@@ -281,7 +281,7 @@ impl Story {
         page.lines
     }
 
-    fn deeds(&self, page: &Summary<'_>) -> Vec<Vec<Span>> {
+    fn deeds(&self, page: &Lines<'_>) -> Vec<Vec<Span>> {
         let kinds: Vec<String> = self.calls.iter().map(|(tool, count)| format!("{count} {tool}")).collect();
         let cut_off = page.dim("earlier work is not shown here: see `bailey sessions show`");
         if kinds.is_empty() {
@@ -305,7 +305,7 @@ impl Story {
         lines
     }
 
-    fn files(&self, page: &Summary<'_>) -> Vec<Vec<Span>> {
+    fn files(&self, page: &Lines<'_>) -> Vec<Vec<Span>> {
         let files = self.applied.iter().chain(&self.changed);
         let line = |file: &Changed| [page.plain(&file.path), file.spans(page.printer)].concat();
         let mut lines: Vec<Vec<Span>> = files.map(line).collect();
@@ -331,7 +331,7 @@ impl Story {
         lines
     }
 
-    fn next(&self, page: &Summary<'_>) -> Vec<Vec<Span>> {
+    fn next(&self, page: &Lines<'_>) -> Vec<Vec<Span>> {
         let Some(name) = self.session() else { return Vec::new() };
         let mut lines = Vec::new();
         if self.is_paused {
@@ -362,13 +362,13 @@ impl Story {
     }
 }
 
-struct Summary<'a> {
+struct Lines<'a> {
     printer: &'a Printer,
     cells: usize,
     lines: Vec<String>,
 }
 
-impl Summary<'_> {
+impl Lines<'_> {
     fn rule(&mut self) {
         let rule = "─".repeat(self.cells.min(72));
         self.lines.push(self.printer.paint(Style::Dim, &rule));

@@ -1,9 +1,9 @@
 //! A separate journal, where the prover tries to begin effects that must not begin.
 
 use super::{
+    attack::{Attempt, Tried},
+    fixture::Fixture,
     gate::{effect, rules, run},
-    stand::Stand,
-    trial::{Attempt, Tried},
 };
 use anyhow::{Result, anyhow, bail};
 use bailey_journal::{
@@ -30,8 +30,8 @@ pub(crate) struct TrialJournal {
 }
 
 impl TrialJournal {
-    pub(crate) async fn open(stand: &Stand, name: &str) -> Result<Self> {
-        let path = stand.folder(name)?.join("journal.db");
+    pub(crate) async fn open(fixture: &Fixture, name: &str) -> Result<Self> {
+        let path = fixture.folder(name)?.join("journal.db");
         let redactor = Redactor::new(&Vault::default());
         let (journal, mint) = Journal::open(&path, redactor, Arc::new(SystemClock)).await?;
         let policy = Policy::new(built_in_rules(), rules()?);

@@ -1,4 +1,4 @@
-//! `bailey audit salvage`: what can still be read of a damaged journal, in a new one that takes its place.
+//! `bailey audit recover`: what can still be read of a damaged journal, in a new one that takes its place.
 
 use crate::{
     compose::{self, Keys},

@@ -1,9 +1,9 @@
 //! One attack, tried inside the walls and, as its control, outside the walls.
 
 use super::{
-    door, gate, record, secret,
-    stand::{Planted, Side, Stand},
-    swap,
+    door,
+    fixture::{Fixture, Planted, Side},
+    gate, record, secret, swap,
     table::{Limit, Trial},
 };
 use crate::probe::BAIT;
@@ -67,34 +67,34 @@ impl Tried {
 ///
 /// # Errors
 /// When it cannot be tried at all.
-pub(crate) async fn tried(stand: &Stand, trial: Trial) -> Result<Tried> {
+pub(crate) async fn tried(fixture: &Fixture, trial: Trial) -> Result<Tried> {
     match trial {
-        Trial::Probe(probe) => probed(stand, probe).await,
-        Trial::File { probe, file } => wrote(stand, probe, file).await,
-        Trial::Kill => killed(stand).await,
-        Trial::Leave => left(stand).await,
-        Trial::Grow { probe, limit } => grown(stand, probe, limit).await,
-        Trial::Swap => swap::tried(stand).await,
-        Trial::Gate(check) => gate::tried(stand, check).await,
-        Trial::Record(tampering) => record::tried(stand, tampering).await,
-        Trial::Secret => secret::tried(stand).await,
-        Trial::Door(request) => door::tried(stand, request).await,
+        Trial::Probe(probe) => probed(fixture, probe).await,
+        Trial::File { probe, file } => wrote(fixture, probe, file).await,
+        Trial::Kill => killed(fixture).await,
+        Trial::Leave => left(fixture).await,
+        Trial::Grow { probe, limit } => grown(fixture, probe, limit).await,
+        Trial::Swap => swap::tried(fixture).await,
+        Trial::Gate(check) => gate::tried(fixture, check).await,
+        Trial::Record(tampering) => record::tried(fixture, tampering).await,
+        Trial::Secret => secret::tried(fixture).await,
+        Trial::Door(request) => door::tried(fixture, request).await,
     }
 }
 
-async fn probed(stand: &Stand, probe: &str) -> Result<Tried> {
-    let planted = probe.contains("{pid}").then(|| stand.planted()).transpose()?;
-    let words = |side| stand.words(probe, side, planted.as_ref().map(Planted::id));
-    let attack = stand.inside(words(Side::Inside), stand.limits.clone()).await?.attempt;
-    let control = stand.outside(words(Side::Outside)).await?;
+async fn probed(fixture: &Fixture, probe: &str) -> Result<Tried> {
+    let planted = probe.contains("{pid}").then(|| fixture.planted()).transpose()?;
+    let words = |side| fixture.words(probe, side, planted.as_ref().map(Planted::id));
+    let attack = fixture.inside(words(Side::Inside), fixture.limits.clone()).await?.attempt;
+    let control = fixture.outside(words(Side::Outside)).await?;
     Ok(Tried { attack, control })
 }
 
 /// The attack came through when the host sees the file that the probe wrote. The probe's own word does not
 /// count.
-async fn wrote(stand: &Stand, probe: &str, file: &str) -> Result<Tried> {
+async fn wrote(fixture: &Fixture, probe: &str, file: &str) -> Result<Tried> {
     let on_host = |side, attempt| {
-        let path = stand.on_host(file, side);
+        let path = fixture.on_host(file, side);
         let is_there = fs::read_to_string(&path).is_ok_and(|text| text.contains(BAIT));
         fs::remove_file(&path).ok();
         match (is_there, attempt) {
@@ -103,20 +103,21 @@ async fn wrote(stand: &Stand, probe: &str, file: &str) -> Result<Tried> {
             (false, attempt) => attempt,
         }
     };
-    let said = stand.inside(stand.words(probe, Side::Inside, None), stand.limits.clone()).await?.attempt;
+    let said =
+        fixture.inside(fixture.words(probe, Side::Inside, None), fixture.limits.clone()).await?.attempt;
     let attack = on_host(Side::Inside, said);
-    let control = on_host(Side::Outside, stand.outside(stand.words(probe, Side::Outside, None)).await?);
+    let control = on_host(Side::Outside, fixture.outside(fixture.words(probe, Side::Outside, None)).await?);
     Ok(Tried { attack, control })
 }
 
-async fn killed(stand: &Stand) -> Result<Tried> {
-    let mut planted = stand.planted()?;
-    let words = stand.words("kill {pid}", Side::Inside, Some(planted.id()));
-    let attack = stand.inside(words.clone(), stand.limits.clone()).await?.attempt;
+async fn killed(fixture: &Fixture) -> Result<Tried> {
+    let mut planted = fixture.planted()?;
+    let words = fixture.words("kill {pid}", Side::Inside, Some(planted.id()));
+    let attack = fixture.inside(words.clone(), fixture.limits.clone()).await?.attempt;
     let attack = of_process(&mut planted, attack).await;
-    let mut planted = stand.planted()?;
-    let words = stand.words("kill {pid}", Side::Outside, Some(planted.id()));
-    let control = stand.outside(words).await?;
+    let mut planted = fixture.planted()?;
+    let words = fixture.words("kill {pid}", Side::Outside, Some(planted.id()));
+    let control = fixture.outside(words).await?;
     let control = of_process(&mut planted, control).await;
     Ok(Tried { attack, control })
 }
@@ -136,7 +137,7 @@ async fn of_process(planted: &mut Planted, attempt: Attempt) -> Attempt {
     }
 }
 
-async fn left(stand: &Stand) -> Result<Tried> {
+async fn left(fixture: &Fixture) -> Result<Tried> {
     let on_host = |attempt, mark: &str| {
         let left = marked(mark);
         for pid in &left {
@@ -148,12 +149,12 @@ async fn left(stand: &Stand) -> Result<Tried> {
             (true, attempt) => attempt,
         }
     };
-    let mark = |side: &str| stand.words(&format!("{{mark}}-{side}"), Side::Inside, None).concat();
+    let mark = |side: &str| fixture.words(&format!("{{mark}}-{side}"), Side::Inside, None).concat();
     let words = |mark: &str| vec!["leave".to_owned(), mark.to_owned()];
     let (inner, outer) = (mark("inside"), mark("outside"));
-    let attack = stand.inside(words(&inner), stand.limits.clone()).await?.attempt;
+    let attack = fixture.inside(words(&inner), fixture.limits.clone()).await?.attempt;
     let attack = on_host(attack, &inner);
-    let control = on_host(stand.outside(words(&outer)).await?, &outer);
+    let control = on_host(fixture.outside(words(&outer)).await?, &outer);
     Ok(Tried { attack, control })
 }
 
@@ -169,8 +170,8 @@ fn marked(mark: &str) -> Vec<Pid> {
     ids.filter(is_marked).filter_map(Pid::from_raw).collect()
 }
 
-async fn grown(stand: &Stand, probe: &str, limit: Limit) -> Result<Tried> {
-    let usual = stand.limits.clone();
+async fn grown(fixture: &Fixture, probe: &str, limit: Limit) -> Result<Tried> {
+    let usual = fixture.limits.clone();
     let (limits, wall, name) = match limit {
         // The kernel refuses tasks over this limit, and does not end the command.
         Limit::Tasks(pids) => (Limits { pids, ..usual }, Wall::PidsLimit, None),
@@ -179,7 +180,7 @@ async fn grown(stand: &Stand, probe: &str, limit: Limit) -> Result<Tried> {
         }
         Limit::Disk(disk_bytes) => (Limits { disk_bytes, ..usual }, Wall::DiskLimit, Some("disk limit")),
     };
-    let ran = stand.inside(stand.words(probe, Side::Inside, None), limits).await?;
+    let ran = fixture.inside(fixture.words(probe, Side::Inside, None), limits).await?;
     let how = if ran.enforced.watched.contains(&wall) { "watched" } else { "enforced" };
     let attack = match (ran.attempt, ran.limit) {
         (Attempt::Reached(how), _) => Attempt::Reached(how),
@@ -190,6 +191,6 @@ async fn grown(stand: &Stand, probe: &str, limit: Limit) -> Result<Tried> {
         (Attempt::Nothing(_), Some(other)) => Attempt::Nothing(format!("it was ended by the {other}")),
         (nothing, None) => nothing,
     };
-    let control = stand.outside(stand.words(probe, Side::Outside, None)).await?;
+    let control = fixture.outside(fixture.words(probe, Side::Outside, None)).await?;
     Ok(Tried { attack, control })
 }

@@ -1,4 +1,4 @@
-//! The state that one process of a conversation leaves to the next, in two files in memory. The keeper hands
+//! The state that one process of a conversation leaves to the next, in two files in memory. The parent hands
 //! the files on unread.
 //!
 //! One file holds the model that the person turned to. It is checked here, because it may come from a
@@ -23,7 +23,7 @@ const SEALED: SealFlags =
 
 /// This process's place in a conversation.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Handoff {
     note: File,
     place: File,
     /// The session from which the process before was cut off.
@@ -34,14 +34,14 @@ pub(crate) struct Seat {
     pub(super) model: Option<String>,
 }
 
-impl Seat {
+impl Handoff {
     /// Reads the state that the process before left, from the two descriptors that this process was started
     /// with, `NOTE,PLACE`.
     ///
     /// # Errors
     /// When there are no descriptors, or they hold neither a model's name nor a session.
     pub(super) fn take(descriptors: &str) -> Result<Self> {
-        let private = || "`--seat` is private; to talk with the agent: bailey chat";
+        let private = || "`--handoff` is private; to talk with the agent: bailey chat";
         let (note, place) = descriptors.split_once(',').with_context(private)?;
         let open = |descriptor: &str| {
             let descriptor: u32 = descriptor.parse()?;

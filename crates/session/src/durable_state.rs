@@ -30,13 +30,13 @@ struct Numbered<T> {
 
 /// The notes and the files they lie in.
 #[derive(Debug)]
-pub struct Book<T> {
+pub struct DurableState<T> {
     files: [File; 2],
     next: Cell<usize>,
     notes: RefCell<Numbered<T>>,
 }
 
-impl<T: Clone + Default + Serialize + DeserializeOwned> Book<T> {
+impl<T: Clone + Default + Serialize + DeserializeOwned> DurableState<T> {
     /// The paths of the two files.
     pub fn paths(folder: &Path) -> [PathBuf; 2] {
         NAMES.map(|name| folder.join(name))
@@ -138,7 +138,7 @@ fn read<T: DeserializeOwned>(file: &File, path: &Path) -> Result<Option<Numbered
 
 #[cfg(test)]
 mod tests {
-    use super::{Book, NAMES};
+    use super::{DurableState, NAMES};
     use serde::{Deserialize, Serialize};
     use std::fs;
 
@@ -160,27 +160,30 @@ mod tests {
             words: u64,
         }
         let folder = tempfile::tempdir().unwrap();
-        Book::<Words>::open(folder.path()).unwrap().change(|notes| notes.words = "older".into()).unwrap();
+        DurableState::<Words>::open(folder.path())
+            .unwrap()
+            .change(|notes| notes.words = "older".into())
+            .unwrap();
         let newest = folder.path().join(NAMES[1]);
-        let newer = Book::<Newer>::open(folder.path());
+        let newer = DurableState::<Newer>::open(folder.path());
         assert!(newer.is_err(), "what it does not understand either way");
         let there = tempfile::tempdir().unwrap();
-        Book::<Newer>::open(there.path()).unwrap().change(|notes| notes.words = 7).unwrap();
+        DurableState::<Newer>::open(there.path()).unwrap().change(|notes| notes.words = 7).unwrap();
         let text = fs::read_to_string(there.path().join(NAMES[0])).unwrap();
         let body = text.split_once('\n').unwrap().1.replace("\"number\":1", "\"number\":2");
         fs::write(&newest, format!("{}\n{body}", bailey_protocol::Digest::of(body.as_bytes()))).unwrap();
-        let error = Book::<Words>::open(folder.path()).unwrap_err();
+        let error = DurableState::<Words>::open(folder.path()).unwrap_err();
         assert!(error.to_string().contains("notes.1` is whole"), "{error:#}");
         // The control: a torn file is passed over.
         fs::write(&newest, format!("x{body}")).unwrap();
-        let book = Book::<Words>::open(folder.path()).unwrap();
+        let book = DurableState::<Words>::open(folder.path()).unwrap();
         assert_eq!(book.get(|notes| notes.words.clone()), "older");
     }
 
     #[test]
     fn what_could_not_be_read_again_is_not_written_and_what_is_too_large_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Book::<Words>::open(folder.path());
+        let open = || DurableState::<Words>::open(folder.path());
         let book = open().unwrap();
         book.change(|notes| notes.words = "kept".into()).unwrap();
         let most = usize::try_from(super::BYTES_MAX).unwrap();
@@ -198,10 +201,10 @@ mod tests {
     #[test]
     fn torn_notes_are_those_of_before() {
         let folder = tempfile::tempdir().unwrap();
-        let cursor = || Book::open(folder.path()).unwrap().get(|notes: &Notes| notes.cursor);
+        let cursor = || DurableState::open(folder.path()).unwrap().get(|notes: &Notes| notes.cursor);
         assert_eq!(cursor(), 0);
         for at in 1..6 {
-            Book::open(folder.path()).unwrap().change(|notes: &mut Notes| notes.cursor = at).unwrap();
+            DurableState::open(folder.path()).unwrap().change(|notes: &mut Notes| notes.cursor = at).unwrap();
             assert_eq!(cursor(), at);
         }
         // The newest is torn, at each byte.

@@ -314,7 +314,7 @@ impl Clock for Recording {
 }
 
 /// Performs every effect by returning its recorded result.
-pub(super) struct Player {
+pub(super) struct Replayer {
     pub(super) recording: Recording,
     /// The agent's own file as it was in the recording.
     pub(super) own: Own,
@@ -326,7 +326,7 @@ pub(super) struct Player {
     pub(super) journal: bailey_journal::Journal,
 }
 
-impl Player {
+impl Replayer {
     /// Makes a name canonical as the walls would, if no link is on the way.
     fn canonical(&self, path: &mut WsPath) {
         let named = match path.0.strip_prefix('~') {
@@ -392,7 +392,7 @@ impl Player {
     }
 }
 
-impl Executor for Player {
+impl Executor for Replayer {
     fn routes(&self) -> Vec<Route> {
         Route::ALL.into()
     }

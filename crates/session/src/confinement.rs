@@ -1,4 +1,4 @@
-//! The bounds of a session, drawn before anything is heard of the world: what the warden grants, and what
+//! The confinement of a session, made before anything is heard of the world: what the warden grants, and what
 //! this process keeps for itself.
 
 use crate::{
