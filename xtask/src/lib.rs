@@ -53,7 +53,7 @@ cargo xtask TASK
   new-kind        add a kind of action to a copy, by a patch of four files, and run a scenario there
   layers          check which crate depends on which, and how much each brings in
   cedar           decisions beside those of the cedar-policy crate: agreement on random rules, and times
-  prove           take each wall and check away in turn, in a build of its own, and look which lines of
+  prove           take each wall and check away in turn, in a build for tests, and look which lines of
                   `bailey prove` turn; writes target/evidence/prove.txt (--few: some of them, as `test --all` does)
   tidy            check that no key or database is tracked, that lines fit a screen, and that words are plain
   claims          check that each test that docs/security/claims.toml names is there

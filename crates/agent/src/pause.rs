@@ -33,7 +33,7 @@ impl Hands {
         let reason =
             format!("the model has made the same call of `{tool}` {times} times, and it failed each time");
         let caveat = "its work is kept either way";
-        self.ask_on("go on although the model repeats itself?".into(), reason, caveat, TurnEnd::Stuck).await
+        self.ask_on("let the model go on that repeats itself?".into(), reason, caveat, TurnEnd::Stuck).await
     }
 
     async fn ask_on(

@@ -83,7 +83,7 @@ impl Sums {
         let shown = copy.shown(Path::new(NAME));
         let mut text = String::new();
         let file = copy.file(Path::new(NAME)).with_context(|| {
-            format!("`{}` is not a backup of a home, because it has no list {NAME}", copy.path().display())
+            format!("`{}` is not a backup of a home: it has no readable {NAME}", copy.path().display())
         })?;
         file.take(LIST_BYTES_MAX + 1)
             .read_to_string(&mut text)

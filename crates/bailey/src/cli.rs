@@ -233,7 +233,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Sandbox(Sandbox),
     /// Prepare workspaces in advance, with the dependencies of a project installed
-    #[command(subcommand)]
+    #[command(subcommand, alias = "pool")]
     Prewarm(prewarm::Args),
     /// Write a commented configuration and the default rules
     Init,

@@ -470,7 +470,7 @@ pub enum JournalError {
     )]
     Beside(String),
     /// There is nothing to salvage.
-    #[error("`{}` is whole as far as Bailey can know, so there is nothing to salvage", .0.display())]
+    #[error("`{}` is whole as far as Bailey can know, so there is nothing to recover", .0.display())]
     Whole(PathBuf),
     /// Nothing can be salvaged.
     #[error(

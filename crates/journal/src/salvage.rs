@@ -256,7 +256,7 @@ impl SalvageFolder {
         let io = |source| JournalError::Io { path: parent.into(), source };
         let home = File::open(parent).map_err(io)?;
         if let Err(TryLockError::WouldBlock) = home.try_lock() {
-            return Err(io(io::Error::other("another salvage works here: wait for it to end")));
+            return Err(io(io::Error::other("another recovery runs here; wait for its end")));
         }
         let begin = journal.with_extension("salvaging-");
         let name = begin.file_name().unwrap_or_default().as_encoded_bytes();

@@ -316,7 +316,7 @@ pub fn tell_merged(printer: &Printer, what: &str, merged: &Merged, again: &str) 
     }
     if !merged.conflicts.is_empty() {
         printer.note(&format!(
-            "a file that is kept as it is was not overwritten; resolve the conflict that is named, then run \
+            "what is listed as `kept as it is` was not changed; resolve the named conflicts, then run \
              `bailey sessions {again}` again"
         ));
     }

@@ -21,6 +21,18 @@ fn the_command_line_is_well_formed() {
 }
 
 #[test]
+fn a_command_that_was_renamed_is_found_by_its_old_name() {
+    for (old, new) in [
+        (&["bailey", "page", "link"][..], &["bailey", "web", "link"][..]),
+        (&["bailey", "pool", "list"], &["bailey", "prewarm", "list"]),
+        (&["bailey", "audit", "salvage"], &["bailey", "audit", "recover"]),
+    ] {
+        let parsed = |words: &[&str]| format!("{:?}", command().try_get_matches_from(words).unwrap());
+        assert_eq!(parsed(old), parsed(new));
+    }
+}
+
+#[test]
 fn every_command_says_what_it_does_and_shows_an_example() {
     let command = command();
     let mut all = Vec::new();

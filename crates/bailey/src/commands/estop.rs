@@ -57,7 +57,7 @@ pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<Exi
             "barred": barred.is_ok(), "signed": is_signed, "ended": ended, "left": left, "milliseconds": milliseconds
         }));
     }
-    barred.context("running work was ended, but the stop could not be written to the journal")?;
+    barred.context("running work was ended, but the stop could not be written to the journal, so new work can still begin")?;
     if !printer.is_json() {
         printer.note("nothing begins in this home until you run `bailey estop --release`");
     }

@@ -643,16 +643,16 @@ import time; time.sleep(60)";
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let held = || fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().count();
     let deadline = Instant::now() + Duration::from_secs(20);
-    while held() < 256 && Instant::now() < deadline {
+    while held() < 128 && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(10));
     }
-    // Were there no places, all would be taken by now.
+    // Were there no places, all would be taken by now; and one command has half of them.
     thread::sleep(Duration::from_millis(500));
     let most = held();
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(line, "open\n");
-    assert!((256..400).contains(&most), "{most} descriptors for 700 connections");
+    assert!((128..256).contains(&most), "{most} descriptors for 700 connections");
 }
 
 /// Each request is an entry: no command writes as many as it likes.

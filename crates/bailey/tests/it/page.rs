@@ -44,7 +44,7 @@ impl Answer {
 }
 
 fn link(stage: &Stage) -> String {
-    let ran = stage.ran(&["--json", "page", "link"]);
+    let ran = stage.ran(&["--json", "web", "link"]);
     ran.lines()[0]["url"].as_str().unwrap_or_else(|| panic!("{ran:?}")).to_owned()
 }
 
@@ -354,7 +354,7 @@ fn whoever_is_revoked_while_others_are_let_in_stays_out() {
                 stage.bailey(&["--json", "page", "token", "figures"]).stdout(Stdio::piped()).spawn().unwrap()
             })
             .collect();
-        assert_eq!(stage.ran(&["page", "revoke", &number]).code, Some(0));
+        assert_eq!(stage.ran(&["web", "revoke", &number]).code, Some(0));
         let tokens: Vec<Ran> =
             tokens.into_iter().map(|token| Ran::of(token.wait_with_output().unwrap())).collect();
         assert!(tokens.iter().all(|token| token.code == Some(0)), "{round}: {tokens:?}");
@@ -391,7 +391,7 @@ fn whoever_is_revoked_is_out_at_once_and_the_others_go_on_where_they_were() {
     model.wait_for(2);
 
     let begin = Instant::now();
-    assert_eq!(stage.ran(&["page", "revoke", "1"]).code, Some(0));
+    assert_eq!(stage.ran(&["web", "revoke", "1"]).code, Some(0));
     let mut rest = String::new();
     of_one.read_to_string(&mut rest).ok();
     assert!(begin.elapsed() < Duration::from_secs(1), "its stream is open after {:?}", begin.elapsed());

@@ -23,11 +23,11 @@ fn stage() -> Stage {
 }
 
 fn add(stage: &Stage, script: &str) -> Ran {
-    stage.ran(&["pool", "add", "--", "sh", "-c", script])
+    stage.ran(&["prewarm", "add", "--", "sh", "-c", script])
 }
 
 fn listed(stage: &Stage) -> Vec<Value> {
-    stage.ran(&["--json", "pool", "list"]).lines()
+    stage.ran(&["--json", "prewarm", "list"]).lines()
 }
 
 fn task(stage: &Stage, options: &[&str]) -> (Ran, ModelServer) {
@@ -68,7 +68,7 @@ fn what_was_loaded_for_other_manifests_is_stale_and_what_failed_is_not_ready() {
     let stage = stage();
     let ran = add(&stage, "exit 3");
     assert!(ran.code == Some(3) && ran.stderr.contains("not ready: the command failed"), "{ran:?}");
-    let ran = stage.ran(&["pool", "add", "--network", "--", "true"]);
+    let ran = stage.ran(&["prewarm", "add", "--network", "--", "true"]);
     assert!(ran.code == Some(3) && ran.stderr.contains("not ready: the command was not run"), "{ran:?}");
     assert!(listed(&stage).is_empty());
     assert_eq!(add(&stage, "true").code, Some(0));
@@ -84,7 +84,7 @@ fn what_was_loaded_for_other_manifests_is_stale_and_what_failed_is_not_ready() {
     let left = listed(&stage);
     assert_eq!(left.len(), 1, "{left:?}");
     let session = left[0]["session"].as_str().unwrap();
-    assert_eq!(stage.ran(&["pool", "remove", session]).code, Some(0));
+    assert_eq!(stage.ran(&["prewarm", "remove", session]).code, Some(0));
     assert!(listed(&stage).is_empty());
 }
 
@@ -118,7 +118,7 @@ fn what_was_used_or_thrown_away_is_handed_to_no_task() {
 #[test]
 fn several_are_made_and_each_is_one_tasks_and_one_projects() {
     let (stage, other) = (stage(), Stage::new(&[("a.txt", "a\n")]));
-    let ran = stage.ran(&["pool", "add", "-n", "2", "--", "sh", "-c", "echo mine >> ~/.mine"]);
+    let ran = stage.ran(&["prewarm", "add", "-n", "2", "--", "sh", "-c", "echo mine >> ~/.mine"]);
     assert_eq!((ran.code, listed(&stage).len()), (Some(0), 2), "{ran:?}");
     // A torn mark is nobody's, and hides no other.
     fs::write(stage.home().join("pool/torn.json"), "{\"session\":").unwrap();
@@ -131,7 +131,7 @@ fn several_are_made_and_each_is_one_tasks_and_one_projects() {
         assert_eq!(listed(&stage).len(), left);
     }
     let project = other.project();
-    assert_eq!(stage.ran(&["pool", "add", "--", "true"]).code, Some(0));
+    assert_eq!(stage.ran(&["prewarm", "add", "--", "true"]).code, Some(0));
     let _model = stage.model(look());
     let ran =
         stage.ran(&["run", "-C", project.to_str().unwrap(), "--warm", "--model", "test/model", "do it"]);
@@ -213,7 +213,7 @@ fn a_command_that_makes_ready_ends_with_who_asked_for_it() {
         }
     };
     let mut command =
-        stage.bailey(&["pool", "add", "--", "sh", "-c", "touch begun; exec sleep \"$0\"", &marker]);
+        stage.bailey(&["prewarm", "add", "--", "sh", "-c", "touch begun; exec sleep \"$0\"", &marker]);
     let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begun = || folders(&stage.home()).iter().any(|folder| folder.join("upper/begun").exists());
     until(&begun);

@@ -62,7 +62,7 @@ fn titles(stage: &Stage) -> Vec<String> {
 }
 
 fn salvage(stage: &Stage) -> Ran {
-    stage.ran(&["--json", "audit", "salvage"])
+    stage.ran(&["--json", "audit", "recover"])
 }
 
 fn verify(stage: &Stage) -> Ran {
@@ -167,7 +167,7 @@ fn a_header_that_is_gone_costs_nothing_and_sessions_go_on() {
     settle(&stage);
     write_at(&stage.home().join("journal.db"), 0, &[0; 100]);
     let before = verify(&stage);
-    assert!(before.code == Some(5) && before.stderr.contains("audit salvage"), "{before:?}");
+    assert!(before.code == Some(5) && before.stderr.contains("audit recover"), "{before:?}");
     let told = holds(&stage, "header", &whole);
     assert_eq!(told["kept"].as_u64().unwrap(), whole.len() as u64);
     // Nothing that was signed is missing, so the same line of keys goes on, and has signed the salvage.
@@ -185,7 +185,7 @@ fn a_header_that_is_gone_costs_nothing_and_sessions_go_on() {
     assert_eq!(stage.ran(&["audit", "rebuild"]).code, Some(0));
     // A second time there is nothing to do.
     let again = salvage(&stage);
-    assert!(again.code == Some(1) && again.stderr.contains("nothing to salvage"), "{again:?}");
+    assert!(again.code == Some(1) && again.stderr.contains("nothing to recover"), "{again:?}");
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn a_salvage_killed_at_any_moment_leaves_the_torn_journal_or_the_new_one() {
     for step in 0..24 {
         copy(&good, &stage.home());
         let mut child =
-            stage.bailey(&["audit", "salvage"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            stage.bailey(&["audit", "recover"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(all * step / 24);
         child.kill().unwrap();
         child.wait().unwrap();
@@ -511,7 +511,7 @@ fn a_full_disk_leaves_the_torn_journal_as_it_was() {
     }
     let torn = fs::read(home.join("journal.db")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bailey"));
-    let ran = Ran::of(command.arg("--home").arg(&home).args(["audit", "salvage"]).output().unwrap());
+    let ran = Ran::of(command.arg("--home").arg(&home).args(["audit", "recover"]).output().unwrap());
     let after = fs::read(home.join("journal.db")).unwrap();
     let left: Vec<_> = fs::read_dir(&home).unwrap().map(|it| it.unwrap().file_name()).collect();
     assert!(Command::new("umount").arg(&small).status().unwrap().success());

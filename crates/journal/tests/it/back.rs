@@ -463,7 +463,7 @@ async fn what_a_newer_program_wrote_is_told_as_such_and_not_salvaged() {
         .await;
         let error = desk.journal.verify().await.unwrap_err().to_string();
         assert_eq!(error.contains("a newer Bailey wrote it"), newer, "{error}");
-        assert_eq!(error.contains("audit salvage"), !newer, "{error}");
+        assert_eq!(error.contains("audit recover"), !newer, "{error}");
         let closed = desk.close();
         let (path, clock) = (closed.path(), closed.clock.clone());
         let salvage = move || {

@@ -219,7 +219,12 @@ impl Coming {
         let mut command = std::process::Command::new(exe);
         command.arg(ARGUMENT).env_clear();
         #[cfg(feature = "controls")]
-        command.envs(std::env::vars());
+        match bailey_protocol::broken::broken("environment") {
+            true => command.envs(std::env::vars()),
+            false => {
+                command.envs(std::env::vars().filter(|(name, _)| name == bailey_protocol::broken::VARIABLE))
+            }
+        };
         let child = command
             .current_dir("/")
             .stdin(Stdio::from(theirs))

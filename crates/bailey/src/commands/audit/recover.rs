@@ -55,7 +55,7 @@ pub(super) async fn run(home: &Home, keys: &Keys, copies: &[PathBuf], printer: &
         printer.json(&told);
         return Ok(ExitCode::SUCCESS);
     }
-    printer.line(format!("{} {}", printer.paint(Style::Green, "salvaged:"), told(&loss)));
+    printer.line(format!("{} {}", printer.paint(Style::Green, "recovered:"), told(&loss)));
     copies
         .iter()
         .for_each(|copy| printer.note(&format!("what was missing is partly from `{}`", copy.display())));

@@ -144,7 +144,7 @@ fn show(
     }
     show_archives(printer, &verified.archives, removals);
     for (seq, loss) in &verified.salvages {
-        let line = format!("entry {seq} says that this journal was salvaged: {}", recover::told(loss));
+        let line = format!("entry {seq} says that this journal was recovered: {}", recover::told(loss));
         printer.line(printer.paint(Style::Yellow, &line));
     }
     match witness {

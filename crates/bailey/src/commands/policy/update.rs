@@ -227,8 +227,8 @@ impl Needed {
             ),
             Some(given) if given == phrase => Some(why),
             Some(given) => refuse(&format!(
-                "`{given}` is not the phrase of this change, because the rules or the recorded decisions \
-                 have changed; look again with --dry-run"
+                "`{given}` is not the phrase of this change, which `--dry-run` prints; it changes with the rules \
+                 and with the recorded decisions"
             )),
             None if !is_here && self.is_compliance => refuse(
                 "under compliance a person types a phrase and a reason on a terminal, and there is no \

@@ -285,7 +285,7 @@ fn a_disk_without_any_room_is_no_damage() {
     assert!(ran.stderr.contains("no space is left; free some space"), "{ran:?}");
     assert!(ran.stdout.contains("not tried, for the home cannot be written"), "{ran:?}");
     let all = format!("{}{}", ran.stdout, ran.stderr);
-    for wrong in ["salvage", "4874", "os error 28)\n", "is refused"] {
+    for wrong in ["audit recover", "4874", "os error 28)\n", "is refused"] {
         assert!(!all.contains(wrong), "{wrong}: {ran:?}");
     }
     assert!(ran.stdout.contains("code 5\n") && ran.stdout.trim_end().ends_with("code 0"), "{ran:?}");
