@@ -169,8 +169,8 @@ fn a_line_that_is_not_there_is_named_with_those_that_are() {
     assert!(ran.stderr.contains("`nonsense`") && ran.stderr.contains("home.key"), "{ran:?}");
 }
 
-/// What `cargo xtask prove` breaks on purpose is in `bailey-controls`, in which it finds these words: no other
-/// program has them.
+/// What `cargo xtask prove` breaks on purpose is in `bailey-controls`, in which it finds these words: no
+/// other program has them.
 #[test]
 fn this_program_cannot_be_broken() {
     // An unoptimised search through so many bytes takes a minute.
