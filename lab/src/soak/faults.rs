@@ -127,7 +127,7 @@ fn end_daemon(yard: &Yard) -> Option<&'static str> {
 }
 
 fn end_page(yard: &Yard) -> Option<&'static str> {
-    let name = format!("{} page serve", yard.home().display());
+    let name = format!("{} web serve", yard.home().display());
     let found = Command::new("pgrep").args(["-f", &name]).output().ok()?;
     let pid = String::from_utf8(found.stdout).ok()?.lines().next()?.parse().ok()?;
     end(pid)?;

@@ -387,10 +387,10 @@ fn a_branch_with_what_nobody_was_asked_about_is_kept_apart() {
     );
     let merges = session(&stage, &merged);
     let diff = sessions(&stage, "diff", &merges);
-    assert!(diff.stdout.contains("a commit of it changes `.envrc`, which an apply asks about"), "{diff:?}");
+    assert!(diff.stdout.contains("a commit changes `.envrc`, which an apply asks about"), "{diff:?}");
     let first = session(&stage, hidden);
     let diff = sessions(&stage, "diff", &first);
-    assert!(diff.stdout.contains("a commit of it changes `.envrc`, which an apply asks about"), "{diff:?}");
+    assert!(diff.stdout.contains("a commit changes `.envrc`, which an apply asks about"), "{diff:?}");
     assert_eq!(sessions(&stage, "apply", &first).code, Some(0));
     assert_eq!(tip(&stage, "main"), start);
     assert_eq!(stage.git(&["log", "--format=%s", &kept(&first, "main")]), "takes\nbrings\nstart\n");

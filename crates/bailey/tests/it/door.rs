@@ -1,6 +1,7 @@
 //! The network door of commands: what the rules allow passes, each request by itself, and nothing else does.
 
 use crate::{
+    attacks::actor::controls,
     relay::Tls,
     stage::{Ran, Stage},
 };
@@ -10,7 +11,8 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
-    process::Stdio,
+    path::Path,
+    process::{Command, Stdio},
     sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
@@ -653,6 +655,48 @@ import time; time.sleep(60)";
     child.wait().unwrap();
     assert_eq!(line, "open\n");
     assert!((128..256).contains(&most), "{most} descriptors for 700 connections");
+}
+
+/// Commands that live at once share the door's places: one that takes all it gets leaves some to the next.
+#[test]
+fn a_command_that_takes_all_connections_leaves_some_to_the_next() {
+    let greedy = "python3 -c \"
+import os, socket, time
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ['HTTP_PROXY'])
+held = [socket.create_connection((proxy.hostname, proxy.port)) for _ in range(300)]
+time.sleep(1)
+open('/tmp/held', 'w').close()
+while not os.path.exists('/tmp/gate'): time.sleep(0.05)\"";
+    let tried = |program: &Path, without: &str| {
+        let open = Upstream::says("passed");
+        let stage = stage(
+            &[open.url("")],
+            &format!(
+                "{}\n[[rule]]\nname = \"rest\"\nanswer = \"allow\"\nmatch = {{ action = [\"model\", \"read\", \"stat\", \"diff\"] }}\n",
+                allow(&open.address.to_string(), "")
+            ),
+        );
+        let ask = format!(
+            "while [ ! -e /tmp/held ]; do sleep 0.05; done; \
+             curl -sS --max-time 4 --noproxy '' -x $HTTP_PROXY {}; touch /tmp/gate",
+            open.url("/x")
+        );
+        let call = |line: &str| json!({ "command": line, "network": true, "reads": [], "writes": [] });
+        let _server = stage.model_beside(vec![
+            Reply::calls([("c1", "command_run", call(greedy)), ("c2", "command_run", call(&ask))]),
+            Reply::text("done"),
+        ]);
+        let run = stage.bailey(&["--json", "run", "--model", "test/model", "--approve", "never", "do it"]);
+        let mut command = Command::new(program);
+        command.args(run.get_args()).current_dir(stage.project()).env("BAILEY_BREAK", without);
+        let told = Ran::of(command.output().unwrap()).results();
+        (open.asked().len(), told)
+    };
+    let (asked, told) = tried(Path::new(env!("CARGO_BIN_EXE_bailey")), "shares");
+    assert!(asked == 1 && told.iter().any(|told| told.contains("passed")), "{told:?}");
+    let (asked, told) = tried(controls(), "shares");
+    assert!(asked == 0 && !told.iter().any(|told| told.contains("passed")), "the control: {told:?}");
 }
 
 /// Each request is an entry: no command writes as many as it likes.

@@ -89,7 +89,7 @@ fn serving(stage: &Stage) -> u64 {
     let mut answer = String::new();
     page.read_to_string(&mut answer).unwrap();
     assert!(answer.ends_with("ok\n"), "{answer}");
-    let name = format!("{} page serve", stage.home().display());
+    let name = format!("{} web serve", stage.home().display());
     let found = Command::new("pgrep").args(["-f", &name]).output().unwrap();
     String::from_utf8(found.stdout).unwrap().lines().next().unwrap().parse().unwrap()
 }

@@ -663,7 +663,7 @@ const other = await context.newPage();
 await other.goto(`${base}/#/chat/${ID}`);
 await other.getByText("at rest").waitFor();
 await page.evaluate(() => localStorage.clear());
-await other.getByText("Log in").waitFor();
+await other.getByRole("heading", { name: "Log in" }).waitFor();
 assert.equal(await other.locator(".log").count(), 0);
 await other.close();
 await come();

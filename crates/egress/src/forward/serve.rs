@@ -90,6 +90,10 @@ pub(super) struct Held {
 
 impl Share {
     fn of(all: &Arc<Semaphore>) -> Self {
+        #[cfg(feature = "controls")]
+        if bailey_protocol::broken::broken("shares") {
+            return Self { own: Arc::new(Semaphore::new(CONNECTIONS_MAX)), all: all.clone() };
+        }
         Self { own: Arc::new(Semaphore::new(SHARE_MAX)), all: all.clone() }
     }
 

@@ -77,7 +77,7 @@ fn a_project_on_a_read_only_file_system_keeps_its_changes_in_the_session() {
     let stage = Stage::new(&[("a.txt", "one\n")]);
     let _server = edit_then(&stage, |_| Reply::text("done"));
     let Some(ended) = in_a_namespace(&stage, READ_ONLY) else { return };
-    tells(&ended, 6, &["resolve the conflict", "bailey sessions apply"]);
+    tells(&ended, 6, &["resolve the named conflicts", "bailey sessions apply"]);
     assert!(ended.stdout.contains("a.txt: Read-only file system"), "{ended:?}");
     nothing_is_lost(&stage);
 }
