@@ -1,9 +1,10 @@
-//! What runs Bailey for long, at its limits or beside others: `cargo xtask kill`, `soak`, `bench` and `dist`.
+//! Tasks that run Bailey for long, at its limits or beside others: `cargo xtask kill`, `soak`, `bench` and
+//! `dist`.
 //!
 //! `cargo xtask` builds this program and passes its arguments on. It links Bailey's own crates, to measure
 //! from inside and to play the servers that Bailey talks with.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
+#![expect(clippy::print_stdout, reason = "a developer's tool talks to its developer")]
 
 mod bench;
 mod dist;
@@ -16,15 +17,7 @@ use anyhow::{Result, bail};
 use std::{path::Path, process::ExitCode};
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    xtask::tell(run)
 }
 
 fn run(arguments: &[&str]) -> Result<()> {

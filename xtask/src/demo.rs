@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-/// What the demo asks for.
+/// The task of the demo.
 pub const TASK: &str = "make the tests pass";
 
 /// What a test may change, to see that the demo notices.

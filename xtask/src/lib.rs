@@ -1,6 +1,6 @@
 //! The project's own tasks: `cargo xtask TASK`.
 //!
-//! What runs Bailey itself for long (`kill`, `soak`, `bench`, `dist`) is in `lab`, which links Bailey's
+//! Tasks that run Bailey itself for long (`kill`, `soak`, `bench`, `dist`) are in `lab`, which links Bailey's
 //! crates. This package links none of them, so that it is built in seconds.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks to its developer")]
@@ -62,6 +62,12 @@ cargo xtask TASK
 /// The whole program.
 #[must_use]
 pub fn main() -> ExitCode {
+    tell(run)
+}
+
+/// Runs a task with the program's arguments, and prints its error.
+#[must_use]
+pub fn tell(run: impl FnOnce(&[&str]) -> Result<()>) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match run(&arguments) {

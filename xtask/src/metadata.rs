@@ -26,7 +26,7 @@ pub struct Package {
     pub license: Option<String>,
     /// Where it was fetched from; none for what lies in this repository.
     pub source: Option<String>,
-    /// What its manifest declares.
+    /// The dependencies that its manifest declares.
     pub dependencies: Vec<Dependency>,
 }
 

@@ -1,7 +1,7 @@
 //! The program `bailey`; all of it is in the library beside it, so that its parsers can be reached for
 //! fuzzing.
 
-/// What people run has no walls that a variable takes away.
+/// No variable takes a wall away from the program that people run.
 #[cfg(feature = "controls")]
 const _: () =
     assert!(env!("CARGO_BIN_NAME").len() > "bailey".len(), "`controls` is for `bailey-controls` alone");

@@ -1,4 +1,4 @@
-//! `bailey prewarm`: workspaces made ready ahead, with what a project depends on loaded, so that a task
+//! `bailey prewarm`: workspaces prepared ahead, with a project's dependencies loaded, so that a task
 //! begins at once.
 //!
 //! A ready workspace is a session in which a command of yours ran, such as `npm ci`, and nothing else: its

@@ -11,7 +11,7 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Line {
     text: String,
-    /// In bytes, between grapheme clusters (UAX #29): what a person sees as one character.
+    /// In bytes, between grapheme clusters (UAX #29): the characters that a person sees.
     cursor: usize,
     earlier: Vec<String>,
     /// Which earlier message is shown; `None` for the draft.

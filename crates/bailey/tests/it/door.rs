@@ -136,6 +136,12 @@ pub(crate) fn allow(host: &str, rest: &str) -> String {
     )
 }
 
+/// A home whose rules let a model's commands reach this server.
+fn beside(open: &Upstream) -> Stage {
+    let rest = "[[rule]]\nname = \"rest\"\nanswer = \"allow\"\nmatch = { action = [\"model\", \"read\", \"stat\", \"diff\"] }\n";
+    stage(&[open.url("")], &format!("{}\n{rest}", allow(&open.address.to_string(), "")))
+}
+
 /// Runs curl with a way to the network; also for what lies on this machine's loopback it asks the door.
 fn curl(stage: &Stage, arguments: &[&str]) -> Ran {
     let fixed = ["sandbox", "run", "--network", "--", "curl", "-sS", "--max-time", "30", "--noproxy", ""];
@@ -276,13 +282,7 @@ fn a_request_shows_the_pass_of_its_own_command() {
 #[test]
 fn a_pass_is_of_one_command_also_beside_another_of_its_session() {
     let open = Upstream::says("passed");
-    let stage = stage(
-        &[open.url("")],
-        &format!(
-            "{}\n[[rule]]\nname = \"rest\"\nanswer = \"allow\"\nmatch = {{ action = [\"model\", \"read\", \"stat\", \"diff\"] }}\n",
-            allow(&open.address.to_string(), "")
-        ),
-    );
+    let stage = beside(&open);
     let one =
         "mkfifo /tmp/gate; echo ${HTTP_PROXY#*@} > /tmp/new; mv /tmp/new /tmp/door; read line < /tmp/gate";
     let ask = format!("curl -sS --noproxy '' -w ' %{{http_code}}\\n' {}", open.url("/x"));
@@ -670,13 +670,7 @@ open('/tmp/held', 'w').close()
 while not os.path.exists('/tmp/gate'): time.sleep(0.05)\"";
     let tried = |program: &Path, without: &str| {
         let open = Upstream::says("passed");
-        let stage = stage(
-            &[open.url("")],
-            &format!(
-                "{}\n[[rule]]\nname = \"rest\"\nanswer = \"allow\"\nmatch = {{ action = [\"model\", \"read\", \"stat\", \"diff\"] }}\n",
-                allow(&open.address.to_string(), "")
-            ),
-        );
+        let stage = beside(&open);
         // A command that waits has one place from its start: its second connection is the one that is tried.
         let ask = format!(
             "while [ ! -e /tmp/held ]; do sleep 0.05; done; python3 -c \"

@@ -74,7 +74,7 @@ const SHARE_MAX: usize = CONNECTIONS_MAX / 2;
 /// A connection's place among those that there may be, held as long as anything of it goes on.
 pub(super) type ConnectionPermit = Arc<Held>;
 
-/// What one command may take of the connections, or of the requests on their way, of all commands.
+/// The part that one command may take of the connections, or of the requests on their way, of all commands.
 #[derive(Debug, Clone)]
 struct Share {
     own: Arc<Semaphore>,
