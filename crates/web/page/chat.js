@@ -20,6 +20,26 @@ const PAUSE_PLACE = 2000;
 // How long what is pressed meanwhile waits for one.
 const OPEN_MAX = 3000;
 
+// The longest diff of an edit that is seen at once, in lines, and a turn whose end is told, in milliseconds.
+const DIFF_LINES = 16;
+const LONG = 10000;
+const EDITS = new Set(["fs.edit", "fs.write", "fs.patch"]);
+// What goes with one message: pictures that models take, and other files, in bytes.
+const IMAGES = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
+const IMAGES_MAX = 3 << 20;
+const FILES_MAX = 8 << 20;
+
+const base64 = (file) =>
+  new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result).split(",").pop());
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(file);
+  });
+
+const thousands = (count) => (Number(count) < 1000 ? String(count) : `${Math.round(Number(count) / 1000)}k`);
+const amount = (nanos) => (Number((nanos + 99999n) / 100000n) / 10000).toFixed(4);
+
 const wait = (time, signal) =>
   new Promise((done) => {
     const end = () => (clearTimeout(timer), signal?.removeEventListener("abort", end), done());
@@ -85,11 +105,12 @@ export async function chats(view, signal) {
         }
       },
     },
-    el("h2", {}, "A new one"),
+    el("h2", {}, "New conversation"),
     field("Project, on the machine that Bailey runs on", where),
     el("datalist", { id: "places" }, places.map((value) => el("option", { value }))),
     field("Model; empty for the configured model", model),
-    el("button", { type: "submit", class: "strong" }, "Begin"),
+    el("datalist", { id: "models" }, models.flatMap((it) => [it.uses?.[0]?.model, ...(it.models ?? [])]).filter((it) => typeof it === "string").map((value) => el("option", { value }))),
+    el("button", { type: "submit", class: "strong" }, "Start"),
   );
   const line = (it) => {
     const now = running.get(it.id);
@@ -147,6 +168,10 @@ class Conversation {
         this.speak();
       }
     });
+    this.status = el("p", { class: "status dim" });
+    this.files = [];
+    this.chosen = el("p", { class: "chosen dim", "aria-live": "polite" });
+    Object.assign(this, { model: "", project: "", context: null, money: new Map(), waiting: null });
     this.clear();
     this.name(`Conversation ${short(id)}`);
   }
@@ -155,7 +180,8 @@ class Conversation {
   name(text) {
     const [line] = plain(text).trim().split("\n");
     const shown = line.length > NAME_MAX ? `${line.slice(0, NAME_MAX)}…` : line;
-    if (!this.signal.aborted) document.title = `${shown} · Bailey`;
+    this.title.textContent = shown;
+    if (!this.signal.aborted) home.entitle(shown);
   }
 
   parts() {
@@ -164,21 +190,75 @@ class Conversation {
       { class: "tools" },
       this.state,
       this.stop,
-      button("Changes", () => this.op({ op: "changes" })),
+      (this.diff = button("Changes", () => this.op({ op: "changes" }))),
       el("a", { class: "button", href: `#/sessions/${this.id}` }, "Timeline"),
     );
+    const pick = el("input", {
+      type: "file",
+      multiple: true,
+      hidden: true,
+      "aria-label": "Files for the agent",
+      onchange: () => (this.attach(pick.files), (pick.value = "")),
+    });
+    this.words.addEventListener("paste", (event) => {
+      const { files } = event.clipboardData ?? { files: [] };
+      if (files.length) event.preventDefault();
+      this.attach(files);
+    });
     const form = el(
       "form",
-      { class: "composer", onsubmit: (event) => (event.preventDefault(), this.speak()) },
+      {
+        class: "composer",
+        onsubmit: (event) => (event.preventDefault(), this.speak()),
+        ondragover: (event) => event.preventDefault(),
+        ondrop: (event) => (event.preventDefault(), this.attach(event.dataTransfer.files)),
+      },
       this.words,
+      pick,
+      button("Attach", () => pick.click()),
       el("button", { type: "submit", class: "strong" }, "Send"),
     );
-    return [el("div", { class: "bar" }, this.title, tools), this.log, form];
+    return [el("div", { class: "bar" }, this.title, tools), this.log, this.chosen, form, this.status];
   }
 
   clear() {
     Object.assign(this, { calls: new Map(), asks: new Map(), text: null, isNamed: false, offers: {} });
     this.log.replaceChildren();
+  }
+
+  // Files that go with the next message.
+  async attach(files) {
+    for (const file of files) {
+      const kind = IMAGES.has(file.type) ? "images" : "files";
+      const all = this.files.filter((it) => it.kind === kind).reduce((sum, it) => sum + it.size, file.size);
+      const [most, words] = kind === "images" ? [IMAGES_MAX, "Pictures of one message have 3 MiB together"] : [FILES_MAX, "Files of one message have 8 MiB together"];
+      if (all > most) {
+        this.put(trouble(`${plain(file.name)} was not attached. ${words} at most.`));
+        continue;
+      }
+      const bytes = await base64(file);
+      this.files.push({ kind, name: file.name, size: file.size, bytes });
+    }
+    this.attached();
+  }
+
+  attached() {
+    const remove = (it) => () => ((this.files = this.files.filter((other) => other !== it)), this.attached());
+    const shown = this.files.map((it) => [` ${plain(it.name)} `, button("Remove", remove(it))]);
+    this.chosen.replaceChildren();
+    if (shown.length) fill(this.chosen, "With the next message:", shown);
+  }
+
+  // The row below the message: the model, how full its context is, the cost, and the changes that wait.
+  tellStatus() {
+    const { context } = this;
+    const tokens = context && (context.window ? `context ${Math.round((100 * Number(context.tokens)) / context.window)}% of ${thousands(context.window)}` : `context ${thousands(context.tokens)}`);
+    const money = [...this.money].map(([currency, nanos]) => `${amount(nanos)} ${currency}`);
+    const parts = [this.model, this.project, tokens, ...money].filter(Boolean);
+    this.status.textContent = plain(parts.join(" · "));
+    const count = this.waiting?.files ?? 0;
+    this.diff.textContent = count ? `Changes (${count})` : "Changes";
+    this.diff.classList.toggle("strong", count > 0);
   }
 
   // Whether it has to be followed: somebody sees it, or what was said is not heard yet.
@@ -366,6 +446,7 @@ class Conversation {
   // Says how it is, and shows the newest unless the person looks at what was before.
   shown() {
     const waits = [...this.asks.values()].some((ask) => !ask.over);
+    this.tellStatus();
     if (waits) this.is("waits for you", "ask");
     else this.is(this.isWorking ? "works" : "at rest", this.isWorking ? "run" : "");
     this.stop.hidden = !this.isWorking;
@@ -397,11 +478,14 @@ class Conversation {
   async speak() {
     const text = this.words.value.trim();
     if (!text) return;
+    const { files } = this;
+    this.files = [];
+    this.attached();
     // What is said is what stood there then: whatever is written from now on is something else, also where there is no connection yet.
     this.words.value = "";
     // A name, so that what is said again is done once: what came back into the box keeps the one that it had.
     const again = [...this.said.values()].find((it) => it.isBack && it.text === text);
-    const it = { key: again?.key ?? `page:${crypto.randomUUID()}`, text, stream: null };
+    const it = { key: again?.key ?? `page:${crypto.randomUUID()}`, text, files, stream: null };
     // The newest stands last.
     this.said.delete(it.key);
     this.said.set(it.key, it);
@@ -428,7 +512,10 @@ class Conversation {
     const { stream } = this;
     it.stream = stream;
     it.node?.querySelector(".waits")?.remove();
-    if (await this.op({ op: "say", text: it.text, key: it.key })) return;
+    const of = (kind) => (it.files ?? []).filter((file) => file.kind === kind);
+    const images = of("images").map(({ bytes }) => bytes);
+    const files = of("files").map(({ name, bytes }) => ({ name, bytes }));
+    if (await this.op({ op: "say", text: it.text, key: it.key, images, files })) return;
     // It may be acknowledged by now all the same, or be on its way by another connection.
     if (this.said.get(it.key) === it && it.stream === stream && !this.signal.aborted) this.back(it);
   }
@@ -521,11 +608,20 @@ class Conversation {
     this.closeText();
     const state = el("span", { class: "badge run" }, "runs");
     const body = el("div", { class: "body" });
-    const node = el("details", { class: "tool" }, el("summary", {}, state, el("code", {}, `${tool} ${target}`)), body);
+    const what = el("code", {});
+    const node = el("details", { class: "tool" }, el("summary", {}, state, what), body);
     this.put(node);
-    const card = { node, state, body, output: null, isOver: false };
+    // The journal has the name that the model wrote.
+    const card = { node, state, body, what, tool: tool.replace("_", "."), output: null, isOver: false };
     this.calls.set(id, card);
+    this.aim(card, target.startsWith("{") ? "" : target);
     return card;
+  }
+
+  // What a call is about, in words.
+  aim(card, target) {
+    const shown = target.startsWith(`${this.root}/`) ? target.slice(this.root.length + 1) : target;
+    card.what.textContent = plain(`${card.tool} ${shown.split("\n")[0]}`.trim());
   }
 
   end(id, ok, summary, text, walls) {
@@ -536,7 +632,15 @@ class Conversation {
     card.state.textContent = ok ? "done" : "failed";
     if (summary) fill(card.node.querySelector("summary"), el("span", { class: "dim" }, summary));
     card.output?.remove();
-    fill(card.body, el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Result" }, text));
+    const from = ok && EDITS.has(card.tool) ? text.indexOf("--- ") : -1;
+    if (from >= 0) {
+      // A change is seen at once, a long one behind its line.
+      fill(card.body, diff(text.slice(from)));
+      card.node.open = text.slice(from).split("\n").length <= DIFF_LINES;
+    } else {
+      fill(card.body, el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Result" }, text));
+      card.node.open = !ok;
+    }
     if (walls) fill(card.body, el("p", { class: "dim" }, `Behind: ${[...walls].join(", ").replaceAll("_", " ")}`));
   }
 
@@ -558,8 +662,13 @@ class Conversation {
         for (const call of calls) this.call(call.id, call.name, call.arguments);
         return undefined;
       }
+      case "intent": {
+        const card = this.calls.get(entry.call);
+        if (card && entry.purpose !== "need") this.aim(card, entry.target);
+        return undefined;
+      }
       case "denied":
-        return this.decided(entry.call, "denied", entry.reasons ?? []);
+        return this.decided(entry.call, "denied", entry.reasons ?? [], entry.target);
       case "observation":
         return this.end(entry.call, entry.ok, null, payload);
       case "turn_ended":
@@ -568,8 +677,9 @@ class Conversation {
     return undefined;
   }
 
-  decided(id, verdict, reasons) {
+  decided(id, verdict, reasons, target) {
     const card = this.calls.get(id);
+    if (card && target) this.aim(card, target);
     if (!card || verdict === "allowed") return;
     card.state.textContent = verdict === "asked" ? "waits" : "runs";
     const kind = verdict === "denied" ? "bad" : "ask";
@@ -597,7 +707,8 @@ class Conversation {
         if ([...this.said.values()].every((it) => it.isBack || !it.stream)) this.sayAgain();
         return;
       case "session":
-        this.title.textContent = `${plain(event.workspace)} · ${plain(event.model)}`;
+        Object.assign(this, { model: event.model, project: event.workspace, root: event.workspace });
+        this.tellStatus();
         if (event.backend) this.note(`The walls around the agent here: ${event.backend}.`, "trouble");
         return;
       case "said": {
@@ -630,7 +741,18 @@ class Conversation {
         if (this.calls.get(event.call)?.isOver ?? true) this.call(event.call, event.tool, event.target);
         break;
       case "decided":
-        this.decided(event.call, event.verdict, event.reasons);
+        this.decided(event.call, event.verdict, event.reasons, event.target);
+        return;
+      case "usage": {
+        const { currency, nanos } = event.cost ?? {};
+        if (currency) this.money.set(currency, (this.money.get(currency) ?? 0n) + BigInt(nanos));
+        this.context = event.context ?? this.context;
+        this.tellStatus();
+        return;
+      }
+      case "changed":
+        this.waiting = event;
+        this.tellStatus();
         return;
       case "output": {
         this.works();
@@ -683,6 +805,7 @@ class Conversation {
         if (event.error) this.note(event.error, "trouble");
         else if (event.reason !== "answered") this.note(`The turn ended: ${event.reason}.`);
         this.aloud(event.reason === "answered" ? "The agent has answered." : `The turn ended: ${event.reason}.`);
+        if (!this.isPast && (event.took_ms ?? 0) > LONG) home.notify("The agent is done", this.title.textContent, `#/chat/${this.id}`);
         break;
       default:
         return;
@@ -698,6 +821,7 @@ class Conversation {
     this.asks.set(id, ask);
     this.put(ask.node);
     say(`A question: ${card.title}`);
+    if (!this.isPast) home.notify("A question waits for you", card.title, `#/chat/${this.id}`);
   }
 
   changes({ diff: text, files, red, reasons, commits = [], conflicts = [], stays = [], shown }) {
@@ -744,9 +868,15 @@ const OUTDATED = {
   undo: "Something was applied or taken back since then.",
 };
 
-const PARTS = {
-  field: ({ name, value }) => [el("dt", {}, name), el("dd", {}, el("code", {}, value))],
-};
+const FIELD = ({ name, value }) => [el("dt", {}, name), el("dd", {}, el("code", {}, value))];
+
+// A short card's first lines of a diff; all of it stands in the details.
+function beginning(text) {
+  const lines = text.replace(/\n$/, "").split("\n");
+  const more = lines.length - DIFF_LINES;
+  if (more <= 1) return diff(text);
+  return [diff(lines.slice(0, DIFF_LINES).join("\n")), el("p", { class: "dim" }, `… ${more} more lines in the details`)];
+}
 
 // A question to a human: what exactly would be done, why it is asked, and where its values came from.
 export class Ask {
@@ -775,20 +905,35 @@ export class Ask {
     this.buttons = [
       give("Yes, this once", "yes", "strong"),
       card.once ? null : give("Yes, for this session", "yes_for_session"),
-      card.pattern ? give(`Yes, for ${card.pattern}`, "yes_for_pattern") : null,
+      card.pattern ? give("Yes, for the pattern", "yes_for_pattern") : null,
       give("No", "no", "danger"),
     ].filter(Boolean);
     const fields = card.parts.filter((part) => part.part === "field");
+    const brief = fields.filter((part) => part.brief);
+    const diffs = card.parts.filter((part) => part.part === "diff");
+    const isLong = diffs.some((part) => part.diff.split("\n").length > DIFF_LINES);
+    const [reason, ...others] = card.reasons;
+    const isFull = brief.length < fields.length || isLong || others.length > 0;
     this.outcome = el("p", { class: "outcome", role: "status", tabindex: "-1" });
     this.node = el(
       "section",
       { class: "card asks", role: "group", "aria-label": `Question: ${plain(card.title)}` },
       el("h2", {}, card.title),
-      card.reasons.map((reason) => el("p", { class: "dim" }, reason)),
-      fields.length ? el("dl", {}, fields.map(PARTS.field)) : null,
-      card.parts.filter((part) => part.part === "diff").map((part) => [el("h3", {}, part.path), diff(part.diff)]),
+      brief.length ? el("dl", {}, brief.map(FIELD)) : null,
+      diffs.map((part) => [el("h3", {}, part.path), beginning(part.diff)]),
       (card.origins ?? []).map((it) => el("p", { class: "dim" }, el("code", {}, it.value), ` ${it.words}`)),
       card.caveats.map((caveat) => el("p", { class: "trouble" }, caveat)),
+      reason && el("p", { class: "dim" }, `Why: ${reason}`),
+      card.pattern && !card.once ? el("p", { class: "dim" }, `The pattern: ${card.pattern}`) : null,
+      isFull &&
+        el(
+          "details",
+          {},
+          el("summary", {}, "Details"),
+          others.map((other) => el("p", { class: "dim" }, `Why: ${other}`)),
+          fields.length ? el("dl", {}, fields.map(FIELD)) : null,
+          isLong && diffs.map((part) => [el("h3", {}, part.path), diff(part.diff)]),
+        ),
       field(card.reasoned ? "Why (needed)" : "Why (the agent is told)", why),
       el("div", { class: "tools" }, this.buttons),
       this.outcome,

@@ -131,4 +131,47 @@ export async function list(path, { codes, ...options } = {}) {
 
 export const act = (body, options) => list("/api/do", { ...options, body });
 
+// What is open, in the tab's title and on the way to it, and the name of the view.
+const open = { count: 0, name: "Bailey" };
+const titled = () => (document.title = `${open.count ? `(${open.count}) ` : ""}${open.name}`);
+export function entitle(name) {
+  open.name = name === "Bailey" ? name : `${name} · Bailey`;
+  titled();
+}
+
+// Whether the daemon answers, and how many questions wait: its own figures, which start no process.
+const LOOK = 3000;
+async function look() {
+  if (!isIn()) return;
+  try {
+    const figures = await (await ask("/metrics")).text();
+    const count = Number(/^bailey_questions(?:\{[^}]*\})? (\d+)/m.exec(figures)?.[1] ?? 0);
+    window.dispatchEvent(new CustomEvent("home", { detail: { isUp: true, count } }));
+    open.count = count;
+    titled();
+  } catch (error) {
+    if (error.status === 0) window.dispatchEvent(new CustomEvent("home", { detail: { isUp: false, count: 0 } }));
+  }
+}
+setInterval(() => (document.hidden && !mayNotify() ? null : look()), LOOK);
+window.addEventListener("focus", look);
+
+// A message of the browser itself, where its person asked for such and looks elsewhere.
+const NOTIFY = "bailey.notify";
+export const mayNotify = () => globalThis.Notification?.permission === "granted" && localStorage.getItem(NOTIFY) === "yes";
+export async function wantNotices(wanted) {
+  if (wanted && (await Notification.requestPermission()) !== "granted") return false;
+  localStorage.setItem(NOTIFY, wanted ? "yes" : "no");
+  return wanted;
+}
+export function notify(title, body, hash) {
+  if (!document.hidden || !mayNotify()) return;
+  const notice = new Notification(title, { body, icon: "/icon.svg", tag: hash });
+  notice.onclick = () => {
+    window.focus();
+    location.hash = hash;
+    notice.close();
+  };
+}
+
 export const post = async (path, body) => (await (await ask(path, { body })).json()).done;

@@ -85,6 +85,41 @@ function inline(text, depth = 0) {
   return parts;
 }
 
+// A table's cells: a bar behind a backslash belongs to its cell.
+const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.replaceAll("\\|", "|").trim());
+const RULER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const COLUMNS_MAX = 20;
+
+function table(rows) {
+  const [head, , ...body] = rows.map(cells);
+  const shown = el(
+    "table",
+    {},
+    el("thead", {}, el("tr", {}, head.map((cell) => el("th", { scope: "col" }, inline(cell))))),
+    el("tbody", {}, body.map((row) => el("tr", {}, head.map((_, at) => el("td", {}, inline(row[at] ?? "")))))),
+  );
+  return el("div", { class: "wide", role: "group", tabindex: "0", "aria-label": "Table" }, shown);
+}
+
+// Items beneath an item, by how far each is moved in; not deeper than a few steps.
+function list(items, depth = 0) {
+  const [first] = items;
+  const isOrdered = first.number !== undefined;
+  // It begins with the number that it has, such as behind a block of code.
+  const start = isOrdered && Number(first.number) !== 1 ? Number(first.number) : null;
+  const nodes = [];
+  for (let at = 0; at < items.length; ) {
+    let to = at + 1;
+    while (to < items.length && items[to].indent > first.indent) to += 1;
+    const below = items.slice(at + 1, to);
+    const parts = [inline(items[at].words.join(" "))];
+    if (below.length) parts.push(depth < 5 ? list(below, depth + 1) : below.map((it) => inline(` ${it.words.join(" ")}`)));
+    nodes.push(el("li", {}, parts));
+    at = to;
+  }
+  return el(isOrdered ? "ol" : "ul", { start }, nodes);
+}
+
 const ITEM = /^\s*(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/s;
 const isBlock = (line) => /^(\s*```|\s*~~~|#{1,6}\s|\s*>|\s*$)/.test(line) || ITEM.test(line);
 
@@ -117,18 +152,22 @@ export function markdown(text) {
       // Not deeper: a thousand signs are no thousand boxes.
       blocks.push(el("blockquote", {}, el("p", {}, inline(quoted.join("\n")))));
     } else if (ITEM.test(line)) {
-      const [, , number] = ITEM.exec(line);
-      const isOrdered = number !== undefined;
       const items = [];
       for (; at < lines.length && lines[at].trim(); at += 1) {
         const item = ITEM.exec(lines[at]);
-        if (item && (item[2] !== undefined) === isOrdered) items.push([item[3]]);
+        const indent = /^\s*/.exec(lines[at])[0].length;
+        const [first] = items;
+        const isBelow = first && indent > first.indent;
+        const isSame = !first || isBelow || (item?.[2] !== undefined) === (first.number !== undefined);
+        if (item && isSame) items.push({ indent, number: item[2], words: [item[3]] });
         else if (item || isBlock(lines[at])) break;
-        else items.at(-1).push(lines[at].trim());
+        else items.at(-1).words.push(lines[at].trim());
       }
-      // It begins with the number that it has, such as behind a block of code.
-      const start = isOrdered && Number(number) !== 1 ? Number(number) : null;
-      blocks.push(el(isOrdered ? "ol" : "ul", { start }, items.map((item) => el("li", {}, inline(item.join(" "))))));
+      blocks.push(list(items));
+    } else if (line.includes("|") && RULER.test(lines[at + 1] ?? "") && cells(line).length === cells(lines[at + 1]).length && cells(line).length <= COLUMNS_MAX) {
+      const rows = [];
+      for (; at < lines.length && lines[at].includes("|"); at += 1) rows.push(lines[at]);
+      blocks.push(table(rows));
     } else if (line.trim()) {
       const paragraph = [line];
       for (at += 1; at < lines.length && !isBlock(lines[at]); at += 1) paragraph.push(lines[at]);

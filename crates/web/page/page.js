@@ -1,6 +1,6 @@
 // The page: who is let in, and which view is shown.
 
-import { el, fill, say, trouble } from "./dom.js";
+import { el, fill, say, trouble, twice } from "./dom.js";
 import * as home from "./home.js";
 import { chat, chats } from "./chat.js";
 import * as views from "./views.js";
@@ -66,7 +66,7 @@ async function show() {
   const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
   const [, name, view] = VIEWS.find(([known]) => known === path) ?? [null, "Chat", path === "chat" ? chat : chats];
   navigation(path === "chat" ? "" : path);
-  document.title = `${name} · Bailey`;
+  home.entitle(name);
   const section = el("div", { class: "view", "aria-busy": "true" });
   main.replaceChildren(section);
   try {
@@ -81,7 +81,7 @@ async function show() {
 
 function door(error) {
   navigation(null);
-  document.title = "Bailey";
+  home.entitle("Bailey");
   main.replaceChildren(
     el(
       "section",
@@ -101,6 +101,27 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });
+
+// How many questions wait stands beside the way to them, and a daemon that has ended is told wherever one is.
+const down = el("p", { id: "down", class: "trouble", role: "alert", hidden: true }, "Bailey cannot be reached, so this page shows nothing new. Check at the machine: ", el("code", {}, "bailey status"));
+main.before(down);
+window.addEventListener("home", ({ detail: { isUp, count } }) => {
+  down.hidden = isUp || !home.isIn();
+  links.get("approvals").textContent = count ? `Approvals (${count})` : "Approvals";
+});
+
+// Everything is stopped from wherever one is.
+const halt = twice("Stop all agents", async () => {
+  const section = el("section", { class: "view" }, el("h1", {}, "Everything was stopped"));
+  try {
+    fill(section, views.stopped(await home.act({ act: "estop", reason: "stopped at the page" })));
+  } catch (error) {
+    fill(section, views.stopped(error.lines ?? []), trouble(error));
+  }
+  leaving.abort();
+  main.replaceChildren(section);
+}, "danger");
+nav.append(halt);
 
 window.addEventListener("hashchange", show);
 window.addEventListener("left", () => {

@@ -1,6 +1,6 @@
 // All that is not a conversation: what waits, what was done, what is allowed, what is set.
 
-import { diff, el, field, fill, say, short, table, time, trouble, twice, worker } from "./dom.js";
+import { button, diff, el, field, fill, say, short, table, time, trouble, twice, worker } from "./dom.js";
 import { Ask, whoOf } from "./chat.js";
 import * as home from "./home.js";
 
@@ -288,9 +288,16 @@ export async function audit(view, signal) {
   title(view, "Audit", verify);
   fill(view, verified.node);
   const entries = await home.list("/api/audit", { signal });
+  const told = {
+    outcome: (it) => it.status,
+    reply: (it) => `${it.provider}/${it.model}`,
+    answered: (it) => [it.answer, it.by?.name && `by ${it.by.name}`, it.why].filter(Boolean).join(" "),
+    accepted: (it) => whoOf(it.by) ?? "",
+    turn_ended: (it) => it.reason,
+  };
   const row = ({ entry = {}, ...rest }) => {
     const it = entry.seq ? entry : rest;
-    const what = it.target ?? it.tool ?? it.path ?? it.reason ?? "";
+    const what = told[it.type]?.(it) ?? it.target ?? it.tool ?? it.path ?? it.reason ?? "";
     const session = it.session ? el("a", { href: `#/sessions/${it.session}` }, short(it.session)) : "";
     return [it.seq, time(it.time), session, it.type?.replaceAll("_", " "), el("code", {}, what)];
   };
@@ -364,6 +371,15 @@ export async function settings(view, signal) {
   const [all, walls, browsers, people, tools] = await Promise.all(
     ["settings", "walls", "browsers", "people", "tools"].map((name) => home.list(`/api/${name}`, { signal, codes: name === "walls" }).catch((error) => error)),
   );
+  const copied = outcome();
+  const copy = worker("Make a backup of the home", () => copied.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n"))));
+  const words = () => (home.mayNotify() ? "Notify me no more" : "Notify me of questions and of the end of long turns");
+  const notices = button(words(), async () => {
+    const wanted = !home.mayNotify();
+    if ((await home.wantNotices(wanted)) !== wanted) say("This browser allows no notifications from this page.");
+    notices.textContent = words();
+  });
+  fill(view, el("div", { class: "tools" }, copy, globalThis.Notification ? notices : null), copied.node);
   const own = (it) => (home.speaker(String(it.login)) === "You" ? [it.name, " ", el("span", { class: "badge ok" }, "this browser")] : it.name);
   const part = (lines, show) => fill(view, lines instanceof Error ? trouble(lines) : show(lines));
   part(browsers, (lines) => table("Logins of this page", ["Number", "What", "Name", "Since", "Seen"], lines.map((it) => [it.login, it.kind, own(it), time(it.since), time(it.seen)]), "Nobody."));
@@ -378,7 +394,7 @@ export async function settings(view, signal) {
 }
 
 // What came of stopping everything, and what of it lives on.
-function stopped(lines) {
+export function stopped(lines) {
   const it = lines.find((line) => line.left);
   if (!it) return null;
   const one = ({ folder, process, says }) =>

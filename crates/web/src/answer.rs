@@ -27,6 +27,8 @@ use tokio::{sync::oneshot, time::timeout};
 
 /// How long a body may be, in bytes, and how long it may take.
 const BODY_BYTES_MAX: usize = 256 << 10;
+/// The longest message with its pictures and files as base64, in bytes.
+const OP_BYTES_MAX: usize = 16 << 20;
 const BODY_MAX: Duration = Duration::from_secs(20);
 
 /// The headers of a delivery, as Standard Webhooks names them.
@@ -120,7 +122,11 @@ impl Gateway {
                 Wish::Deliver(Delivery { channel, id, timestamp, signature, body })
             }
             Route::Op(stream) => {
-                let op = read::<Op>(body).await?;
+                // Only a known browser may send a body with files.
+                if !self.streams.has(&stream, &bearer) {
+                    return Err((StatusCode::CONFLICT, stream::ENDED.to_owned()));
+                }
+                let op = read_at_most::<Op>(body, OP_BYTES_MAX).await?;
                 let said = self.streams.say(&stream, &bearer, &op);
                 said.map_err(|why| (StatusCode::CONFLICT, why.to_owned()))?;
                 return Ok(full(StatusCode::ACCEPTED, JSON, "{}"));
@@ -191,7 +197,11 @@ fn text_in(headers: &HeaderMap, name: &str) -> String {
 }
 
 async fn all(body: Incoming) -> Result<Bytes, (StatusCode, String)> {
-    let body = timeout(BODY_MAX, Limited::new(body, BODY_BYTES_MAX).collect());
+    at_most(body, BODY_BYTES_MAX).await
+}
+
+async fn at_most(body: Incoming, bytes_max: usize) -> Result<Bytes, (StatusCode, String)> {
+    let body = timeout(BODY_MAX, Limited::new(body, bytes_max).collect());
     let body = body.await.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "it took too long".to_owned()))?;
     let status = |error: &(dyn Error + 'static)| match error.is::<LengthLimitError>() {
         true => StatusCode::PAYLOAD_TOO_LARGE,
@@ -201,7 +211,14 @@ async fn all(body: Incoming) -> Result<Bytes, (StatusCode, String)> {
 }
 
 async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, (StatusCode, String)> {
-    let body = all(body).await?;
+    read_at_most(body, BODY_BYTES_MAX).await
+}
+
+async fn read_at_most<T: DeserializeOwned>(
+    body: Incoming,
+    bytes_max: usize,
+) -> Result<T, (StatusCode, String)> {
+    let body = at_most(body, bytes_max).await?;
     serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
 }
 

@@ -31,6 +31,8 @@ const WAITING_MAX: usize = 16;
 const OPS_WAITING_MAX: usize = 16;
 /// How many streams of sessions there are at once.
 const STREAMS_MAX: usize = 64;
+/// The message about a stream that is not open, or not this browser's.
+pub(crate) const ENDED: &str = "that stream has ended: open it again";
 /// The size of a piece, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 /// The longest line of an event, which may hold a whole diff, in bytes.
@@ -71,10 +73,16 @@ impl Streams {
     pub(crate) fn say(&self, name: &str, bearer: &str, op: &Op) -> Result<(), &'static str> {
         let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = open.get(name).filter(|stream| stream.bearer == bearer);
-        let stream = stream.ok_or("that stream has ended: open it again")?;
+        let stream = stream.ok_or(ENDED)?;
         let mut line = serde_json::to_vec(op).map_err(|_| "that cannot be said")?;
         line.push(b'\n');
         stream.ops.try_send(line).map_err(|_| "the session is too busy: try again")
+    }
+
+    /// Whether this bearer opened that stream.
+    pub(crate) fn has(&self, name: &str, bearer: &str) -> bool {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.get(name).is_some_and(|stream| stream.bearer == bearer)
     }
 
     fn add(&self, bearer: String) -> io::Result<(String, mpsc::Receiver<Vec<u8>>)> {

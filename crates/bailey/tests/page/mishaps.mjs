@@ -638,7 +638,7 @@ assert.ok(page.url().endsWith("#/budgets"), page.url());
 assert.deepEqual(done.slice(before_all + 1).map((it) => it.act), ["run_schedule"]);
 views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", tokens_used: "1", updated: "2026-01-01T00:00:00Z" }];
 await page.getByRole("link", { name: "Chat" }).click();
-await see("A new one");
+await see("New conversation");
 await page.getByLabel("Project, on the machine").fill("/p");
 await page.keyboard.press("Enter");
 await page.getByRole("link", { name: "Budgets" }).click();
