@@ -103,6 +103,12 @@ impl Budget {
     }
 }
 
+/// The entries of the whole conversation, without pinned messages and guides.
+pub(crate) fn all_summable(context: &Context) -> Vec<Seq> {
+    let is_kept = |segment: &&Segment| matches!(segment, Segment::Guide(_)) || is_pinned(segment);
+    context.segments().iter().filter(|segment| !is_kept(segment)).map(Segment::entry).collect()
+}
+
 /// What a conversation takes.
 pub(crate) fn taken(context: &Context) -> u64 {
     context.segments().iter().map(Segment::tokens).sum()

@@ -65,6 +65,12 @@ impl News {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).iter().all(UserMessage::is_pinned)
     }
 
+    /// Takes the messages of these entries out again, unless the model has seen them.
+    pub fn take_back(&self, entries: &[Seq]) -> Vec<UserMessage> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.extract_if(.., |message| entries.contains(&message.entry())).collect()
+    }
+
     /// Takes the pin off a message, at the turn's next step.
     pub fn unpin(&self, entry: Seq) {
         self.unpinned.lock().unwrap_or_else(PoisonError::into_inner).push(entry);

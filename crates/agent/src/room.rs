@@ -96,14 +96,25 @@ impl Hands {
             self.kernel.shorten(&self.scope, context, &long, OLD_RESULT_BYTES).await?;
         }
         if !budget.is_roomy(context) {
-            self.sum_up(context, &budget).await?;
+            self.sum_up(context, &budget.summable(context), &budget).await?;
         }
         self.cut_down(context, &budget).await
     }
 
-    /// Puts a note in the place of what is old: a model's, or a plain list where none comes of it.
-    async fn sum_up(&self, context: &mut Context, budget: &Budget) -> Result<(), Refused> {
-        let old = budget.summable(context);
+    /// Puts a summary in the place of the whole conversation, because the person asks for it. Returns how
+    /// many tokens the conversation took before and takes now.
+    ///
+    /// # Errors
+    /// When there is no model, or the journal cannot be written.
+    pub async fn compact(&self, context: &mut Context) -> Result<(u64, u64), Refused> {
+        let before = budget::taken(context);
+        let budget = self.budget(context).ok_or_else(|| Refused::Failed("there is no model".into()))?;
+        self.sum_up(context, &budget::all_summable(context), &budget).await?;
+        Ok((before, budget::taken(context)))
+    }
+
+    /// Puts a note in the place of these entries: a model's, or a plain list where none comes of it.
+    async fn sum_up(&self, context: &mut Context, old: &[Seq], budget: &Budget) -> Result<(), Refused> {
         let segments = context.segments().iter().filter(|segment| old.contains(&segment.entry()));
         let tokens: u64 = segments.map(bailey_kernel::Segment::tokens).sum();
         if tokens < SUMMABLE_TOKENS_MIN {
@@ -117,7 +128,7 @@ impl Hands {
             text += &format!("; for `{name}/{model}` that is too long, and its middle is left out");
         }
         self.notice(text).await?;
-        let summary = match self.summary(context, (&old, tokens), budget).await {
+        let summary = match self.summary(context, (old, tokens), budget).await {
             Ok(summary) => summary,
             Err(
                 error @ (Refused::Model(_)
@@ -127,7 +138,7 @@ impl Hands {
             ) => {
                 let text = format!("{error}; the earlier part is left out without a summary");
                 self.notice(text).await?;
-                self.kernel.leave_out(&self.scope, context, &old, bytes(budget.summary())).await?
+                self.kernel.leave_out(&self.scope, context, old, bytes(budget.summary())).await?
             }
             Err(error) => return Err(error),
         };

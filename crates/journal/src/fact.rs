@@ -497,6 +497,11 @@ pub enum Fact {
         /// Its entry.
         entry: Seq,
     },
+    /// A message that was accepted during a turn, and that its person took back before the model saw it.
+    Unsaid {
+        /// Its entry.
+        entry: Seq,
+    },
     /// What the project says about itself in this file, or a file of Bailey's home, as the model sees it.
     /// Payload: the text.
     Guide {
@@ -619,6 +624,7 @@ impl Fact {
             Self::Reply { .. } => "reply",
             Self::Pinned { .. } => "pinned",
             Self::Unpinned { .. } => "unpinned",
+            Self::Unsaid { .. } => "unsaid",
             Self::Guide { .. } => "guide",
             Self::Shortened { .. } => "shortened",
             Self::Summary { .. } => "summary",

@@ -75,6 +75,7 @@ fn is_said(recorded: &Recorded) -> bool {
             | Fact::Observation { .. }
             | Fact::Pinned { .. }
             | Fact::Unpinned { .. }
+            | Fact::Unsaid { .. }
             | Fact::Guide { .. }
             | Fact::Shortened { .. }
             | Fact::Summary { .. }
@@ -85,7 +86,7 @@ fn is_said(recorded: &Recorded) -> bool {
 fn renumber(fact: &mut Fact, numbers: &BTreeMap<Seq, Seq>) {
     let new = |old: &Seq| numbers.get(old).copied().unwrap_or(*old);
     match fact {
-        Fact::Unpinned { entry } => *entry = new(entry),
+        Fact::Unpinned { entry } | Fact::Unsaid { entry } => *entry = new(entry),
         Fact::Shortened { entries, .. } => entries.iter_mut().for_each(|entry| *entry = new(entry)),
         Fact::Summary { replaces, labels, .. } => {
             replaces.iter_mut().for_each(|entry| *entry = new(entry));

@@ -266,6 +266,7 @@ impl Replay {
             | Fact::Reply { .. }
             | Fact::Pinned { .. }
             | Fact::Unpinned { .. }
+            | Fact::Unsaid { .. }
             | Fact::Guide { .. }
             | Fact::Shortened { .. }
             | Fact::Summary { .. }

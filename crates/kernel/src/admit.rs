@@ -1,6 +1,8 @@
 //! Admission: resolve, decide, ask or refuse, begin. After it there is a permit, a question, or a refusal.
 
-use crate::{Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, bearer::Ruling, screen};
+use crate::{
+    Kernel, Output, Question, RED_FILES_MAX, Refused, Scope, bearer::Ruling, live::Audience, screen,
+};
 use bailey_journal::{
     BeginError, Circumstances, Entry, Fact, JournalError, Payload, Permit, Purpose, Receipt, Terms, Uses,
     Warrant, Wider,
@@ -8,7 +10,7 @@ use bailey_journal::{
 use bailey_policy::{Answer, Decided, Pattern, Reason, Review, Source, Verdict};
 use bailey_protocol::{
     Action, ApprovalId, Blob, CallId, Card, Cost, Digest, Effect, EffectId, FileChange, Happening, Isolation,
-    Labels, MergeKind, Profile, Sealed, Seq, WsPath, event::Verdict as Said,
+    Labels, MergeKind, Profile, Report, Sealed, Seq, StatReport, WsPath, event::Verdict as Said,
 };
 use std::sync::PoisonError;
 use tokio::{
@@ -171,11 +173,45 @@ impl Kernel {
                 if for_a_change && let Some(reasons) = self.change_denied(scope, &sealed).await? {
                     return self.deny(scope, &sealed, reasons, uses).await;
                 }
+                if let Some(missing) = self.missing(scope, &sealed).await? {
+                    return Ok(Admission::Denied(vec![format!("`{missing}` does not exist")]));
+                }
                 let asking = Asking { reasons: &given, red: &red, seen };
                 self.review(scope, sealed, review, Circumstances { purpose, payer, reasons, uses }, asking)
                     .await
             }
         }
+    }
+
+    /// The file of the workspace that a read asks for and that is not there: nobody is asked about it. A path
+    /// elsewhere is never looked at, because that would tell the asker what there is on this machine.
+    async fn missing(&self, scope: &Scope, sealed: &Sealed) -> Result<Option<WsPath>, Refused> {
+        let effect = sealed.effect();
+        let Action::Read { path } = &effect.action else { return Ok(None) };
+        if path.relative_to(&scope.workspace().0).is_none() {
+            return Ok(None);
+        }
+        let action = Action::Stat { path: path.clone() };
+        let asked = ActionRequest {
+            action: action.clone(),
+            purpose: Purpose::Need,
+            for_a_change: false,
+            call: effect.call.clone(),
+            parent: None,
+            labels: effect.labels.clone(),
+            cost: Cost::default(),
+        };
+        // Where the look itself would be asked about, only the read is.
+        let Ok(stat) = self.seal(scope, asked.clone()).await? else { return Ok(None) };
+        if !matches!(self.suppose(scope, &stat).await?.decided.verdict, Verdict::Allow(_)) {
+            return Ok(None);
+        }
+        let Admission::Run(started) = Box::pin(self.admit(scope, asked, &[])).await? else {
+            return Ok(None);
+        };
+        let finished = self.launch(scope, *started, &action, Audience::Nobody).await?;
+        let is_missing = matches!(finished.output.report(), Report::Stat(StatReport { found: None, .. }));
+        Ok(is_missing.then(|| path.clone()))
     }
 
     /// How the gate would decide about an action now, why, and about which paths it would ask; nothing is

@@ -169,6 +169,15 @@ impl Kernel {
         self.journal().append(Entry::of(connection.session, Fact::Unpinned { entry })).await?;
         Ok(())
     }
+
+    /// Notes that a person took back a message that the model has not seen.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn unsay(&self, connection: &Connection, entry: Seq) -> Result<(), Refused> {
+        self.journal().append(Entry::of(connection.session, Fact::Unsaid { entry })).await?;
+        Ok(())
+    }
 }
 
 /// Those of these entries that may be replaced, with their segments.

@@ -9,7 +9,7 @@ use crate::{
     tokens,
 };
 use bailey_journal::{Entry, Fact, Payload, Purpose};
-use bailey_protocol::{Action, Cost, Happening, Outcome, Report, Seq, Status, ToolSpec, Usage};
+use bailey_protocol::{Action, ContextSize, Cost, Happening, Outcome, Report, Seq, Status, ToolSpec, Usage};
 use std::time::Duration;
 
 /// How long a connection may stay open behind a reply that is over. Most end at once, and serve the next
@@ -78,7 +78,7 @@ impl Kernel {
                 return Err(Refused::Denied(vec!["a model call cannot wait for a human".into()]));
             }
         };
-        let count = CallEstimate { reserved, read, prices };
+        let count = CallEstimate { reserved, read, prices, window: provider.window_tokens() };
         self.talk(scope, started, &action, provider.decoder(), count, voice, keep).await
     }
 
@@ -96,6 +96,7 @@ impl Kernel {
         let executor = self.performer(action)?;
         let (kernel, scope) = (self.clone(), scope.clone());
         let (permit, receipt, labels) = started.launched()?;
+        let window = count.window;
         let task = tokio::spawn(async move {
             let run = kernel.io(&scope, &receipt, labels);
             let mut spoken = Spoken::new(&kernel, voice);
@@ -152,7 +153,12 @@ impl Kernel {
                 kernel.tell(&scope, Happening::Text { text }).await?;
             }
             let (answer, _) = kept?;
-            kernel.tell(&scope, Happening::Usage { usage: answer.usage, cost: answer.cost.clone() }).await?;
+            let (usage, cost) = (answer.usage, answer.cost.clone());
+            // A sub-agent's context is not that of the conversation.
+            let is_main = scope.conversation.is_none() && voice == Voice::Aloud;
+            let context =
+                is_main.then(|| ContextSize { tokens: usage.input_tokens + usage.output_tokens, window });
+            kernel.tell(&scope, Happening::Usage { usage, cost, context }).await?;
             Ok((answer, finished.seq))
         });
         task.await.map_err(|error| Refused::Failed(format!("the model call's task ended badly: {error}")))?
@@ -173,6 +179,8 @@ struct CallEstimate {
     /// Our own estimate of the request, in tokens.
     read: u64,
     prices: Vec<Price>,
+    /// The tokens that the model takes, where that is known.
+    window: Option<u64>,
 }
 
 impl CallEstimate {

@@ -19,6 +19,7 @@
 
 mod act;
 mod admit;
+mod aside;
 mod background;
 mod bearer;
 mod call;
@@ -58,6 +59,7 @@ mod totals;
 
 pub use act::Acted;
 pub use admit::Preview;
+pub use aside::Aside;
 pub use background::Attend;
 pub use bailey_journal::{
     Answerer, Applied, BadToken, Clock, Confined, Holder, Journal, JournalError, Macaroon, NewSession, OWNER,

@@ -270,6 +270,7 @@ impl Tape {
                 self.said.iter_mut().filter(|said| said.entry == *entry).for_each(|said| said.pinned = false);
                 self.context.unpin(*entry);
             }
+            Fact::Unsaid { entry } => self.said.retain(|said| said.entry != *entry),
             // The labels of a model call name every message that no reply before it has seen.
             Fact::Intent { kind: Kind::Model, labels, .. } => {
                 self.see(|said| labels.sources.contains(&said.entry));

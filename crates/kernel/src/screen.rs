@@ -2,7 +2,7 @@
 //! control characters made visible, size bounded.
 
 use crate::segment::Observation;
-use bailey_protocol::{Action, Card, CardPart, Happening, Labels, Seq, ToolCall, authority};
+use bailey_protocol::{Action, Card, CardPart, Happening, Labels, RecalledLine, Seq, ToolCall, authority};
 use bailey_secrets::{Redactor, marks, neutralise};
 use std::collections::BTreeSet;
 
@@ -132,6 +132,23 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
                 .iter_mut()
                 .flat_map(|count| [&mut count.path].into_iter().chain(&mut count.now))
                 .for_each(clean);
+        }
+        Happening::Changed { counts, .. } => counts
+            .iter_mut()
+            .flat_map(|count| [&mut count.path].into_iter().chain(&mut count.now))
+            .for_each(clean),
+        Happening::Found { paths: lines, .. }
+        | Happening::Shown { lines }
+        | Happening::Unsaid { texts: lines } => {
+            lines.iter_mut().for_each(clean);
+        }
+        Happening::Recalled { lines, .. } => {
+            for line in lines {
+                let (RecalledLine::Person { text }
+                | RecalledLine::Model { text }
+                | RecalledLine::Call { text, .. }) = line;
+                clean(text);
+            }
         }
         Happening::Pinned { messages } => messages.iter_mut().for_each(|message| clean(&mut message.text)),
         Happening::Merged { conflicts, commits, stays, .. } => {

@@ -14,7 +14,11 @@ impl Kernel {
         let totals = self.journal().totals(scope.session()).await?;
         let is_direct = self.policy().await?.is_direct();
         let value = words(&totals, is_direct);
-        Ok((!value.is_empty()).then(|| CardPart::Field { name: "this session so far".into(), value }))
+        Ok((!value.is_empty()).then(|| CardPart::Field {
+            name: "this session so far".into(),
+            value,
+            brief: true,
+        }))
     }
 }
 

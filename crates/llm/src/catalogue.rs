@@ -104,6 +104,19 @@ impl Catalogue {
         priced.into_iter().filter(|entry| entry.own == own).filter_map(|entry| entry.price.clone()).collect()
     }
 
+    /// The names of the models at this address that the catalogue knows, without repetition.
+    #[must_use]
+    pub fn names(&self, base_url: &str) -> Vec<&str> {
+        let host = authority(base_url).to_ascii_lowercase();
+        let mut names: Vec<&str> = Vec::new();
+        for entry in self.entries.iter().filter(|entry| entry.host == host && entry.name != "*") {
+            if !names.contains(&entry.name.as_str()) {
+                names.push(&entry.name);
+            }
+        }
+        names
+    }
+
     fn of(&self, base_url: &str, model: &str) -> impl Iterator<Item = &ModelEntry> {
         let host = authority(base_url).to_ascii_lowercase();
         self.entries.iter().filter(move |entry| entry.host == host && is_version_of(model, &entry.name))

@@ -160,6 +160,9 @@ pub enum CardPart {
         name: String,
         /// Its value.
         value: String,
+        /// Whether a short card shows it, too. Other fields stand in the details.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        brief: bool,
     },
     /// A unified diff of one file.
     Diff {
@@ -223,6 +226,40 @@ pub struct PathCount {
     pub now: Option<String>,
 }
 
+/// How full a context is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextSize {
+    /// The tokens of the newest request and its reply.
+    #[serde(with = "decimal")]
+    pub tokens: u64,
+    /// The tokens that the model takes; `None` when that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
+/// A line of an earlier conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum RecalledLine {
+    /// A person's message.
+    Person {
+        /// The words.
+        text: String,
+    },
+    /// The model's words.
+    Model {
+        /// The words.
+        text: String,
+    },
+    /// A call of a tool.
+    Call {
+        /// The tool and its target in one line.
+        text: String,
+        /// Whether the tool did its task.
+        ok: bool,
+    },
+}
+
 /// Something that happened, by its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -277,6 +314,11 @@ pub enum Happening {
     Heard {
         /// How many, in the order of their acceptance.
         messages: u32,
+    },
+    /// The owner stopped the turn, and messages that the model had not seen are taken back.
+    Unsaid {
+        /// Their words, in order.
+        texts: Vec<String>,
     },
     /// Something was pinned or unpinned, or a session with pinned messages goes on.
     Pinned {
@@ -372,6 +414,9 @@ pub enum Happening {
         /// Their price; `None` when the model's price is not known.
         #[serde(default)]
         cost: Option<Money>,
+        /// How full the conversation's context is; `None` for a call of a sub-agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<ContextSize>,
     },
     /// The turn is over.
     End {
@@ -382,6 +427,37 @@ pub enum Happening {
         /// The cause of the failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fault: Option<Fault>,
+        /// How long the turn took, in milliseconds; `None` in events of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        took_ms: Option<u64>,
+    },
+    /// The session's changes that are not in the project, as they are after a turn, a merge or a resume.
+    Changed {
+        /// How many paths differ.
+        files: u32,
+        /// The first hundred of them.
+        counts: Vec<PathCount>,
+        /// The branches whose commits an apply would move.
+        branches: u32,
+    },
+    /// The end of the conversation so far, when a session goes on.
+    Recalled {
+        /// The oldest first.
+        lines: Vec<RecalledLine>,
+        /// How many earlier lines are left out.
+        left_out: u32,
+    },
+    /// The paths that [`crate::Op::Files`] asked for.
+    Found {
+        /// The beginning that was asked for.
+        like: String,
+        /// The paths, relative to the workspace; those of directories end with `/`.
+        paths: Vec<String>,
+    },
+    /// The subject that [`crate::Op::Show`] asked for.
+    Shown {
+        /// Lines of text.
+        lines: Vec<String>,
     },
     /// The session's changes of the project.
     Diff {

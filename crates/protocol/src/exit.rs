@@ -49,6 +49,9 @@ pub const TERMINATED: u8 = 143;
 pub const NEXT: u8 = 10;
 /// The process was cut off from its session, and another process must come back to that session.
 pub const AGAIN: u8 = 11;
+/// The process of one session of a conversation asks for something with its own session, and for the session
+/// that follows from it. Only its parent process sees this.
+pub const ONWARD: u8 = 13;
 /// The process of one task beneath the daemon: the provider refused to answer. The process reports the
 /// changes all the same.
 pub const REFUSED: u8 = 12;

@@ -47,8 +47,8 @@ pub use blob::Blob;
 pub use digest::{Digest, Hasher};
 pub use effect::{Cost, Effect, Role, Sealed};
 pub use event::{
-    Answer, Card, CardPart, Event, Fault, Happening, Origin, OriginKind, PathCount, PinnedLine, SessionLine,
-    Usage, Verdict,
+    Answer, Card, CardPart, ContextSize, Event, Fault, Happening, Origin, OriginKind, PathCount, PinnedLine,
+    RecalledLine, SessionLine, Usage, Verdict,
 };
 pub use history::{Branch, Commit, Tip, TipResult};
 pub use id::{ApprovalId, CallId, EffectId, SandboxId, SessionId, TokenId, TurnId};
@@ -58,7 +58,7 @@ pub use label::{Integrity, Labels, Secrecy};
 pub use message::{Inbound, Speaker, ToolCall, ToolSpec};
 pub use money::{Money, MoneyError};
 pub use number::Seq;
-pub use op::Op;
+pub use op::{Op, View};
 pub use outcome::{
     CallReport, ChangedFile, DiffReport, ExecReport, FOUND_BYTES_MAX, FileDiff, FileKind, FileReport,
     FileState, HttpReport, ListReport, Listed, MergeResult, MergeState, Outcome, Outside, PageReport,

@@ -59,6 +59,33 @@ pub enum Op {
         /// `PROVIDER/NAME`.
         name: String,
     },
+    /// Run the owner's own command inside the walls. The model reads its output with the next message.
+    Run {
+        /// A line for the shell.
+        command: String,
+    },
+    /// Find paths of the project.
+    Files {
+        /// The beginning of a path, relative to the workspace.
+        like: String,
+    },
+    /// Put a summary in the place of the conversation so far.
+    Compact,
+    /// Show something about the session.
+    Show {
+        /// The subject.
+        view: View,
+    },
+}
+
+/// A subject of [`Op::Show`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum View {
+    /// The parts that the model reads, with their sizes.
+    Context,
+    /// The tools that the model may call.
+    Tools,
 }
 
 impl Op {
@@ -77,6 +104,10 @@ impl Op {
             Self::Undo => "undo",
             Self::Sessions => "sessions",
             Self::Model { .. } => "model",
+            Self::Run { .. } => "run",
+            Self::Files { .. } => "files",
+            Self::Compact => "compact",
+            Self::Show { .. } => "show",
         }
     }
 }

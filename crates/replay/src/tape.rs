@@ -364,6 +364,7 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
             _ if is_gone => Some("what it was in full was erased"),
             Fact::SessionForked { .. } => Some("it begins with what another session said"),
             Fact::Delegated { .. } => Some("it is a sub-agent's"),
+            Fact::Unsaid { .. } => Some("its person took back a message"),
             Fact::Confined(_) => Some("its agent acted by a token of that time"),
             Fact::Intent { payer: Some(_), .. } => {
                 Some("a sub-agent worked in it, and what that was told lies in a conversation of its own")
@@ -383,9 +384,20 @@ fn unplayable(entries: &[Recorded]) -> Option<(u64, &'static str)> {
         }
         runs && matches!(it.entry.fact, Fact::SessionResumed { .. })
     });
+    let mut runs = false;
+    let compacted = entries.iter().find(|it| {
+        match it.entry.fact {
+            Fact::Accepted { .. } => runs = true,
+            Fact::TurnEnded { .. } => runs = false,
+            _ => {}
+        }
+        !runs && matches!(it.entry.fact, Fact::Summary { .. })
+    });
     let stopped = entries.iter().find_map(|it| Some((it.entry.seq.0, why(it)?)));
     let torn = torn.map(|it| (it.entry.seq.0, "a turn was cut off, and another process went on"));
-    let stopped = stopped.into_iter().chain(torn).min();
+    let compacted =
+        compacted.map(|it| (it.entry.seq.0, "its person had the conversation summed up between two turns"));
+    let stopped = stopped.into_iter().chain(torn).chain(compacted).min();
     let open = entries
         .iter()
         .rev()

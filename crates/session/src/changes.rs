@@ -169,6 +169,25 @@ impl Host {
     /// # Errors
     /// As [`Host::changes`], and when nothing changed at one of the paths.
     pub async fn changes_at(&self, only: &[String]) -> Result<Changes, HostError> {
+        let changes = self.compare(only).await?;
+        let happening = Happening::Diff {
+            diff: changes.diff(),
+            files: changes.paths(),
+            counts: changes.changes.iter().map(|change| change.count.clone()).collect(),
+            red: changes.red.clone(),
+            reasons: changes.reasons.clone(),
+            commits: changes.commits.clone(),
+            conflicts: changes.conflicts(),
+            stays: changes.stays(),
+            ignored: changes.ignored.clone(),
+            shown: Some(changes.shown()),
+        };
+        self.kernel.tell(&self.registrar.owner(&self.connection), happening).await?;
+        Ok(changes)
+    }
+
+    /// The same, and tells nobody.
+    pub(crate) async fn compare(&self, only: &[String]) -> Result<Changes, HostError> {
         let scope = self.registrar.owner(&self.connection);
         let action = Action::Diff { root: self.workspace.clone(), also: self.named(only) };
         let output = match self.kernel.act(&scope, action, &[]).await? {
@@ -222,19 +241,6 @@ impl Host {
             changes.commits.extend(self.commits_differ.clone());
         }
         changes.stuck = history::staying(&changes.branches, bound.as_ref());
-        let happening = Happening::Diff {
-            diff: changes.diff(),
-            files: changes.paths(),
-            counts: changes.changes.iter().map(|change| change.count.clone()).collect(),
-            red: changes.red.clone(),
-            reasons: changes.reasons.clone(),
-            commits: changes.commits.clone(),
-            conflicts: changes.conflicts(),
-            stays: changes.stays(),
-            ignored: changes.ignored.clone(),
-            shown: Some(changes.shown()),
-        };
-        self.kernel.tell(&scope, happening).await?;
         Ok(changes)
     }
 
@@ -443,7 +449,11 @@ impl Host {
                     | Op::Apply { .. }
                     | Op::Undo
                     | Op::Sessions
-                    | Op::Model { .. }),
+                    | Op::Model { .. }
+                    | Op::Run { .. }
+                    | Op::Files { .. }
+                    | Op::Compact
+                    | Op::Show { .. }),
                 ) => {
                     let error = "a question about the changes is open; answer it first".to_owned();
                     self.kernel.tell(&scope, Happening::Failed { op: op.name().into(), error }).await?;

@@ -1,6 +1,8 @@
 //! `bailey chat`: a conversation, turn after turn. Each session of it has a process of its own
 //! (`parent.rs`), which binds itself like the process of `bailey run`.
 
+mod earlier;
+mod export;
 mod handoff;
 pub(super) mod parent;
 pub(super) mod remote;
@@ -14,7 +16,7 @@ use crate::{
     compose::{self, Keys, OpenSession, Session},
     config::Config,
     exit,
-    front::{Asker, Chat, Front, History, Leave},
+    front::{Asker, Chat, Front, History},
     home::Home,
     place::{origin, standpoint},
     print::Printer,
@@ -36,9 +38,15 @@ use tokio::sync::mpsc;
 /// The arguments of `bailey chat`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Continue this session, given by its name or its last digits
-    #[arg(long, value_name = "SESSION", conflicts_with = "directory")]
+    /// Continue this session, given by its name or its last digits; without a name, pick one from a list
+    #[arg(
+        long, value_name = "SESSION", conflicts_with = "directory", num_args = 0..=1,
+        default_missing_value = "", require_equals = false
+    )]
     pub(crate) resume: Option<String>,
+    /// Continue the newest conversation in this project
+    #[arg(long = "continue", visible_alias = "last", conflicts_with_all = ["resume", "warm", "no_sandbox"])]
+    pub(crate) continued: bool,
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
@@ -54,7 +62,7 @@ pub struct Args {
     /// Run in this terminal alone, even when the daemon runs
     #[arg(long)]
     pub(crate) alone: bool,
-    /// Private: the schedule whose time this session is, and which says what its agent may
+    /// Private: the schedule whose time this session is, and which sets the rights of its agent
     #[arg(long, hide = true, value_name = "NAME", conflicts_with = "resume")]
     pub(crate) schedule: Option<String>,
     #[command(flatten)]
@@ -68,11 +76,12 @@ const OPS_WAITING_MAX: usize = 64;
 const ANEW: &str = "--reveal and --pin were for the session before; they do not apply to this new session";
 
 /// Serves one session of a conversation.
-pub async fn run(home: &Home, chat: Args, handoff: &str, printer: &Printer) -> Result<ExitCode> {
+pub async fn run(home: &Home, mut chat: Args, handoff: &str, printer: &Printer) -> Result<ExitCode> {
     // When the parent ends for any reason, this process gets SIGTERM. It must not stay behind and use a
     // terminal that belongs to another program by then.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
-    let handoff = Handoff::take(handoff)?;
+    let mut handoff = Handoff::take(handoff)?;
+    earlier::choose(home, &mut chat, &mut handoff, printer).await?;
     let is_somebody_there = io::stdin().is_terminal() && io::stdout().is_terminal() && !printer.is_json();
     if handoff.is_first && is_somebody_there && !chat.no_onboarding && chat.resume.is_none() {
         welcome::welcome(home, printer)?;
@@ -91,6 +100,8 @@ pub async fn run(home: &Home, chat: Args, handoff: &str, printer: &Printer) -> R
     let NextSession { home, root, workspace, standpoint, opening, confined } =
         place(home, &chat, handoff.is_first, printer).await?;
     let home = &home;
+    let (Opening::New(id) | Opening::Resume(id) | Opening::Visit(id)) = opening;
+    handoff.serves(id)?;
     let mut options = chat.options;
     options.model = handoff.model.clone().or(options.model);
     if !handoff.is_first && options.is_of_one_session() {
@@ -134,8 +145,12 @@ pub async fn run(home: &Home, chat: Args, handoff: &str, printer: &Printer) -> R
     if chat.no_sandbox {
         front.has_no_layer();
     }
-    front.converse(Chat::new(printer, history, models(&config))?)?;
-    let last = front.during(host.serve(&mut inbox)).await;
+    front.converse(Chat::new(printer, history, models(home, &config))?)?;
+    let work = async {
+        host.recall().await?;
+        host.serve(&mut inbox).await
+    };
+    let last = front.during(work).await;
     host.quiet().await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     end(&mut front, last, handoff)
@@ -154,19 +169,25 @@ fn end(
     if let Some(code) = front.ending() {
         return Ok(ExitCode::from(code));
     }
-    if leave == Leave::Clear {
-        let model = front.turned().map(str::to_owned).or_else(|| handoff.model.clone());
-        handoff.leave(model.as_deref())?;
-        return Ok(ExitCode::from(exit::NEXT));
+    let model = front.turned().map(str::to_owned).or_else(|| handoff.model.clone());
+    if let Some(code) = handoff.go_on(&leave, model.as_deref())? {
+        return Ok(code);
     }
     last?;
     Ok(ExitCode::from(exit::DONE))
 }
 
-/// The names that a person can give after `/model`: the configured model, and each provider for its models.
-fn models(config: &Config) -> Vec<String> {
-    let providers = config.providers.keys().map(|name| format!("{name}/"));
-    config.model.iter().cloned().chain(providers).collect()
+/// The names that a person can give after `/model`: the configured model, each provider, and the models that
+/// the catalogue knows. A catalogue with a mistake offers no models here; the session tells the mistake.
+fn models(home: &Home, config: &Config) -> Vec<String> {
+    let catalogue = compose::catalogue(home).ok();
+    let mut all: Vec<String> = config.model.iter().cloned().collect();
+    for (name, provider) in &config.providers {
+        all.push(format!("{name}/"));
+        let known = catalogue.iter().flat_map(|catalogue| catalogue.names(&provider.base_url));
+        all.extend(known.map(|model| format!("{name}/{model}")));
+    }
+    all
 }
 
 /// Where a conversation's next session is, and whose it is.

@@ -1,6 +1,6 @@
 //! One session, from its opening to its end.
 
-use crate::pins::Pins;
+use crate::{aside, pins::Pins};
 use bailey_agent::{
     Brain, CallsLeft, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, PendingCalls, Retry,
     TurnEnd, Warned,
@@ -14,7 +14,7 @@ use bailey_protocol::{
     Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
 };
 use bailey_tools::Tools;
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 use tokio::sync::mpsc;
 
 /// The most sessions in one list.
@@ -121,8 +121,8 @@ pub struct Host {
     guides: Guides,
     ceiling: Ceiling,
     warned: Warned,
-    tools: Tools,
-    models: Option<Models>,
+    pub(crate) tools: Tools,
+    pub(crate) models: Option<Models>,
     choose: Option<Choose>,
     brain: Arc<dyn Brain>,
     retry: Retry,
@@ -130,8 +130,12 @@ pub struct Host {
     person: Option<Person>,
     pub(crate) commits_differ: Option<String>,
     backend: Option<String>,
-    context: Context,
+    pub(crate) context: Context,
     pins: Pins,
+    /// The results of the owner's own commands, which the next message brings along.
+    pub(crate) asides: Vec<String>,
+    /// The changes as they were told last.
+    pub(crate) changed: Option<Happening>,
     _lock: SessionLock,
 }
 
@@ -248,6 +252,8 @@ impl Host {
             backend,
             context,
             pins,
+            asides: Vec::new(),
+            changed: None,
             _lock: lock,
         };
         if matches!(opening, Opening::Resume(_))
@@ -393,6 +399,8 @@ impl Host {
         self.confine().await?;
         // Read first, so that the project's text stands before the person's message.
         self.read_guides().await?;
+        self.bring_asides().await?;
+        let inbound = self.with_pictures(inbound).await?;
         let accepted = self.kernel.accept(&self.connection, inbound).await;
         let (scope, message, turn) = accepted.map_err(|error| match error {
             // Nothing began, and there may be room again later.
@@ -469,6 +477,7 @@ impl Host {
             let done = match op {
                 Op::Say(inbound) if self.kernel.is_repeated(&self.connection, &inbound).await? => continue,
                 Op::Say(inbound) => {
+                    let newest = self.newest_result();
                     last = match self.accept(inbound).await {
                         Ok((scope, turn)) => self.turn(scope, Some(turn), ops).await.map(Some),
                         // The message does not count as said, and its sender is told. A turn that ends tells
@@ -481,15 +490,29 @@ impl Host {
                     match last {
                         // Without a journal, nothing goes on and no event can be told.
                         Err(HostError::Journal(_) | HostError::Refused(Refused::Journal(_))) => return last,
-                        _ => continue,
+                        // Only calls change something.
+                        _ if newest == self.newest_result() => self.tell_changed_again().await,
+                        _ => self.tell_changed().await,
                     }
                 }
                 Op::Pin { text } => self.pin(&text).await,
                 Op::Unpin { entry } => self.unpin(entry).await,
                 Op::Changes => self.changes().await.map(drop),
-                Op::Apply { shown } => self.apply_now(shown, ops).await,
+                Op::Apply { shown } => {
+                    let applied = self.apply_now(shown, ops).await;
+                    self.tell_changed().await?;
+                    applied
+                }
                 Op::Model { name } => self.turn_to(&name).await,
-                Op::Undo => self.undo(ops).await.map(drop),
+                Op::Undo => {
+                    let undone = self.undo(ops).await.map(drop);
+                    self.tell_changed().await?;
+                    undone
+                }
+                Op::Run { command } => self.run_command(command, ops).await,
+                Op::Files { like } => self.find_files(like).await,
+                Op::Compact => self.compact(ops).await,
+                Op::Show { view } => self.show(view).await,
                 Op::Sessions => {
                     let scope = self.kernel.turn_of(&self.connection);
                     tell_sessions(&self.kernel, &scope).await.map_err(Into::into)
@@ -546,21 +569,8 @@ impl Host {
         turn: Option<TurnId>,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<TurnEnd, HostError> {
-        let models = self.models.as_ref().ok_or(HostError::NoModel)?.afresh();
-        let hands = Hands {
-            kernel: self.kernel.clone(),
-            scope: scope.clone(),
-            tools: self.tools.clone(),
-            models,
-            retry: self.retry.clone(),
-            patience: self.patience,
-            waiting: self.waiting.clone(),
-            news: News::default(),
-            guides: self.guides.clone(),
-            ceiling: self.ceiling.clone(),
-            warned: self.warned.clone(),
-            calls_left: CallsLeft::default(),
-        };
+        let begun = Instant::now();
+        let hands = self.hands(scope.clone())?;
         if !self.unattended && self.patience.at_end {
             for waits in self.waiting.calls() {
                 self.kernel.show_question(&scope, waits.question).await?;
@@ -572,6 +582,8 @@ impl Host {
             kernel: &self.kernel,
             connection: &self.connection,
             scope: &scope,
+            owner: self.registrar.owner(&self.connection),
+            own: Vec::new(),
             news: &hands.news,
             models: self.models.as_ref(),
             who,
@@ -591,6 +603,10 @@ impl Host {
                 }
             }
         };
+        let own = front.own;
+        if matches!(ended, Ok(TurnEnd::Cancelled)) {
+            self.take_back(&hands.news, &own).await?;
+        }
         // A message that came too late for this turn waits for the next one.
         hands.hear(&mut self.context).await?;
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
@@ -598,8 +614,41 @@ impl Host {
         let (error, fault) = (failure.map(ToString::to_string), failure.map(Refused::fault));
         self.kernel.end_turn(self.session, turn, &reason).await?;
         self.kernel.rest_programs().await;
-        self.kernel.tell(&scope, Happening::End { reason, error, fault }).await?;
+        let took_ms = u64::try_from(begun.elapsed().as_millis()).ok();
+        self.kernel.tell(&scope, Happening::End { reason, error, fault, took_ms }).await?;
         Ok(ended?)
+    }
+
+    /// Takes back the owner's messages that the model has not seen, because the owner stopped the turn.
+    async fn take_back(&self, news: &News, own: &[Seq]) -> Result<(), HostError> {
+        let mut texts = Vec::new();
+        for message in news.take_back(own) {
+            self.kernel.unsay(&self.connection, message.entry()).await?;
+            texts.push(message.text().to_owned());
+        }
+        if !texts.is_empty() {
+            let scope = self.kernel.turn_of(&self.connection);
+            self.kernel.tell(&scope, Happening::Unsaid { texts }).await?;
+        }
+        Ok(())
+    }
+
+    /// The means of a turn, or of other work with the model.
+    pub(crate) fn hands(&self, scope: Scope) -> Result<Hands, HostError> {
+        Ok(Hands {
+            kernel: self.kernel.clone(),
+            scope,
+            tools: self.tools.clone(),
+            models: self.models.as_ref().ok_or(HostError::NoModel)?.afresh(),
+            retry: self.retry.clone(),
+            patience: self.patience,
+            waiting: self.waiting.clone(),
+            news: News::default(),
+            guides: self.guides.clone(),
+            ceiling: self.ceiling.clone(),
+            warned: self.warned.clone(),
+            calls_left: CallsLeft::default(),
+        })
     }
 }
 
@@ -661,6 +710,9 @@ struct Front<'a> {
     kernel: &'a Kernel,
     connection: &'a Connection,
     scope: &'a Scope,
+    owner: Scope,
+    /// The messages of the owner at a terminal.
+    own: Vec<Seq>,
     news: &'a News,
     models: Option<&'a Models>,
     who: Answerer,
@@ -672,11 +724,17 @@ impl Front<'_> {
             Op::Cancel => self.scope.cancel().cancel(),
             Op::Say(inbound) if self.kernel.is_repeated(self.connection, &inbound).await? => {}
             Op::Say(inbound) => {
+                // A person at a channel was told that the message is accepted.
+                let is_own = inbound.by.is_none() && inbound.key.is_none();
                 let (scope, message, _) = self.kernel.accept(self.connection, inbound).await?;
+                self.own.extend(is_own.then(|| message.entry()));
                 tell_unseen(self.kernel, &scope, self.models, &message).await?;
                 self.news.push(message);
             }
             Op::Sessions => tell_sessions(self.kernel, self.scope).await?,
+            Op::Files { like } => {
+                aside::tell_found(self.kernel, &self.owner, self.scope.workspace(), like).await?;
+            }
             Op::Pin { text } => {
                 self.news.push(self.pins.add(self.kernel, self.connection, self.scope, &text).await?);
             }
@@ -685,7 +743,13 @@ impl Front<'_> {
                 self.news.unpin(entry);
             }
             // The work is not at rest: a comparison now would show a half-done state.
-            Op::Changes | Op::Apply { .. } | Op::Undo | Op::Model { .. } => {
+            Op::Changes
+            | Op::Apply { .. }
+            | Op::Undo
+            | Op::Model { .. }
+            | Op::Run { .. }
+            | Op::Compact
+            | Op::Show { .. } => {
                 let error = "a turn is running; wait for its end, or cancel it".to_owned();
                 self.kernel.tell(self.scope, Happening::Failed { op: op.name().into(), error }).await?;
             }

@@ -15,6 +15,7 @@
 //! Read `compose.rs` first, then `host.rs`, then `changes.rs`.
 
 pub mod agent_file;
+mod aside;
 mod auto_apply;
 mod changes;
 pub mod chat;
@@ -26,6 +27,7 @@ pub mod controls;
 pub mod durable_state;
 pub mod exit;
 pub mod extensions;
+pub mod fork;
 mod history;
 mod host;
 mod hunks;
@@ -39,6 +41,7 @@ mod pins;
 pub mod place;
 pub mod policy_update;
 pub mod prewarm;
+mod recall;
 pub mod retention;
 pub mod reveal;
 pub mod run;

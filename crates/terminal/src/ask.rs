@@ -1,6 +1,10 @@
 //! Cards. The user answers a card only on the controlling terminal, by typing after the card was shown.
 
-use super::{card::draw, prompt::Prompt, terminal::Terminal};
+use super::{
+    card::{draw, draw_brief},
+    prompt::{Prompt, Typing},
+    terminal::Terminal,
+};
 use crate::print::Printer;
 use bailey_protocol::exit::Mistyped;
 use bailey_protocol::{Answer, Card};
@@ -99,54 +103,90 @@ impl Choice {
         Self { once: card.once, pattern: !card.once && card.pattern.is_some(), reasoned: card.reasoned }
     }
 
-    /// The line that asks, and the keys that answer.
-    fn words(self) -> (String, &'static str) {
+    /// The line that asks.
+    fn words(self) -> String {
         let why = if self.reasoned { " and why" } else { "" };
         match (self.once, self.pattern) {
-            (true, _) => (format!("  [y]es{why}, or [n]o and why: "), "y or n"),
-            (_, true) => (
-                format!("  [y]es once, for this [s]ession, for the [p]attern{why}, or [n]o and why: "),
-                "y, s, p or n",
-            ),
-            _ => (format!("  [y]es once, yes for this [s]ession{why}, or [n]o and why: "), "y, s or n"),
+            (true, _) => format!("  [y]es{why}, [n]o or [d]etails: "),
+            (_, true) => {
+                format!("  [y]es once, for this [s]ession, for the [p]attern{why}, [n]o or [d]etails: ")
+            }
+            _ => format!("  [y]es once, yes for this [s]ession{why}, [n]o or [d]etails: "),
         }
     }
 
-    /// The answer that a word stands for.
-    fn answer(self, word: &str) -> Option<Answer> {
-        match word {
-            "y" | "yes" => Some(Answer::Yes),
-            "s" | "session" if !self.once => Some(Answer::YesForSession),
-            "p" | "pattern" if self.pattern => Some(Answer::YesForPattern),
-            "n" | "no" => Some(Answer::No),
-            _ => None,
+    /// The keys that answer, in words.
+    fn keys(self) -> &'static str {
+        match (self.once, self.pattern) {
+            (true, _) => "y, n or d",
+            (_, true) => "y, s, p, n or d",
+            _ => "y, s, n or d",
         }
     }
+
+    /// The meaning of a word or a key.
+    fn meaning(self, word: &str) -> Option<Meaning> {
+        Some(Meaning::Answer(match word {
+            "y" | "yes" => Answer::Yes,
+            "s" | "session" if !self.once => Answer::YesForSession,
+            "p" | "pattern" if self.pattern => Answer::YesForPattern,
+            "n" | "no" => Answer::No,
+            "d" | "details" => return Some(Meaning::Details),
+            _ => return None,
+        }))
+    }
+}
+
+/// The meaning of a key at a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Answer(Answer),
+    Details,
 }
 
 async fn ask_terminal(printer: &Printer, card: &Card) -> std::io::Result<(Answer, String)> {
     let (prompt, choice) = (Prompt::open(printer)?, Choice::of(card));
     let terminal = prompt.terminal();
-    terminal.write(&draw(printer, card, Some(terminal.size()))).await?;
-    let (mut question, keys) = choice.words();
+    terminal.write(&draw_brief(printer, card, terminal.size().0)).await?;
+    let mut question = choice.words();
     let closed = || Ok((Answer::No, "the terminal was closed".to_owned()));
+    let is_key = |key: char| choice.meaning(&key.to_lowercase().to_string()).is_some();
     loop {
-        let Some(line) = prompt.line(&question).await? else {
+        let Some(typing) = prompt.key_or_line(&question, Some(&is_key)).await? else {
             return closed();
         };
+        let (line, is_key) = match typing {
+            Typing::Key(key) => (key.to_string(), true),
+            Typing::Line(line) => (line, false),
+        };
         let (word, why) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-        let Some(answer) = choice.answer(&word.to_lowercase()) else {
-            question = format!("  Please type {keys}.\n{}", choice.words().0);
-            continue;
+        let answer = match choice.meaning(&word.to_lowercase()) {
+            Some(Meaning::Answer(answer)) => answer,
+            Some(Meaning::Details) => {
+                terminal.write(&draw(printer, card, Some(terminal.size()))).await?;
+                question = choice.words();
+                continue;
+            }
+            None => {
+                question = format!("  Please type {}.\n{}", choice.keys(), choice.words());
+                continue;
+            }
         };
         let why = why.trim().to_owned();
         if choice.reasoned && why.is_empty() {
             let Some(why) = reason(&prompt).await? else { return closed() };
             return Ok((answer, why));
         }
+        if is_key && answer == Answer::No {
+            let Some(why) = prompt.line(NO_WHY).await? else { return closed() };
+            return Ok((answer, why.trim().to_owned()));
+        }
         return Ok((answer, why));
     }
 }
+
+/// The question after the key for no.
+const NO_WHY: &str = "  Why? The agent is told; Enter for no reason: ";
 
 /// The question for a reason.
 const WHY: &str = "  Why? The journal keeps it: ";

@@ -22,7 +22,7 @@ pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> Str
     rows.extend(card.reasons.iter().flat_map(|reason| sheet.remark(Style::Dim, reason)));
     for part in &card.parts {
         match part {
-            CardPart::Field { name, value } => rows.extend(sheet.rows(
+            CardPart::Field { name, value, .. } => rows.extend(sheet.rows(
                 &[(Style::Plain, "  "), (Style::Bold, name), (Style::Plain, ": "), (Style::Plain, value)],
                 MORE,
             )),
@@ -44,6 +44,51 @@ pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> Str
     format!("\n{}\n", rows.join("\n"))
 }
 
+/// Draws the short card: the effect, what matters of it, and why the gate asks. Everything else stands in the
+/// details, which [`draw`] draws.
+pub(crate) fn draw_brief(printer: &Printer, card: &Card, cells: usize) -> String {
+    let sheet = Sheet { printer, cells };
+    let mut rows = sheet.rows(&[(Style::Yellow, "? "), (Style::Yellow, &card.title)], MORE);
+    let (mut short, mut long) = (Vec::new(), Vec::new());
+    for part in &card.parts {
+        if let CardPart::Field { name, value, brief: true } = part {
+            let fits = name.len() + value.len() <= SHORT_BYTES && !value.contains('\n');
+            // A value cannot draw a field of its own.
+            let one = || format!("{name}: {}", value.replace('·', "⟨U+00B7⟩"));
+            if fits { short.push(one()) } else { long.push((name, value)) }
+        }
+    }
+    let more = short.len().saturating_sub(SHORT_MAX);
+    short.truncate(SHORT_MAX);
+    short.extend((more > 0).then(|| format!("and {more} more")));
+    if !short.is_empty() {
+        rows.extend(sheet.remark(Style::Plain, &short.join(" · ")));
+    }
+    for (name, value) in long {
+        let pieces = [(Style::Plain, "  "), (Style::Bold, name), (Style::Plain, ": "), (Style::Plain, value)];
+        rows.extend(sheet.some(sheet.rows(&pieces, MORE), LONG_ROWS_MAX));
+    }
+    let diffs = card.parts.iter().filter_map(|part| match part {
+        CardPart::Diff { diff, .. } => Some(diff),
+        CardPart::Field { .. } => None,
+    });
+    let diff: Vec<String> = diffs.flat_map(|diff| sheet.diff(diff)).collect();
+    rows.extend(sheet.some(diff, DIFF_ROWS_MAX));
+    let foreign = card.origins.iter().filter(|origin| origin.kind != OriginKind::Person);
+    rows.extend(foreign.flat_map(|origin| sheet.origin(origin)));
+    rows.extend(
+        card.caveats.iter().flat_map(|caveat| sheet.remark(Style::Yellow, &format!("note: {caveat}"))),
+    );
+    if let Some((first, others)) = card.reasons.split_first() {
+        let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+        rows.extend(sheet.remark(Style::Dim, &format!("why: {first}{more}")));
+    }
+    if let Some(pattern) = card.pattern.as_ref().filter(|_| !card.once) {
+        rows.extend(sheet.remark(Style::Dim, &format!("the pattern: {pattern}")));
+    }
+    format!("\n{}\n", rows.join("\n"))
+}
+
 /// A diff's lines, indented and coloured, in rows of at most `cells` cells. Secrets are taken out of the
 /// whole diff, because a secret may have several lines.
 pub fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<String> {
@@ -55,6 +100,14 @@ pub fn diff_lines(printer: &Printer, diff: &str, cells: usize) -> Vec<String> {
 pub fn one_line(text: &str) -> String {
     text.replace(LINE_FEED, "⟨U+23CE⟩").replace('\n', LINE_FEED).replace('\t', " ")
 }
+
+/// The longest field that shares a row with others on a short card, in bytes.
+const SHORT_BYTES: usize = 70;
+/// How many fields share a row.
+const SHORT_MAX: usize = 6;
+/// How many rows of a longer field, and of all diffs, a short card shows.
+const LONG_ROWS_MAX: usize = 4;
+const DIFF_ROWS_MAX: usize = 12;
 
 /// The surface that a card is drawn on.
 struct Sheet<'a> {
@@ -74,6 +127,18 @@ impl Sheet<'_> {
 
     fn remark(&self, style: Style, text: &str) -> Vec<String> {
         self.rows(&[(style, "  "), (style, text)], MORE)
+    }
+
+    /// The first rows, and how many more there are.
+    fn some(&self, mut rows: Vec<String>, most: usize) -> Vec<String> {
+        let more = rows.len().saturating_sub(most);
+        // A row that says that one more is there takes the place of that one.
+        if more > 1 {
+            rows.truncate(most);
+            let text = format!("{DIFF}… {more} more lines: [d]etails shows them");
+            rows.extend(self.rows(&[(Style::Yellow, &text)], DIFF_MORE));
+        }
+        rows
     }
 
     fn origin(&self, Origin { value, kind, words, entry }: &Origin) -> Vec<String> {

@@ -6,6 +6,7 @@
 //! above it, and stop at any moment.
 
 mod command;
+mod complete;
 mod input;
 mod pins;
 
@@ -17,12 +18,13 @@ use super::{
     keys::Key,
     line::{Line, Wish},
     screen::{Live, Row},
+    summary::Summary,
     terminal::{Terminal, lend},
     text::{cut, some_of, span, width},
 };
 use crate::print::{Printer, Style};
 use anyhow::Result;
-use bailey_protocol::{Happening, Op};
+use bailey_protocol::{CallId, Happening, Op, View};
 use command::Command;
 use input::Input;
 use std::{
@@ -35,9 +37,14 @@ const PROMPT: &str = "› ";
 /// How many rows of waiting messages are shown.
 const QUEUED_ROWS_MAX: usize = 3;
 /// The notice for a command that has to wait.
-const BUSY: &str = "  not possible while other work runs: wait for its end, or press Ctrl-C";
+const BUSY: &str = "  not possible while other work runs: wait for its end, or press Esc";
 /// How long a first Ctrl-C counts.
 const TWICE: Duration = Duration::from_secs(2);
+
+/// Whether the call is the owner's own, beside the turns.
+pub(super) fn is_own(call: &CallId) -> bool {
+    call.0.starts_with("owner-")
+}
 
 /// Why a conversation ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +53,10 @@ pub enum Leave {
     Quit,
     /// A new session replaces this one, in a process of its own.
     Clear,
+    /// A copy of this session goes on, in a process of its own.
+    Fork,
+    /// The conversation is written to a file, and goes on.
+    Export,
 }
 
 /// The work that the session does for this front end.
@@ -113,8 +124,9 @@ impl Chat {
         }
     }
 
-    /// Adds the waiting messages, the hint and the message being written to the rows that may change.
-    pub(super) fn draw(&self, printer: &Printer, cells: usize, live: &mut Live) {
+    /// Adds the waiting messages, the hint, the message being written and the status to the rows that may
+    /// change.
+    pub(super) fn draw(&self, printer: &Printer, cells: usize, summary: &Summary, live: &mut Live) {
         for text in self.queued.iter().chain(&self.held).take(QUEUED_ROWS_MAX) {
             let (style, text) = span(printer, Style::Yellow, &format!("  queued: {text}"));
             live.rows.push(Row::of(printer, &[(style, cut(&text, cells))]));
@@ -129,7 +141,22 @@ impl Chat {
         }
         if self.leaving.is_none() {
             self.draw_message(printer, cells, live);
+            live.rows.push(self.status(printer, cells, summary));
         }
+    }
+
+    /// The row below the message: the model, how full its context is, the cost, and the changes that wait.
+    fn status(&self, printer: &Printer, cells: usize, summary: &Summary) -> Row {
+        let keys = match self.doing {
+            Doing::Nothing if !summary.is_begun() => Some("/help lists the commands"),
+            Doing::Nothing => None,
+            Doing::Turn | Doing::Op(_) => Some("Esc stops"),
+        };
+        let parts = [Some(self.model.clone()), summary.context(), summary.money(), summary.waiting()];
+        let parts = parts.into_iter().flatten().chain(keys.map(str::to_owned));
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+        let (style, text) = span(printer, Style::Dim, &format!("  {}", parts.join(" · ")));
+        Row::of(printer, &[(style, cut(&text, cells))])
     }
 
     fn draw_message(&self, printer: &Printer, cells: usize, live: &mut Live) {
@@ -156,7 +183,7 @@ impl Chat {
             cursor = (rows.len() - 1, used);
         }
         // A message higher than the screen is shown around the cursor.
-        let most = super::terminal::size().1.saturating_sub(live.rows.len() + 2).max(1);
+        let most = super::terminal::size().1.saturating_sub(live.rows.len() + 3).max(1);
         let first = (cursor.0 + 1).saturating_sub(most);
         live.cursor = Some((live.rows.len() + cursor.0 - first, cursor.1));
         for (at, row) in rows.into_iter().enumerate().skip(first).take(most) {
@@ -244,10 +271,19 @@ impl Front<'_> {
             match chat.line.key(key) {
                 Wish::Nothing => {}
                 Wish::Submit(text) => self.submit(&text),
-                Wish::Complete => chat.complete(),
+                Wish::Complete => self.complete(),
+                Wish::Stop => self.stop(),
                 Wish::Redraw => self.screen.wipe(),
                 Wish::Leave => self.leave(Leave::Quit),
             }
+        }
+    }
+
+    /// Handles Escape: it stops the work that runs.
+    fn stop(&mut self) {
+        if !self.is_idle() && !self.is_cancelled {
+            self.cancel();
+            self.note(Style::Yellow, "stopping");
         }
     }
 
@@ -263,6 +299,14 @@ impl Front<'_> {
         if chat.terminal().is_some() {
             chat.line.remember(text);
             chat.history.add(self.printer, text);
+        }
+        if let Some(line) = text.trim().strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
+            self.echo(text.trim());
+            match self.is_idle() {
+                true => self.ask_for(Op::Run { command: line.to_owned() }),
+                false => self.note(Style::Yellow, BUSY),
+            }
+            return self.prompt();
         }
         match command::parse(text) {
             None => self.message(text.trim().to_owned()),
@@ -342,6 +386,7 @@ impl Front<'_> {
                 self.note(Style::Plain, &format!("  the model is {model}; /model NAME changes it: {models}"));
             }
             Command::Sessions => self.send(Op::Sessions),
+            Command::Status => self.tell_status(),
             Command::Quit => self.leave(Leave::Quit),
             Command::Pin(text) => self.pin(text),
             Command::Unpin(number) => self.unpin(number.as_deref()),
@@ -357,10 +402,35 @@ impl Front<'_> {
                 }
                 self.leave(Leave::Clear);
             }
+            Command::Fork => self.leave(Leave::Fork),
+            Command::Export => self.leave(Leave::Export),
+            Command::Compact => self.ask_for(Op::Compact),
+            Command::Context => self.ask_for(Op::Show { view: View::Context }),
+            Command::Tools => self.ask_for(Op::Show { view: View::Tools }),
             Command::Model(Some(name)) => self.ask_for(Op::Model { name }),
             Command::Diff => self.ask_for(Op::Changes),
             Command::Apply => self.ask_for(Op::Apply { shown: None }),
             Command::Undo => self.ask_for(Op::Undo),
+        }
+    }
+
+    /// Says where the conversation stands.
+    fn tell_status(&mut self) {
+        let summary = &self.drawing.summary;
+        let model = self.chat.as_ref().map(|chat| chat.model.clone());
+        let spent = summary.spent();
+        let facts = [
+            ("model", model),
+            ("project", Some(self.drawing.project().to_owned())),
+            ("session", summary.session()),
+            ("context", summary.context().map(|text| text.replace("context ", ""))),
+            ("spent", Some(spent)),
+            ("changes", Some(summary.waiting().unwrap_or_else(|| "none that wait".into()))),
+        ];
+        for (name, fact) in facts {
+            if let Some(fact) = fact.filter(|fact| !fact.is_empty()) {
+                self.note(Style::Plain, &format!("  {name:<9}{fact}"));
+            }
         }
     }
 
@@ -401,6 +471,7 @@ impl Front<'_> {
         match leave {
             Leave::Quit => true,
             Leave::Clear => self.drawing.summary.is_begun(),
+            Leave::Fork | Leave::Export => false,
         }
     }
 
@@ -432,6 +503,21 @@ impl Front<'_> {
                 if let Some(text) = is_late.then(|| chat.queued.pop_front()).flatten() {
                     self.show_message(&text);
                 }
+            }
+            Happening::Unsaid { texts } => {
+                // The session gives back what the model has not seen; the user may change it.
+                for text in texts {
+                    if let Some(at) = chat.queued.iter().position(|queued| queued == text) {
+                        chat.queued.remove(at);
+                        chat.line.give_back(text);
+                    }
+                }
+            }
+            Happening::Result { call, .. } if chat.doing == Doing::Op("run") && is_own(call) => self.rested(),
+            Happening::Found { like, paths } => chat.found(like, paths),
+            Happening::Shown { lines } => {
+                lines.iter().for_each(|line| self.note(Style::Plain, &format!("  {line}")));
+                self.rested();
             }
             Happening::GoingOn => (chat.doing, chat.is_taken) = (Doing::Turn, true),
             Happening::End { .. } => self.rested(),

@@ -2,6 +2,7 @@
 
 use super::{
     card::{diff_lines, one_line},
+    chat::is_own,
     markdown::Markdown,
     pins::Pins,
     screen::{Row, Screen},
@@ -9,9 +10,9 @@ use super::{
     text::{self, Span, cut, span, wrap},
 };
 use crate::print::{Printer, Style};
-use bailey_protocol::{CallId, Happening, SessionId, Verdict, event::GuideState};
+use bailey_protocol::{CallId, Happening, PathCount, RecalledLine, SessionId, Verdict, event::GuideState};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -23,7 +24,9 @@ const TARGET_CHARS_MIN: usize = 16;
 const BAR: &str = "│ ";
 /// The longest text about work that Bailey itself waits for, in cells.
 const WAITING_CELLS_MAX: usize = 200;
-/// How many bytes of a command's last line are kept.
+/// How many lines of a command's output are shown when it fails.
+const LAST_LINES_MAX: usize = 5;
+/// How many bytes of one of a command's last lines are kept.
 const LAST_BYTES_MAX: usize = 1024;
 /// A line of output that is longer than this is shown in pieces.
 const LINE_BYTES_MAX: usize = 16 << 10;
@@ -31,6 +34,8 @@ const LINE_BYTES_MAX: usize = 16 << 10;
 const DIFF_LINES_MAX: usize = 40;
 /// Work that takes longer than this is shown while it runs.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How many changed files are named after a turn.
+const CHANGED_MAX: usize = 3;
 /// How many rows of running calls are shown.
 const RUNNING_ROWS_MAX: usize = 4;
 
@@ -43,8 +48,8 @@ struct Call {
     verdict: Option<Verdict>,
     reasons: Vec<String>,
     since: Instant,
-    /// The last line that the call printed.
-    last: String,
+    /// The last lines that the call printed.
+    last: VecDeque<String>,
     /// The beginning of the output's next line, when the whole output is shown.
     open: String,
 }
@@ -60,6 +65,8 @@ pub(super) struct Drawing<'a> {
     in_line: bool,
     /// The work that Bailey itself waits for, and since when.
     waiting: Option<(String, Instant)>,
+    /// The changes that were told last.
+    told: String,
     pub(super) pins: Pins,
     pub(super) summary: Summary,
 }
@@ -74,9 +81,15 @@ impl<'a> Drawing<'a> {
             said: Markdown::default(),
             in_line: false,
             waiting: None,
+            told: String::new(),
             pins: Pins::default(),
             summary: Summary::default(),
         }
+    }
+
+    /// The project's path.
+    pub(super) fn project(&self) -> &str {
+        self.workspace.trim_end_matches('/')
     }
 
     /// Draws one event.
@@ -123,14 +136,25 @@ impl<'a> Drawing<'a> {
                 self.waiting = None;
                 self.end_text(screen);
             }
-            Happening::End { reason, error, .. } => self.ended(screen, reason, error.as_deref()),
+            Happening::End { reason, error, took_ms, .. } => {
+                self.ended(screen, reason, error.as_deref(), *took_ms);
+            }
+            Happening::Changed { files, counts, .. } => {
+                self.waiting = None;
+                if self.summary.is_chat {
+                    self.changed(screen, *files, counts);
+                }
+            }
+            Happening::Recalled { lines, left_out } => self.recalled(screen, lines, *left_out),
             Happening::Failed { op, error } if op == "answer" => {
                 self.waiting = None;
                 self.line(screen, Style::Yellow, &format!("  your answer was not accepted: {error}"));
             }
-            Happening::Diff { .. } | Happening::Merged { .. } | Happening::Failed { .. } => {
-                self.waiting = None
-            }
+            Happening::Diff { .. }
+            | Happening::Merged { .. }
+            | Happening::Failed { .. }
+            | Happening::Found { .. }
+            | Happening::Shown { .. } => self.waiting = None,
             _ => {}
         }
     }
@@ -150,7 +174,7 @@ impl<'a> Drawing<'a> {
         running.sort_by_key(|call| call.since);
         for call in running.iter().take(RUNNING_ROWS_MAX) {
             let target = cut(&one_line(&call.target), (cells / 2).clamp(TARGET_CHARS_MIN, TARGET_CHARS_MAX));
-            let last = if call.last.is_empty() { String::new() } else { format!(": {}", call.last) };
+            let last = call.last.back().map(|last| format!(": {}", last.trim_start())).unwrap_or_default();
             rows.push(self.waits(&format!("{} {target} {}{last}", call.tool, seconds(call.since)), cells));
         }
         if running.len() > RUNNING_ROWS_MAX {
@@ -223,7 +247,7 @@ impl<'a> Drawing<'a> {
             verdict: None,
             reasons: Vec::new(),
             since: Instant::now(),
-            last: String::new(),
+            last: VecDeque::new(),
             open: String::new(),
         };
         self.calls.insert(call.clone(), of);
@@ -259,13 +283,18 @@ impl<'a> Drawing<'a> {
     }
 
     fn output(&mut self, screen: &mut Screen<'_>, call: &CallId, text: &str) {
-        if self.verbose {
+        if self.verbose || is_own(call) {
             self.printed(screen, call, text);
         }
-        let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        if let (Some(last), Some(call)) = (last, self.calls.get_mut(call)) {
-            // The line is redrawn again and again, and a row shows no more of it.
-            call.last = last.get(..last.floor_char_boundary(LAST_BYTES_MAX)).unwrap_or_default().to_owned();
+        let Some(call) = self.calls.get_mut(call) else { return };
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        for line in lines.iter().rev().take(LAST_LINES_MAX).rev() {
+            if call.last.len() == LAST_LINES_MAX {
+                call.last.pop_front();
+            }
+            // The last line is redrawn again and again, and a row shows no more of it.
+            let line = line.get(..line.floor_char_boundary(LAST_BYTES_MAX)).unwrap_or_default();
+            call.last.push_back(line.to_owned());
         }
     }
 
@@ -295,6 +324,7 @@ impl<'a> Drawing<'a> {
         if self.calls.get(call).is_some_and(|call| !call.open.is_empty()) {
             self.printed(screen, call, "\n");
         }
+        let is_shown = is_own(call);
         let Some(call) = self.calls.remove(call) else { return };
         let denied = call.verdict == Some(Verdict::Denied);
         let (mark, style) = match (denied, ok) {
@@ -327,16 +357,75 @@ impl<'a> Drawing<'a> {
         if !ok || denied {
             self.line(screen, Style::Dim, &format!("    {}", one_line(&why)));
         }
+        if !ok && !denied && !self.verbose && !is_shown {
+            let errors = last_errors(text);
+            let last = if errors.is_empty() { Vec::from(call.last.clone()) } else { errors };
+            for line in &last {
+                self.line(screen, Style::Dim, &format!("    | {}", one_line(line)));
+            }
+        }
         if ok && let Some(diff) = diff_of(&call.tool, text) {
             let rows = diff_lines(self.printer, diff, screen.cells());
             rows.iter().take(DIFF_LINES_MAX).for_each(|row| screen.line(row));
+            if rows.len() > DIFF_LINES_MAX {
+                let all = if self.summary.is_chat { "/diff" } else { "`bailey sessions diff`" };
+                let more = rows.len() - DIFF_LINES_MAX;
+                self.line(screen, Style::Dim, &format!("    … {more} more lines: {all} shows all"));
+            }
         }
         let refused = matches!(call.verdict, Some(Verdict::Denied | Verdict::Asked));
         let Call { tool, target, is_command, .. } = call;
+        if is_shown {
+            return;
+        }
         self.summary.done(FinishedCall { tool, target, is_command, ok, end: why, refused });
     }
 
-    fn ended(&mut self, screen: &mut Screen<'_>, reason: &str, error: Option<&str>) {
+    /// Says which changes wait, unless that was said before.
+    fn changed(&mut self, screen: &mut Screen<'_>, files: u32, counts: &[PathCount]) {
+        let waiting = self.summary.waiting().unwrap_or_default();
+        let named = counts.iter().take(CHANGED_MAX).map(|count| match (count.more, count.less) {
+            (0, 0) => count.path.clone(),
+            (more, less) => format!("{} +{more} −{less}", count.path),
+        });
+        let more = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(CHANGED_MAX);
+        let more = (more > 0).then(|| format!("and {more} more"));
+        let named: Vec<String> = named.chain(more).collect();
+        let text = format!("  {waiting}  ({})", named.join(", "));
+        if text != self.told && !waiting.is_empty() {
+            self.line(screen, Style::Yellow, &text);
+        }
+        self.told = text;
+    }
+
+    /// Draws the end of the earlier conversation.
+    fn recalled(&mut self, screen: &mut Screen<'_>, lines: &[RecalledLine], left_out: u32) {
+        if left_out > 0 {
+            let text = format!("  … {left_out} earlier lines: `bailey sessions show` has all of them");
+            self.line(screen, Style::Dim, &text);
+        }
+        for line in lines {
+            match line {
+                RecalledLine::Person { text } => {
+                    for (at, line) in text.lines().enumerate() {
+                        let mark = if at == 0 { "› " } else { "  " };
+                        self.line(screen, Style::Bold, &format!("{mark}{line}"));
+                    }
+                }
+                RecalledLine::Model { text } => {
+                    self.text(screen, text);
+                    self.end_text(screen);
+                }
+                RecalledLine::Call { text, ok } => {
+                    let mark = if *ok { "✓" } else { "!" };
+                    self.line(screen, Style::Dim, &format!("  {mark} {}", one_line(text)));
+                }
+            }
+        }
+        self.line(screen, Style::Dim, "  ─── the session goes on here ───");
+    }
+
+    fn ended(&mut self, screen: &mut Screen<'_>, reason: &str, error: Option<&str>, took_ms: Option<u64>) {
         self.waiting = None;
         self.calls.clear();
         self.end_text(screen);
@@ -360,7 +449,8 @@ impl<'a> Drawing<'a> {
             }
             "cancelled" => self.line(screen, Style::Yellow, "cancelled"),
             "answered" if self.summary.is_chat => {
-                let text = format!("  done in {}", self.summary.turn_took());
+                let took = took_ms.map_or_else(|| self.summary.turn_took(), duration);
+                let text = format!("  done in {took}");
                 self.line(screen, Style::Dim, &text);
             }
             _ => {}
@@ -369,6 +459,18 @@ impl<'a> Drawing<'a> {
             self.line(screen, Style::Red, &format!("error: {error}"));
         }
     }
+}
+
+/// The last lines that a failed command wrote to its standard error, from the text that the model sees.
+fn last_errors(text: &str) -> Vec<String> {
+    let Some((_, errors)) = text.rsplit_once("--- stderr ---\n") else { return Vec::new() };
+    // Remarks of Bailey's own follow, each in brackets.
+    let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
+    let end = lines.iter().rposition(|line| !line.starts_with('(')).map_or(0, |at| at + 1);
+    let own = lines.get(..end).unwrap_or_default();
+    let last = own.iter().skip(own.len().saturating_sub(LAST_LINES_MAX));
+    last.map(|line| line.get(..line.floor_char_boundary(LAST_BYTES_MAX)).unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// The Diff Card of an edit, which the model and the user both see.

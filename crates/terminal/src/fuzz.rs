@@ -1,7 +1,7 @@
 //! Entry points for the fuzz targets: the input that a terminal sends and the text that it shows.
 
 use super::{
-    card::draw,
+    card::{draw, draw_brief},
     keys::{Key, Keys},
     markdown::Markdown,
     prompt::{Step, Typed},
@@ -43,6 +43,8 @@ pub fn markdown(text: &str) {
 pub fn card(text: &str) {
     let Ok(card) = serde_json::from_str::<Card>(text) else { return };
     let printer = Printer::new(false, Color::Never);
+    let brief = draw_brief(&printer, &card, 40);
+    assert!(!brief.chars().any(|c| c != '\n' && c.is_control()), "{brief:?}");
     for size in [None, Some((40, 10))] {
         let drawn = draw(&printer, &card, size);
         let acts = |c: char| c != '\n' && c.is_control();

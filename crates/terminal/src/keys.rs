@@ -36,6 +36,8 @@ pub(super) enum Key {
     Redraw,
     /// Ctrl-D.
     Eof,
+    /// Escape, alone.
+    Escape,
 }
 
 /// Turns bytes into keys, also when a key is split between reads.
@@ -43,6 +45,9 @@ pub(super) enum Key {
 pub(super) struct Keys {
     rest: Vec<u8>,
     paste: Option<Vec<u8>>,
+    /// Whether the Escape in `rest` was given as a key. It still begins a sequence when the rest of one
+    /// follows late, so that no part of a paste becomes typed text.
+    is_given: bool,
 }
 
 /// The meaning of the first bytes.
@@ -56,7 +61,7 @@ enum Decoded {
 
 impl Keys {
     pub(super) const fn new() -> Self {
-        Self { rest: Vec::new(), paste: None }
+        Self { rest: Vec::new(), paste: None, is_given: false }
     }
 
     /// Whether more must come before a paste has ended.
@@ -69,14 +74,28 @@ impl Keys {
         self.paste.is_some() || !self.rest.is_empty()
     }
 
+    /// Whether an Escape waits to be a key, or the beginning of a sequence.
+    pub(super) fn is_escape(&self) -> bool {
+        self.rest == [0x1b] && self.paste.is_none() && !self.is_given
+    }
+
+    /// Gives a lone Escape as a key, because nothing has followed it.
+    pub(super) fn escape(&mut self) -> Option<Key> {
+        let is_escape = self.is_escape();
+        self.is_given |= is_escape;
+        is_escape.then_some(Key::Escape)
+    }
+
     /// Takes the bytes of a read and gives the keys in them.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
+        let mut keys = Vec::new();
         // A lone Escape was a key of its own, unless the next bytes make a sequence of it.
         if self.rest == [0x1b] && !matches!(bytes.first(), Some(b'[' | b'O' | b'\r' | b'\n')) {
+            keys.extend(self.escape());
             self.rest.clear();
         }
+        self.is_given = false;
         self.rest.extend_from_slice(bytes);
-        let mut keys = Vec::new();
         loop {
             if self.paste.is_some() {
                 match self.pasted() {
@@ -263,9 +282,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_escape_takes_nothing_with_it() {
+    fn a_lone_escape_is_a_key_and_takes_nothing_with_it() {
         let mut keys = Keys::default();
         assert_eq!(keys.push(b"\x1b"), []);
+        assert_eq!(keys.push(b"h"), [Key::Escape, Key::Char('h')]);
+        assert_eq!(keys.push(b"\x1b"), []);
+        assert_eq!((keys.escape(), keys.escape()), (Some(Key::Escape), None));
         assert_eq!(keys.push(b"h"), [Key::Char('h')]);
+    }
+
+    #[test]
+    fn a_paste_whose_beginning_is_late_is_still_a_paste() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.push(b"\x1b"), []);
+        assert_eq!(keys.escape(), Some(Key::Escape));
+        assert_eq!(keys.push(b"[200~y\r\x1b[201~"), [Key::Paste("y\r".into())]);
     }
 }

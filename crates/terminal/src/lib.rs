@@ -14,6 +14,7 @@ mod history;
 mod keys;
 mod line;
 mod markdown;
+mod picker;
 mod pins;
 pub mod print;
 mod prompt;
@@ -29,6 +30,7 @@ pub use card::{diff_lines, draw as draw_card, one_line};
 pub use chat::{Chat, Leave};
 pub use draw::{barred, packets, short};
 pub use history::History;
+pub use picker::{ask_text, pick_one, pick_without_signals};
 pub use signals::{EndSignals, is_ignored};
 pub use spent::Spent;
 pub use summary::Part;
@@ -365,7 +367,7 @@ impl<'a> Front<'a> {
         }
         let mut live = Live { rows: self.drawing.rows(&self.screen), cursor: None };
         if let Some(chat) = self.chat.as_ref().filter(|_| self.screen.is_live()) {
-            chat.draw(self.printer, self.screen.cells(), &mut live);
+            chat.draw(self.printer, self.screen.cells(), &self.drawing.summary, &mut live);
         }
         self.screen.draw(live);
     }

@@ -27,6 +27,7 @@ pub(super) enum Wish {
     Complete,
     Redraw,
     Leave,
+    Stop,
 }
 
 impl Line {
@@ -49,6 +50,24 @@ impl Line {
         self.text = text;
     }
 
+    /// Puts a message back, above the text that is being written.
+    pub(super) fn give_back(&mut self, message: &str) {
+        let text = match self.text.is_empty() {
+            true => message.to_owned(),
+            false => format!("{message}\n{}", self.text),
+        };
+        self.set(text);
+    }
+
+    /// Replaces the last `bytes` bytes before the cursor with a text.
+    pub(super) fn replace_before(&mut self, bytes: usize, text: &str) {
+        let from = self.cursor.saturating_sub(bytes);
+        if self.text.is_char_boundary(from) {
+            self.text.replace_range(from..self.cursor, text);
+            self.cursor = from + text.len();
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.set(String::new());
         self.at = None;
@@ -68,6 +87,7 @@ impl Line {
             Key::Enter => return self.enter(),
             Key::Tab => return Wish::Complete,
             Key::Redraw => return Wish::Redraw,
+            Key::Escape => return Wish::Stop,
             Key::Eof if self.text.is_empty() => return Wish::Leave,
             Key::Eof | Key::Delete => self.remove(self.cursor, self.right()),
             Key::Backspace => self.remove(self.left(), self.cursor),

@@ -1,7 +1,10 @@
-//! Markdown as models write it, drawn line by line while it comes: headings, lists, quotes, rules, fenced
-//! code, bold and inline code. Text that is not recognised is shown as it is written. Nothing is hidden, and
-//! a link's address stays visible. A full parser would need the whole document, but the user reads this text
-//! while the model writes it.
+//! Markdown as models write it, drawn line by line while it comes: headings, lists, quotes, rules, tables,
+//! fenced code, links, bold, emphasis and inline code. A table is drawn when it has ended. Text that is not
+//! recognised is shown as it is written. Nothing is hidden, and a link's address stays visible. A full parser
+//! would need the whole document, but the user reads this text while the model writes it.
+
+mod code;
+mod table;
 
 use super::text::{Span, span, wrap};
 use crate::print::{Printer, Style};
@@ -18,6 +21,10 @@ pub(super) struct Markdown {
     line: String,
     /// The fence that ends the code block; `None` outside a code block.
     fence: Option<String>,
+    /// The language of the code block.
+    language: String,
+    /// The lines of a table that has not ended yet.
+    table: Vec<String>,
 }
 
 /// A row and its spans.
@@ -30,29 +37,53 @@ impl Markdown {
         for part in piece.split_inclusive('\n') {
             self.line.push_str(part.trim_end_matches('\n'));
             if part.ends_with('\n') || self.line.len() > LINE_BYTES_MAX {
-                rows.extend(self.end(printer, cells));
+                rows.extend(self.end_line(printer, cells));
             }
         }
         rows
     }
 
-    /// Whether a line has not ended yet.
+    /// Whether a line or a table has not ended yet.
     pub(super) fn is_open(&self) -> bool {
-        !self.line.is_empty()
+        !(self.line.is_empty() && self.table.is_empty())
     }
 
-    /// The line that has not ended yet, as it would be drawn now.
+    /// The text that has not ended yet, as it would be drawn now.
     pub(super) fn open(&self, printer: &Printer, cells: usize) -> Rows {
-        if self.line.is_empty() { Vec::new() } else { self.draw(printer, &self.line, cells) }
+        // The widths of a table are known at its end.
+        let count = self.table.len();
+        let told = (count > 0).then(|| vec![(Style::Dim, format!("… a table, {count} lines"))]);
+        let mut rows: Rows = told.into_iter().collect();
+        if !self.line.is_empty() {
+            rows.extend(self.draw(printer, &self.line, cells));
+        }
+        rows
     }
 
-    /// Ends the line.
+    /// Ends the text.
     pub(super) fn end(&mut self, printer: &Printer, cells: usize) -> Rows {
+        let mut rows = if self.line.is_empty() { Vec::new() } else { self.end_line(printer, cells) };
+        rows.extend(table::draw(printer, &std::mem::take(&mut self.table), cells));
+        rows
+    }
+
+    fn end_line(&mut self, printer: &Printer, cells: usize) -> Rows {
         let line = std::mem::take(&mut self.line);
-        let fence = fence(&line);
+        if self.fence.is_none() && table::is_row(&line) && self.table.len() < table::ROWS_MAX {
+            self.table.push(line);
+            return Vec::new();
+        }
+        let mut rows = table::draw(printer, &std::mem::take(&mut self.table), cells);
+        rows.extend(self.other_line(printer, &line, cells));
+        rows
+    }
+
+    fn other_line(&mut self, printer: &Printer, line: &str, cells: usize) -> Rows {
+        let fence = fence(line);
         match (&self.fence, fence) {
             (None, Some((open, language))) => {
                 self.fence = Some(open);
+                self.language.clone_from(&language);
                 let label = span(printer, Style::Dim, &language);
                 return if language.is_empty() {
                     Vec::new()
@@ -68,12 +99,14 @@ impl Markdown {
             }
             _ => {}
         }
-        self.draw(printer, &line, cells)
+        self.draw(printer, line, cells)
     }
 
     fn draw(&self, printer: &Printer, line: &str, cells: usize) -> Rows {
         if self.fence.is_some() {
-            return wrap(&[(Style::Plain, "  ".into()), span(printer, Style::Code, line)], cells, 2);
+            let blank = std::iter::once((Style::Plain, "  ".into()));
+            let spans: Vec<Span> = blank.chain(code::spans(printer, &self.language, line)).collect();
+            return wrap(&spans, cells, 2);
         }
         let text = line.trim_start();
         let depth = line.len() - text.len();
@@ -132,17 +165,27 @@ fn item(text: &str) -> Option<(String, &str)> {
     (1..=9).contains(&digits).then(|| (format!("{number}. "), rest))
 }
 
-/// Bold, emphasis and code within a line.
+/// Bold, emphasis, links and code within a line.
 fn inline(printer: &Printer, text: &str, base: Style) -> Vec<Span> {
     let mut spans = Vec::new();
     let mut written = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        if let Some((style, inner, after)) = marked(rest) {
+        let is_in_word = written.ends_with(char::is_alphanumeric);
+        let found = link(rest).map(|(text, at, after)| {
+            let at = if at == text { String::new() } else { format!(" ({at})") };
+            (vec![(base, text.to_owned()), (Style::Dim, at)], after)
+        });
+        let found = found.or_else(|| {
+            let (style, inner, after) = marked(rest, is_in_word)?;
+            Some((vec![(style, inner.to_owned())], after))
+        });
+        if let Some((pieces, after)) = found {
             if !written.is_empty() {
                 spans.push(span(printer, base, &std::mem::take(&mut written)));
             }
-            spans.push(span(printer, style, inner));
+            let pieces = pieces.iter().filter(|(_, text)| !text.is_empty());
+            spans.extend(pieces.map(|(style, text)| span(printer, *style, text)));
             rest = after;
             continue;
         }
@@ -157,16 +200,35 @@ fn inline(printer: &Printer, text: &str, base: Style) -> Vec<Span> {
     spans
 }
 
-/// The style and the text of a marked piece at the start of `rest`, and the text that follows it.
-fn marked(rest: &str) -> Option<(Style, &str, &str)> {
-    const MARKS: [(&str, Style); 4] =
-        [("``", Style::Code), ("`", Style::Code), ("**", Style::Bold), ("__", Style::Bold)];
+/// A link at the start of `rest`, `[text](address)`: its text, its address, and the text that follows it.
+fn link(rest: &str) -> Option<(&str, &str, &str)> {
+    let (text, after) = rest.strip_prefix('[')?.split_once("](")?;
+    let (address, after) = after.split_once(')')?;
+    let is_whole = !text.is_empty() && !text.contains(['[', ']']) && !address.is_empty();
+    (is_whole && !address.contains([' ', '('])).then_some((text, address, after))
+}
+
+/// The style and the text of a marked piece at the start of `rest`, and the text that follows it. Within a
+/// word only code and bold asterisks are marks.
+fn marked(rest: &str, is_in_word: bool) -> Option<(Style, &str, &str)> {
+    const MARKS: [(&str, Style); 6] = [
+        ("``", Style::Code),
+        ("`", Style::Code),
+        ("**", Style::Bold),
+        ("__", Style::Bold),
+        ("*", Style::Italic),
+        ("_", Style::Italic),
+    ];
     for (mark, style) in MARKS {
         let Some(after) = rest.strip_prefix(mark) else { continue };
+        if is_in_word && (mark.starts_with('_') || mark == "*") {
+            return None;
+        }
         let end = after.find(mark)?;
         let (inner, after) = (after.get(..end)?, after.get(end + mark.len()..)?);
         let is_tight = !inner.is_empty() && (style == Style::Code || inner.trim() == inner);
-        return is_tight.then_some((style, inner, after));
+        let ends_word = !mark.starts_with('_') || !after.starts_with(char::is_alphanumeric);
+        return (is_tight && ends_word).then_some((style, inner, after));
     }
     None
 }

@@ -53,6 +53,8 @@ pub enum Style {
     Yellow,
     /// Cyan.
     Cyan,
+    /// Emphasis.
+    Italic,
     /// Code within text.
     Code,
 }
@@ -356,6 +358,7 @@ fn paint(color: bool, style: Style, text: &str) -> String {
         _ if !color => return text.into(),
         Style::Bold => 1,
         Style::Dim => 2,
+        Style::Italic => 3,
         Style::Red => 31,
         Style::Green => 32,
         Style::Yellow => 33,

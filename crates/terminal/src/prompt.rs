@@ -2,11 +2,12 @@
 //!
 //! Only text that the user typed after the question was shown is an answer. Pasted text is not an answer: the
 //! terminal marks it, and all of it is thrown away, however it is cut into reads. For a terminal that does
-//! not mark pastes, a line counts only when nothing else came in the same read.
+//! not mark pastes, a line counts only when nothing else came in the same read. A single key answers a card
+//! only when it came alone and the user was not in the middle of typing.
 
 use super::{
     keys::Key,
-    terminal::{Read, Terminal},
+    terminal::{PAUSE, Read, Terminal, answered, typed_at},
     text::width,
 };
 use crate::print::Printer;
@@ -50,6 +51,22 @@ impl Prompt {
     /// # Errors
     /// When the terminal cannot be read or written to.
     pub(super) async fn line(&self, question: &str) -> io::Result<Option<String>> {
+        Ok(match self.key_or_line(question, None).await? {
+            Some(Typing::Key(key)) => Some(key.to_string()),
+            Some(Typing::Line(line)) => Some(line),
+            None => None,
+        })
+    }
+
+    /// The same, but one of these keys answers at once.
+    ///
+    /// # Errors
+    /// As [`Prompt::line`].
+    pub(super) async fn key_or_line(
+        &self,
+        question: &str,
+        is_key: Option<&dyn Fn(char) -> bool>,
+    ) -> io::Result<Option<Typing>> {
         // Text that was typed before the question was seen is not an answer to it.
         let mut typed = Typed { is_told: self.terminal.drain(), ..Typed::default() };
         if typed.is_told {
@@ -57,7 +74,20 @@ impl Prompt {
         }
         self.terminal.write(question).await?;
         loop {
+            let before = typed_at();
             let Some(read) = self.terminal.read_keys().await? else { return Ok(None) };
+            let was_typing = before.is_some_and(|at| at.elapsed() < PAUSE);
+            if let Some(is_key) = is_key {
+                // These belong to the text that the user was typing when the question came.
+                if was_typing && read.keys.iter().all(|key| matches!(key, Key::Char(_))) && !read.is_cut {
+                    continue;
+                }
+                if let Some(key) = typed.single(&read).filter(|key| is_key(*key)) {
+                    answered();
+                    self.terminal.write(&format!("{}\n", shown(key))).await?;
+                    return Ok(Some(Typing::Key(key)));
+                }
+            }
             let step = typed.take(read);
             let echo = std::mem::take(&mut typed.echo);
             if self.is_echoing {
@@ -68,7 +98,7 @@ impl Prompt {
                 Step::Closed => return Ok(None),
                 Step::Line(line) => {
                     self.terminal.write("\n").await?;
-                    return Ok(Some(line));
+                    return Ok(Some(Typing::Line(line)));
                 }
                 Step::Refused(why) => {
                     // The bytes that follow may hold the end of the paste, or the beginning of a paste.
@@ -89,6 +119,15 @@ impl Drop for Prompt {
     fn drop(&mut self) {
         self.terminal.lines();
     }
+}
+
+/// The answer to a question.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Typing {
+    /// One key.
+    Key(char),
+    /// A line.
+    Line(String),
 }
 
 /// The result of a read.
@@ -115,6 +154,15 @@ pub(super) struct Typed {
 }
 
 impl Typed {
+    /// The only key of a read, when nothing was typed before it and no paste is open.
+    pub(super) fn single(&self, read: &Read) -> Option<char> {
+        let is_alone = self.text.is_empty() && !self.is_told && !read.is_cut && !read.is_pasting;
+        match read.keys.as_slice() {
+            [Key::Char(key)] if is_alone => Some(*key),
+            _ => None,
+        }
+    }
+
     /// Takes the keys of one read.
     pub(super) fn take(&mut self, read: Read) -> Step {
         let mut keys = read.keys.into_iter();
@@ -189,6 +237,24 @@ mod tests {
         assert_eq!(steps(&["n", "o", " w", "hy", "\r"])[4], line("no why"));
         assert_eq!(steps(&["yes\u{7f}\u{7f}\u{7f}n\u{15}s x\u{17}\u{17}y\n"]), [line("y")]);
         assert_eq!(steps(&["\u{4}"]), [Step::Closed]);
+    }
+
+    #[test]
+    fn a59_a_single_key_answers_only_when_it_comes_alone() {
+        let single = |before: &[&str], read: &str| {
+            let (mut keys, mut typed) = (Keys::new(), Typed::default());
+            for read in before {
+                typed.take(Read::of(&mut keys, read.as_bytes()));
+            }
+            typed.single(&Read::of(&mut keys, read.as_bytes()))
+        };
+        assert_eq!(single(&[], "y"), Some('y'));
+        for read in ["y\r", "yy", "\u{1b}[200~y", "y\u{1b}", "\u{1b}[200~y\u{1b}[201~"] {
+            assert_eq!(single(&[], read), None, "{read:?}");
+        }
+        // In the middle of a paste, and after another letter.
+        assert_eq!(single(&["\u{1b}[200~a"], "y"), None);
+        assert_eq!(single(&["b"], "y"), None);
     }
 
     #[test]

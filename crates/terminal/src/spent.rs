@@ -27,6 +27,15 @@ impl Spent {
             None => self.unpriced += 1,
         }
     }
+
+    /// The money alone; `None` when nothing has a known price.
+    pub(crate) fn money(&self) -> Option<String> {
+        let money = |(currency, nanos): (&String, &u64)| {
+            Money { nanos: *nanos, currency: currency.clone() }.to_string()
+        };
+        let all: Vec<String> = self.nanos.iter().map(money).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
 }
 
 impl fmt::Display for Spent {

@@ -8,7 +8,7 @@ use super::{
     text::{self, Span, cut, some_of, span},
 };
 use crate::print::{Printer, Style};
-use bailey_protocol::{Happening, PathCount, SessionId};
+use bailey_protocol::{ContextSize, Happening, PathCount, SessionId};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     time::Instant,
@@ -109,6 +109,10 @@ pub(crate) struct Summary {
     /// stuck.
     is_paused: bool,
     spent: Spent,
+    /// How full the context is.
+    context: Option<ContextSize>,
+    /// How many changed files are not in the project, and how many branches.
+    waiting: Option<(u32, u32)>,
     since: Instant,
     turn: Instant,
     is_in_turn: bool,
@@ -133,6 +137,8 @@ impl Default for Summary {
             is_committed: false,
             is_paused: false,
             spent: Spent::default(),
+            context: None,
+            waiting: None,
             since: Instant::now(),
             turn: Instant::now(),
             is_in_turn: false,
@@ -186,7 +192,11 @@ impl Summary {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
             Happening::GoingOn => self.is_cut_off = true,
-            Happening::Usage { usage, cost } => self.spent.add(usage, cost.as_ref()),
+            Happening::Usage { usage, cost, context } => {
+                self.spent.add(usage, cost.as_ref());
+                self.context = context.or(self.context);
+            }
+            Happening::Changed { files, branches, .. } => self.waiting = Some((*files, *branches)),
             Happening::Diff { .. } if self.compared == Compared::NoLayer => {}
             Happening::Diff { files, counts, commits, ignored, .. } => {
                 (self.changed, self.compared) = (counted(files, counts), Compared::Now);
@@ -200,6 +210,8 @@ impl Summary {
                     (matches!(reason.as_str(), "limit" | "budget" | "stuck"), false);
             }
             Happening::Merged { direction, files, commits, .. } => {
+                // What is left is told a moment later.
+                self.waiting = self.waiting.filter(|_| direction != "apply");
                 self.merged(direction, files);
                 if !commits.is_empty() {
                     (self.commits, self.is_committed) = (commits.clone(), direction == "undo");
@@ -251,6 +263,32 @@ impl Summary {
     /// The tokens and the money that were spent.
     pub(super) fn spent(&self) -> String {
         self.spent.to_string()
+    }
+
+    /// How full the context is, in short.
+    pub(super) fn context(&self) -> Option<String> {
+        let ContextSize { tokens, window } = self.context?;
+        Some(match window {
+            Some(window) if window > 0 => {
+                format!("context {}% of {}", tokens.saturating_mul(100) / window, thousands(window))
+            }
+            _ => format!("context {}", thousands(tokens)),
+        })
+    }
+
+    /// The money that was spent, in short.
+    pub(super) fn money(&self) -> Option<String> {
+        self.spent.money()
+    }
+
+    /// The changes that wait, in short; `None` when there are none.
+    pub(super) fn waiting(&self) -> Option<String> {
+        match self.waiting? {
+            (0, 0) => None,
+            (0, branches) => Some(format!("{branches} branches with new commits: /diff /apply")),
+            (1, _) => Some("1 file changed: /diff /apply".into()),
+            (files, _) => Some(format!("{files} files changed: /diff /apply")),
+        }
     }
 
     /// The summary as painted lines.
@@ -432,6 +470,15 @@ fn counted(files: &[String], counts: &[PathCount]) -> Vec<Changed> {
         None => Changed::new(path),
     });
     changed.collect()
+}
+
+/// `850`, `12k`, `1.2M` tokens.
+fn thousands(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}k", tokens / 1_000),
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens % 1_000_000 / 100_000),
+    }
 }
 
 fn took(since: Instant) -> String {

@@ -16,6 +16,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 use tokio::io::unix::AsyncFd;
 
@@ -30,12 +31,37 @@ const READ_BYTES: usize = 4096;
 /// How many reads are thrown away at most. A sender of more than that without a pause is not a person.
 const DRAINED_READS_MAX: usize = 1024;
 
+/// How long an Escape waits for the rest of a sequence, before it is a key of its own.
+const ESCAPE: Duration = Duration::from_millis(60);
+
 /// The terminal's settings before keys were read one by one. The code that ends the program restores them.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
 /// The bytes that were read of a key or a paste that has not ended. They belong to the terminal and not to
 /// one reader: a paste that begins in a message may end in a card.
 static KEYS: Mutex<Keys> = Mutex::new(Keys::new());
+
+/// When the user last typed within a text that they have not sent.
+static TYPED: Mutex<Option<Instant>> = Mutex::new(None);
+/// A pause longer than this ends typing.
+pub(super) const PAUSE: Duration = Duration::from_millis(700);
+
+/// When the user last typed within a text that they have not sent; `None` when they type nothing.
+pub(super) fn typed_at() -> Option<Instant> {
+    *TYPED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes that a key was an answer, and no part of a text.
+pub(super) fn answered() {
+    *TYPED.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+fn note_typing(keys: &[Key]) {
+    if let Some(last) = keys.last() {
+        let is_within = matches!(last, Key::Char(_) | Key::Paste(_));
+        *TYPED.lock().unwrap_or_else(PoisonError::into_inner) = is_within.then(Instant::now);
+    }
+}
 
 /// The terminal's earlier settings.
 #[derive(Debug)]
@@ -170,9 +196,21 @@ impl Terminal {
     /// # Errors
     /// When the terminal cannot be read.
     pub(super) async fn read_keys(&self) -> io::Result<Option<Read>> {
-        let bytes = self.read().await?;
-        let mut keys = KEYS.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok((!bytes.is_empty()).then(|| Read::of(&mut keys, &bytes)))
+        let keys = || KEYS.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = if keys().is_escape() { Some(ESCAPE) } else { None };
+        let bytes = match waits {
+            None => self.read().await?,
+            Some(time) => match tokio::time::timeout(time, self.read()).await {
+                Ok(bytes) => bytes?,
+                Err(_) => {
+                    let keys = keys().escape().into_iter().collect();
+                    return Ok(Some(Read { keys, ..Read::default() }));
+                }
+            },
+        };
+        let read = (!bytes.is_empty()).then(|| Read::of(&mut keys(), &bytes));
+        read.iter().for_each(|read| note_typing(&read.keys));
+        Ok(read)
     }
 
     /// Throws away the keys that have arrived. Returns whether a paste has not ended yet; a flush by the
@@ -182,7 +220,7 @@ impl Terminal {
         let mut bytes = [0; READ_BYTES];
         for _ in 0..DRAINED_READS_MAX {
             match rustix::io::read(self.file.get_ref(), &mut bytes) {
-                Ok(length @ 1..) => drop(keys.push(bytes.get(..length).unwrap_or_default())),
+                Ok(length @ 1..) => note_typing(&keys.push(bytes.get(..length).unwrap_or_default())),
                 Err(rustix::io::Errno::INTR) => {}
                 Ok(0) | Err(_) => break,
             }

@@ -325,7 +325,11 @@ fn config(setup: &Setup) -> Config {
         draw: |question| Card {
             title: question.action.kind().name().into(),
             reasons: question.reasons.to_vec(),
-            parts: vec![CardPart::Field { name: "target".into(), value: question.action.target() }],
+            parts: vec![CardPart::Field {
+                name: "target".into(),
+                value: question.action.target(),
+                brief: true,
+            }],
             caveats: vec![format!("{} outputs were seen", question.seen.len())],
             once: false,
             origins: Vec::new(),

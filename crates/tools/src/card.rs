@@ -20,6 +20,12 @@ use comparison::Comparison;
 
 /// What becomes of a masked file.
 const FOR_THE_SESSION: &str = "revealed: everything in this session can read it from now on";
+/// Fields of an action's own portrait that the short card shows.
+const BRIEF_MAX: usize = 3;
+/// A command longer than this, in bytes, is not whole in a title.
+const TITLE_BYTES: usize = 120;
+/// The largest body that the short card shows, in bytes.
+const BODY_BYTES: usize = 200;
 /// Most lines of the diff of one file.
 const DIFF_LINES_MAX: usize = 400;
 /// Most lines of all diffs of a card.
@@ -54,7 +60,7 @@ pub fn card(question: &Question<'_>) -> Card {
                 false if !is_held => "as it is on this machine, by nobody else's leave than yours",
                 false => "bound read-only, for this one effect",
             };
-            draft.field("access", access);
+            draft.brief("access", access);
             format!("Read {path}")
         }
         Action::Change { files } => draft.change(files, &red, seen),
@@ -101,7 +107,17 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    /// A field of the details.
     fn field(&mut self, name: &str, value: &str) {
+        self.add(name, value, false);
+    }
+
+    /// A field of the short card.
+    fn brief(&mut self, name: &str, value: &str) {
+        self.add(name, value, true);
+    }
+
+    fn add(&mut self, name: &str, value: &str, brief: bool) {
         let redactor = self.redactor;
         let clean = redactor.redact(value);
         self.remark_hidden(&format!("`{name}`"), clean.covered);
@@ -119,7 +135,7 @@ impl Draft<'_> {
                 .push(format!("`{name}` has long runs of blanks or marks, of which the number is shown"));
         }
         self.remark_alike(name, value);
-        self.parts.push(CardPart::Field { name: name.into(), value: text });
+        self.parts.push(CardPart::Field { name: name.into(), value: text, brief });
     }
 
     /// Not all of it is shown.
@@ -145,7 +161,7 @@ impl Draft<'_> {
         let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.0.clone());
         let (old, new) = (bytes(&amendment.old), bytes(&amendment.new));
         let name = amendment.path.0.rsplit('/').next().unwrap_or_default();
-        self.field("policy", &amendment.to.to_string());
+        self.brief("policy", &amendment.to.to_string());
         let diff = diff::between(name, old.as_deref(), new.as_deref(), self.lines, self.redactor);
         self.diff(&amendment.path.0, diff);
         format!("Change the rules in {}", amendment.path)
@@ -165,13 +181,16 @@ impl Draft<'_> {
     /// The fields that the action says of itself.
     fn portrait(&mut self, action: &Action) -> String {
         let Some(Portrait { title, fields }) = action.portrait() else { return action.target() };
-        fields.iter().for_each(|(name, value)| self.field(name, value));
+        for (at, (name, value)) in fields.iter().enumerate() {
+            self.add(name, value, at < BRIEF_MAX);
+        }
         title
     }
 
     fn exec(&mut self, command: &Command) -> String {
         let line = command.line();
-        self.field("command", &line);
+        // The title has the first line.
+        self.add("command", &line, line.contains('\n') || line.len() > TITLE_BYTES);
         if let [program, ..] = command.argv.as_slice()
             && command.argv.len() == 3
             && command.argv.last() == Some(&line)
@@ -180,20 +199,20 @@ impl Draft<'_> {
         }
         self.field("working directory", &command.cwd.0);
         for (name, value) in &command.env {
-            self.field("environment", &format!("{name}={value}"));
+            self.brief("environment", &format!("{name}={value}"));
         }
         if let Some(stdin) = &command.stdin {
-            self.field("standard input", &stdin.lossy());
+            self.brief("standard input", &stdin.lossy());
         }
         if command.background {
-            self.field("lasts", "goes on in the background until it is stopped or the session ends");
+            self.brief("lasts", "goes on in the background until it is stopped or the session ends");
         }
         let network = match (self.is_held, command.network) {
             (false, _) => "this machine's, without a door",
             (true, true) => "asked for",
             (true, false) => "none",
         };
-        self.field("network", network);
+        self.add("network", network, command.network || !self.is_held);
         let limits = &command.limits;
         let value = format!(
             "{} s, {} MiB of memory, {} MiB of disk, {} processes",
@@ -209,12 +228,15 @@ impl Draft<'_> {
             self.caveats
                 .push("a yes counts once, because the shell may expand its words to file names".into());
         }
-        self.caveats.push("the text of a command does not show everything that it will do".into());
-        let besides = match self.is_held {
-            true => "only the walls limit what it reads and runs besides the files that it names",
-            false => "there are no walls: nothing limits what it reads, writes, runs and sends",
-        };
-        self.caveats.push(besides.into());
+        // This holds for every command, so it stands in the details.
+        self.field("note", "the text of a command does not show everything that it will do");
+        if self.is_held {
+            let besides = "only the walls limit what it reads and runs besides the files that it names";
+            self.field("note", besides);
+        } else {
+            let besides = "there are no walls: nothing limits what it reads, writes, runs and sends";
+            self.caveats.push(besides.into());
+        }
         format!("Run {line}")
     }
 
@@ -240,11 +262,11 @@ impl Draft<'_> {
         let comparison = Comparison::of_seen(seen);
         if merge.files.len() > 1 && !red.is_empty() {
             let reds = merge.files.iter().filter(|file| red.contains(&file.path));
-            self.field("asked about", &comparison.counted(reds, "Red "));
+            self.brief("asked about", &comparison.counted(reds, "Red "));
         }
         for file in first(&merge.files, |file| red.contains(&file.path)) {
             let verb = verb(file.base.is_some(), file.new.is_some()).to_lowercase();
-            self.field(&if is_in_part(file) { format!("{verb} in part") } else { verb }, &file.path.0);
+            self.brief(&if is_in_part(file) { format!("{verb} in part") } else { verb }, &file.path.0);
             if file.part.is_some() && !is_in_part(file) {
                 self.caveats.push(format!("{}: is merged with later changes in the project", file.path));
             }
@@ -260,7 +282,7 @@ impl Draft<'_> {
         for tip in &merge.tips {
             let (old, new) = (tip.old.as_deref().unwrap_or("nothing"), tip.new.as_str());
             let (from, to) = if merge.direction == MergeKind::Undo { (new, old) } else { (old, new) };
-            self.field(
+            self.brief(
                 "commits",
                 &format!("{} goes from {} to {}", tip.name, first_digits(from), first_digits(to)),
             );
@@ -343,24 +365,25 @@ impl Draft<'_> {
     fn line(&mut self, method: &str, url: &str) {
         self.field("method", method);
         self.field("host", authority(url));
-        self.field("address", url);
+        self.brief("address", url);
     }
 
     fn http(&mut self, request: &HttpRequest) {
         self.line(&request.method, &request.url);
-        for (name, value) in &request.headers {
-            let value = match value {
+        for (name, header) in &request.headers {
+            let value = match header {
                 HeaderValue::Text(text) => text.clone(),
                 HeaderValue::Secret { name, prefix } => format!("{prefix}(the secret {name})"),
             };
-            self.field("header", &format!("{name}: {value}"));
+            let value = format!("{name}: {value}");
+            self.add("header", &value, matches!(header, HeaderValue::Secret { .. }));
         }
         let body = &request.body;
         if body.0.is_empty() {
             return self.field("body", "none");
         }
-        self.field("size", &format!("{} bytes", body.0.len()));
-        self.field("body", &body.lossy());
+        self.brief("size", &format!("{} bytes", body.0.len()));
+        self.add("body", &body.lossy(), body.0.len() <= BODY_BYTES);
         if std::str::from_utf8(&body.0).is_err() {
             self.cut("`body` is no text: what of it cannot be read is shown as \u{fffd}".into());
         }

@@ -7,6 +7,8 @@ use bailey_protocol::{Action, Command, ExecReport, Outcome, Outside, Report, Sta
 
 /// What git says where nobody told it whose a commit is.
 const NO_IDENTITY: &str = "Author identity unknown";
+/// How many refused requests the summary names.
+const HOSTS_MAX: usize = 3;
 /// Most bytes of one argument or variable, its NUL included (Linux MAX_ARG_STRLEN).
 const WORD_BYTES_MAX: usize = 128 << 10;
 /// Most bytes of all arguments and variables together (a quarter of the usual 8 MiB stack).
@@ -105,8 +107,11 @@ pub(crate) fn conclude(action: Option<&Action>, outcome: &Outcome, wall_ms_max: 
     let raise = if cancelled || is_late { None } else { limit::raise(report, &command.limits) };
     lines.extend(raise.map(|raise| format!("({raise})")));
     let mut summary = end.split(';').next().unwrap_or_default().to_owned();
-    if let Some(first) = report.refused.first() {
-        summary.push_str(&format!("; the network door refused {first}"));
+    if !report.refused.is_empty() {
+        let some = report.refused.get(..report.refused.len().min(HOSTS_MAX)).unwrap_or_default();
+        let more = report.refused.len() - some.len();
+        let more = report.refused_more.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+        summary.push_str(&format!("; the network door refused {}", named(some, more)));
     } else if let Some(first) = report.not_passed.first() {
         summary.push_str(&format!("; the network door could not pass on {first}"));
     }

@@ -122,7 +122,7 @@ fn the_same_errand_from_everywhere_comes_through_a_kill_in_its_middle() {
         watch.kill(&stage);
         open();
         // What was typed before the question stands there whole is thrown away.
-        terminal.wait_for_in_turn(&["notes.txt", "[n]o and why: "]);
+        terminal.wait_for_in_turn(&["notes.txt", "[n]o or [d]etails: "]);
         terminal.keys("y\r");
         terminal.wait_for_in_turn(&[DONE, "done in"]);
         terminal.keys("/apply\r");

@@ -13,7 +13,7 @@ use std::{
 use tempfile::TempDir;
 
 const SEEN: &str = "what the notes say";
-const QUESTION: &str = "or [n]o and why: ";
+const QUESTION: &str = "[n]o or [d]etails: ";
 
 /// A project, and a file outside of it that is shown after a question only.
 struct Scene {

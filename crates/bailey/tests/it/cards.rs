@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::{fs, path::PathBuf, thread, time::Duration};
 use tempfile::TempDir;
 
-pub(crate) const QUESTION: &str = "or [n]o and why: ";
+pub(crate) const QUESTION: &str = "[n]o or [d]etails: ";
 const HOSTILE: &str = "a\u{1b}[2J\u{1b}]52;c;eQ==\u{7}\u{202e}\u{200b}\u{9b}31mz";
 
 /// A file outside of every workspace and of what the rules let through unasked.

@@ -123,7 +123,7 @@ fn a_card_in_the_middle_of_a_message_takes_none_of_it() {
     terminal.keys("y");
     terminal.wait_for("y");
     gate.open();
-    terminal.wait_for("or [n]o and why: ");
+    terminal.wait_for("[n]o or [d]etails: ");
     thread::sleep(Duration::from_millis(300));
     assert_eq!(model.requests().len(), 1, "the draft is no answer: {}", terminal.news());
     terminal.keys("y\n");
@@ -140,7 +140,7 @@ fn a_card_in_the_middle_of_a_message_takes_none_of_it() {
 /// it makes the terminal type. Control: the same answer to a card of Bailey's.
 #[test]
 fn a59_a_card_that_a_model_draws_takes_no_answer() {
-    const QUESTION: &str = "or [n]o and why: ";
+    const QUESTION: &str = "[n]o or [d]etails: ";
     // A link, a title and a clipboard that are asked back, the cursor's place, and what the terminal is.
     const REPLIES: &str = "\u{1b}]8;;https://evil.example\u{7}x\u{1b}]8;;\u{7}\u{1b}[21t\u{1b}]52;c;?\u{7}\u{1b}[6n\u{1b}[c\u{9b}5n\u{1b}P$qm\u{1b}\\\u{202e}";
     let stage = Stage::new(&[("a.txt", "one\n")]);
@@ -240,8 +240,8 @@ fn tab_completes_and_says_what_there_is() {
     let _model = stage.model(vec![]);
     let Some(mut terminal) = chat(&stage) else { return };
     terminal.keys("/c\t");
-    terminal.wait_for("/clear  /cost");
-    terminal.keys("o\t\r");
+    terminal.wait_for("/clear  /compact  /context  /cost");
+    terminal.keys("os\t\r");
     terminal.wait_for("0 tokens read");
     terminal.keys("/model te\t");
     terminal.wait_for("/model test/");

@@ -472,7 +472,7 @@ fn a_commit_that_holds_something_else_than_was_shown_is_kept_apart() {
         let session = session(&stage, &format!("{write}{then}"));
         let diff = sessions(&stage, "diff", &session).stdout;
         let Some(mut terminal) = Terminal::start(&stage, &["sessions", "apply", &session]) else { return };
-        terminal.wait_for("or [n]o and why: ");
+        terminal.wait_for("[n]o or [d]etails: ");
         terminal.keys("y\r");
         let (code, screen) = terminal.end();
         assert_eq!(code, 0, "{name}: {screen}");

@@ -5,7 +5,7 @@ use bailey_testkit::Reply;
 use serde_json::json;
 use std::fs;
 
-const QUESTION: &str = "or [n]o and why: ";
+const QUESTION: &str = "[n]o or [d]etails: ";
 const ASK: &str = "[[rule]]\nname = \"look\"\nanswer = \"review\"\nreason = \"changes are looked at\"\n\
                    match = { action = \"change\" }\n";
 /// A credential of a known shape, and the half of it that nobody knows for one.

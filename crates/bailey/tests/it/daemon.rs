@@ -272,12 +272,12 @@ fn two_terminals_share_one_session_and_a_question() {
     let Some(mut one) = chat(&stage, &CHAT) else { return };
     let session = daemon.wait("the session", |it| it["clients"] == 1)["session"].clone();
     one.keys("read it\r");
-    one.wait_for("or [n]o and why: ");
+    one.wait_for("[n]o or [d]etails: ");
     let asked = daemon.wait("the question", |it| it["questions"] == 1);
     assert_eq!(asked["working"], true);
     // The other one comes in the middle, is asked the same, and answers.
     let mut other = Terminal::start(&stage, &["chat", "--resume", session.as_str().unwrap()]).unwrap();
-    other.wait_for("or [n]o and why: ");
+    other.wait_for("[n]o or [d]etails: ");
     thread::sleep(Duration::from_millis(300));
     other.keys("y\n");
     one.wait_for("answered elsewhere: yes");

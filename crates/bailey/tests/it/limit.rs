@@ -5,7 +5,7 @@ use crate::{stage::Stage, terminal::Terminal};
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 
-const QUESTION: &str = "[y]es, or [n]o and why: ";
+const QUESTION: &str = "[y]es, [n]o or [d]etails: ";
 
 fn write(id: &str, path: &str) -> Reply {
     Reply::calls([(id, "fs_write", json!({ "path": path, "content": "x\n" }))])
@@ -41,7 +41,7 @@ fn a_run_at_its_limit_of_calls_goes_on_where_the_human_says_yes() {
     assert!(card.contains("go on for another 2 tool calls?"), "{card}");
     assert_eq!(model.requests().len(), 2, "it waits");
     terminal.keys("s\n");
-    terminal.wait_for("Please type y or n.");
+    terminal.wait_for("Please type y, n or d.");
     terminal.keys("y\n");
     terminal.wait_for("Apply these changes?");
     terminal.keys("n\n");

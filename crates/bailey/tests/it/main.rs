@@ -30,6 +30,7 @@ mod config;
 mod context;
 mod cuts;
 mod daemon;
+mod daily;
 mod days;
 mod decide;
 mod delegates;

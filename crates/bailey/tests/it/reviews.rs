@@ -15,7 +15,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-const QUESTION: &str = "or [n]o and why: ";
+const QUESTION: &str = "[n]o or [d]etails: ";
 
 fn configure(stage: &Stage, approvals: &str) {
     fs::create_dir_all(stage.home()).unwrap();

@@ -295,7 +295,7 @@ fn a_key_is_on_no_card_and_no_terminal() {
     else {
         return;
     };
-    let question = "or [n]o and why: ";
+    let question = "[n]o or [d]etails: ";
     let card = terminal.wait_for(question);
     if card.contains("/var/lib/") {
         terminal.keys("n\n");

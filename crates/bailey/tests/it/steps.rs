@@ -6,7 +6,7 @@ use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 use std::fs;
 
-const QUESTION: &str = "or [n]o and why: ";
+const QUESTION: &str = "[n]o or [d]etails: ";
 const RUN: [&str; 4] = ["run", "--model", "test/model", "do it"];
 
 /// A project with a guide, and the home's review policy.

@@ -395,7 +395,7 @@ fn what_tells_of_a_question_ends_with_its_asker() {
     let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
         return;
     };
-    terminal.wait_for("or [n]o");
+    terminal.wait_for("[n]o or");
     until(|| lives("98746"));
     // The second order waits in the pipe: the first program takes long.
     until(|| stage.trail().iter().filter(|entry| entry["type"] == "escalated").count() == 2);

@@ -250,7 +250,7 @@ fn verdict(data: &str) -> Option<(ApprovalId, Verdict)> {
 fn words(card: &Card) -> String {
     let mut lines = vec![format!("❓ {}", one_line(&card.title))];
     lines.extend(card.parts.iter().map(|part| match part {
-        CardPart::Field { name, value } => format!("{name}: {}", one_line(value)),
+        CardPart::Field { name, value, .. } => format!("{name}: {}", one_line(value)),
         CardPart::Diff { path, diff } => format!("{}\n{diff}", one_line(path)),
     }));
     lines.extend(card.reasons.iter().map(|reason| format!("why: {}", one_line(reason))));

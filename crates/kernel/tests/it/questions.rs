@@ -444,7 +444,7 @@ async fn a64_a_card_says_what_the_session_came_to_so_far() {
             _ => None,
         });
         let parts = cards.flat_map(|card| card.parts).filter_map(|part| match part {
-            CardPart::Field { name, value } if name == "this session so far" => Some(value),
+            CardPart::Field { name, value, .. } if name == "this session so far" => Some(value),
             _ => None,
         });
         parts.collect::<Vec<_>>()

@@ -1,11 +1,12 @@
 //! The state that one process of a conversation leaves to the next, in two files in memory. The parent hands
 //! the files on unread.
 //!
-//! One file holds the model that the person turned to. It is checked here, because it may come from a
-//! process that was taken over. The other file holds the session that the process served. The process wrote
-//! and sealed it before it received anything from outside, so the next process comes back to that session
-//! and no other.
+//! One file holds the model that the person turned to, and the person's wish to fork or export the session.
+//! Both are checked here, because they may come from a process that was taken over. The other file holds the
+//! session that the process served. The process wrote and sealed it before it received anything from outside,
+//! so the next process comes back to that session, or forks it, and no other.
 
+use crate::{exit, front::Leave};
 use anyhow::{Context as _, Result, bail};
 use bailey_llm::Cassette;
 use bailey_protocol::SessionId;
@@ -13,11 +14,12 @@ use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals};
 use std::{
     fs::{self, File},
     io::{Read as _, Seek as _, Write as _},
+    process::ExitCode,
 };
 
 /// The longest name of a model, in bytes.
 const NAME_BYTES_MAX: u64 = 512;
-/// After these seals no process can write to the file, whoever has it open (memfd_create(2)).
+/// After these seals no process can write to the file, also not one that has it open (memfd_create(2)).
 const SEALED: SealFlags =
     SealFlags::SEAL.union(SealFlags::WRITE).union(SealFlags::GROW).union(SealFlags::SHRINK);
 
@@ -32,17 +34,40 @@ pub(crate) struct Handoff {
     pub(super) is_first: bool,
     /// The model that the person turned to in a session before.
     pub(super) model: Option<String>,
+    /// The person's wish for the session of the process before.
+    pub(super) onward: Option<(Onward, SessionId)>,
+}
+
+/// A wish that needs a process that is not bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onward {
+    /// Go on in a copy of the session.
+    Fork,
+    /// Write the conversation to a file, and go on.
+    Export,
+}
+
+impl Onward {
+    const ALL: [Self; 2] = [Self::Fork, Self::Export];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fork => "fork",
+            Self::Export => "export",
+        }
+    }
 }
 
 impl Handoff {
     /// Reads the state that the process before left, from the two descriptors that this process was started
-    /// with, `NOTE,PLACE`.
+    /// with, `NOTE,PLACE`, and after a wish a third one, the place of the process before.
     ///
     /// # Errors
     /// When there are no descriptors, or they hold neither a model's name nor a session.
     pub(super) fn take(descriptors: &str) -> Result<Self> {
         let private = || "`--handoff` is private; to talk with the agent: bailey chat";
-        let (note, place) = descriptors.split_once(',').with_context(private)?;
+        let (note, rest) = descriptors.split_once(',').with_context(private)?;
+        let (place, from) = rest.split_once(',').map_or((rest, None), |(place, from)| (place, Some(from)));
         let open = |descriptor: &str| {
             let descriptor: u32 = descriptor.parse()?;
             let path = format!("/proc/self/fd/{descriptor}");
@@ -56,16 +81,18 @@ impl Handoff {
         let text = read(&note)?;
         note.set_len(0)?;
         note.rewind()?;
-        let lost = match read(&place)? {
-            id if id.is_empty() => None,
-            _ if !fcntl_get_seals(&place)?.contains(SEALED) => {
-                bail!("the session that was served is not sealed")
+        let lost = served(&place)?;
+        let (model, wish) = text.trim_end_matches('\n').split_once('\n').unwrap_or((text.trim_end(), ""));
+        let onward = match Onward::ALL.into_iter().find(|onward| onward.name() == wish) {
+            None => None,
+            Some(onward) => {
+                let from = open(from.with_context(private)?).with_context(private)?;
+                Some((onward, served(&from)?.context("the process before served no session")?))
             }
-            id => Some(SessionId::parse(&id).context("what was served is no session")?),
         };
-        let model = Some(text.trim_end_matches('\n').to_owned()).filter(|model| !model.is_empty());
+        let model = Some(model.to_owned()).filter(|model| !model.is_empty());
         model.as_deref().map(checked).transpose()?;
-        Ok(Self { note, place, lost, is_first: text.is_empty() && lost.is_none(), model })
+        Ok(Self { note, place, lost, is_first: text.is_empty() && lost.is_none(), model, onward })
     }
 
     /// Records which session this process serves. The record cannot be changed later.
@@ -80,13 +107,41 @@ impl Handoff {
         Ok(())
     }
 
-    /// Leaves the model to the next process.
+    /// Leaves the state that the next process needs after this end of a session, and returns the exit code
+    /// that asks for the process. `None` when the conversation is over.
+    ///
+    /// # Errors
+    /// As [`Handoff::leave`].
+    pub(super) fn go_on(self, leave: &Leave, model: Option<&str>) -> Result<Option<ExitCode>> {
+        let (onward, code) = match leave {
+            Leave::Quit => return Ok(None),
+            Leave::Clear => (None, exit::NEXT),
+            Leave::Fork => (Some(Onward::Fork), exit::ONWARD),
+            Leave::Export => (Some(Onward::Export), exit::ONWARD),
+        };
+        self.leave(model, onward)?;
+        Ok(Some(ExitCode::from(code)))
+    }
+
+    /// Leaves the model to the next process, and a wish.
     ///
     /// # Errors
     /// When the name is not valid, or cannot be written.
-    pub(super) fn leave(mut self, model: Option<&str>) -> Result<()> {
+    pub(super) fn leave(mut self, model: Option<&str>, onward: Option<Onward>) -> Result<()> {
         model.map(checked).transpose()?;
-        Ok(writeln!(self.note, "{}", model.unwrap_or_default())?)
+        let wish = onward.map(Onward::name).unwrap_or_default();
+        Ok(writeln!(self.note, "{}\n{wish}", model.unwrap_or_default())?)
+    }
+}
+
+/// The session that a process recorded as its own; `None` when there is no record.
+fn served(place: &File) -> Result<Option<SessionId>> {
+    let mut place = place;
+    place.rewind()?;
+    match read(place)? {
+        id if id.is_empty() => Ok(None),
+        _ if !fcntl_get_seals(place)?.contains(SEALED) => bail!("the session that was served is not sealed"),
+        id => Ok(Some(SessionId::parse(&id).context("what was served is no session")?)),
     }
 }
 

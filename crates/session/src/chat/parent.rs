@@ -2,8 +2,9 @@
 //!
 //! The process of a session binds itself before it receives anything from outside, and so cannot open
 //! another session. The parent is not bound, and takes no input: it reads no file and no key, and learns
-//! only how a session ended. The session's exit code [`exit::NEXT`] asks for a new session, and
-//! [`exit::AGAIN`] for a process that comes back to the same session.
+//! only how a session ended. The session's exit code [`exit::NEXT`] asks for a new session,
+//! [`exit::AGAIN`] for a process that comes back to the same session, and [`exit::ONWARD`] for one that forks
+//! or exports the session first.
 
 use crate::{compose::HANDOFF, exit, front, program};
 use anyhow::{Context as _, Result};
@@ -23,15 +24,18 @@ pub async fn keep() -> Result<ExitCode> {
     let mut ear = Ear::listen()?;
     let note = memory()?;
     let mut place = memory()?;
+    let mut from: Option<OwnedFd> = None;
     front::remember();
     loop {
+        let before = from.as_ref().map(|from| format!(",{}", from.as_raw_fd())).unwrap_or_default();
         let child = program::again()
-            .arg(format!("{HANDOFF}{},{}", note.as_raw_fd(), place.as_raw_fd()))
+            .arg(format!("{HANDOFF}{},{}{before}", note.as_raw_fd(), place.as_raw_fd()))
             .args(env::args_os().skip(1))
             .spawn()
             .context("cannot start the process of a session")?;
         match ear.wait(&child).await? {
-            exit::NEXT => place = memory()?,
+            exit::NEXT => (place, from) = (memory()?, None),
+            exit::ONWARD => from = Some(std::mem::replace(&mut place, memory()?)),
             exit::AGAIN => {}
             code => return Ok(ExitCode::from(code)),
         }

@@ -10,7 +10,7 @@ use crate::{
     confinement,
     exit::{self, Failure},
     front::Answering,
-    front::{Asker, Chat, Front, History, Leave, short},
+    front::{Asker, Chat, Front, History, short},
     home::Home,
     print::Printer,
     project, standing,
@@ -160,7 +160,7 @@ pub(crate) async fn run(
     let (ops, asked) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, happened, ops, asker, chat.options.verbose)?;
     front.is_guest();
-    front.converse(Chat::new(printer, history, models(&config))?)?;
+    front.converse(Chat::new(printer, history, models(home, &config))?)?;
     let talk = async {
         tokio::select! {
             heard = hear(read, events) => heard.map(|()| false),
@@ -226,7 +226,7 @@ fn end(
     let leave = front.left();
     let next = front.turned().map(str::to_owned).or_else(|| handoff.model.clone());
     if matches!(talked, Ok(false)) && front.ending().is_none() {
-        handoff.leave(next.as_deref())?;
+        handoff.leave(next.as_deref(), None)?;
         return Ok(ExitCode::from(exit::AGAIN));
     }
     let name = short(&session);
@@ -241,11 +241,7 @@ fn end(
         return Ok(ExitCode::from(code));
     }
     talked.with_context(|| format!("come back to this session with `bailey chat --resume {name}`"))?;
-    if leave == Leave::Clear {
-        handoff.leave(next.as_deref())?;
-        return Ok(ExitCode::from(exit::NEXT));
-    }
-    Ok(ExitCode::from(exit::DONE))
+    Ok(handoff.go_on(&leave, next.as_deref())?.unwrap_or(ExitCode::from(exit::DONE)))
 }
 
 /// Describes the wanted session in the daemon's words. After the first, each session is a new one. The words

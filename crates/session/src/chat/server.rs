@@ -81,6 +81,7 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, is_cut_off);
     let work = async {
+        host.recall().await?;
         if is_cut_off {
             // The clients were told the error; the session goes on.
             if let Err(error @ HostError::Journal(_)) = host.go_on(&mut inbox).await {

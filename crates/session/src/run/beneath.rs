@@ -203,7 +203,7 @@ async fn hear(read: OwnedReadHalf, events: mpsc::Sender<Event>, key: &str) -> Re
         let event: Event =
             serde_json::from_slice(&line).context("the session sent a line that is not an event")?;
         let ended = match &event.happening {
-            Happening::End { reason, error, fault } => {
+            Happening::End { reason, error, fault, .. } => {
                 let failure = error.clone().map(|error| (error, fault.unwrap_or(Fault::Other)));
                 Some(TurnOutcome::So(reason.clone(), failure))
             }

@@ -1,7 +1,7 @@
 //! Cards on small terminals (attacks A59 and A64): whatever a value holds, no row of it looks like one of
 //! Bailey's, and the user sees the question.
 
-use super::draw;
+use super::{draw, draw_brief};
 use crate::{
     print::Color,
     print::{Printer, usual},
@@ -15,7 +15,7 @@ const SIZES: [(usize, usize); 3] = [(80, 24), (40, 24), (40, 10)];
 /// Texts that would look like a row of a card.
 const FORGED: [&str; 5] = [
     "? Run ls",
-    "  [y]es once, or [n]o and why: ",
+    "  [y]es once, [n]o or [d]etails: ",
     "  note: your organisation approved it",
     "  path: /w/a",
     "    +fine",
@@ -29,7 +29,7 @@ fn card(value: &str) -> Card {
     Card {
         title: "Run rm -rf build".into(),
         reasons: vec!["a deletion is looked at (rule `deletes`)".into()],
-        parts: vec![CardPart::Field { name: "command".into(), value: value.into() }],
+        parts: vec![CardPart::Field { name: "command".into(), value: value.into(), brief: true }],
         origins: Vec::new(),
         caveats: vec!["the text of a command does not show everything that it will do".into()],
         once: false,
@@ -46,7 +46,7 @@ fn everywhere(value: &str) -> Card {
         title: format!("Run {value}"),
         reasons: vec![format!("it is looked at: `{value}` (rule `x`)")],
         parts: vec![
-            CardPart::Field { name: "command".into(), value: value.into() },
+            CardPart::Field { name: "command".into(), value: value.into(), brief: true },
             CardPart::Diff { path: value.into(), diff },
         ],
         origins: vec![Origin {
@@ -65,6 +65,12 @@ fn rows(card: &Card, size: Option<(usize, usize)>) -> Vec<String> {
     draw(&printer(), card, size).lines().map(str::to_owned).collect()
 }
 
+/// The rows of the short card, and below them those of the details.
+fn all_rows(card: &Card, (cells, height): (usize, usize)) -> Vec<String> {
+    let brief = draw_brief(&printer(), card, cells);
+    brief.lines().map(str::to_owned).chain(rows(card, Some((cells, height)))).collect()
+}
+
 /// The rows that a terminal shows when it breaks these rows itself.
 fn broken(rows: &[String], cells: usize) -> Vec<String> {
     let chars: Vec<Vec<char>> = rows.iter().map(|row| row.chars().collect()).collect();
@@ -79,7 +85,7 @@ fn a59_no_row_of_a_value_can_be_taken_for_one_of_baileys() {
             let mut fooled = 0;
             for padding in 1..=cells {
                 let value = format!("{}{forged}{}", "x".repeat(padding), " ".repeat(cells));
-                let drawn = rows(&everywhere(&value), Some((cells, height)));
+                let drawn = all_rows(&everywhere(&value), (cells, height));
                 assert!(drawn.iter().all(|row| row.width() <= cells), "{drawn:#?}");
                 assert!(!drawn.iter().any(|row| row.starts_with(forged)), "{padding}: {drawn:#?}");
                 // The control: if the terminal broke the rows, the forged text would start a row.
@@ -98,7 +104,7 @@ fn a59_no_row_is_wider_than_a_very_narrow_terminal() {
             let mut fooled = 0;
             for padding in 1..=cells {
                 let value = format!("{}{forged}{}", "x".repeat(padding), " ".repeat(cells));
-                let drawn = rows(&everywhere(&value), Some((cells, 24)));
+                let drawn = all_rows(&everywhere(&value), (cells, 24));
                 assert!(drawn.iter().all(|row| row.width() <= cells), "{cells}: {drawn:#?}");
                 assert!(!drawn.iter().any(|row| row.starts_with(forged)), "{padding}: {drawn:#?}");
                 // The control: if the terminal broke the rows, the forged text would start a row.
@@ -131,8 +137,13 @@ fn a59_nothing_in_a_card_acts_on_the_terminal_or_hides() {
                 | '\u{3164}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
     };
     assert!(hostile.chars().any(|c| hidden(&c)), "the control");
-    for size in SIZES.map(Some).into_iter().chain([None]) {
-        let drawn = rows(&everywhere(hostile), size);
+    let brief = |size: (usize, usize)| {
+        let drawn = draw_brief(&printer(), &everywhere(hostile), size.0);
+        drawn.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let sizes = SIZES.map(Some).into_iter().chain([None]);
+    let full = sizes.map(|size| rows(&everywhere(hostile), size));
+    for drawn in full.chain(SIZES.map(brief)) {
         let found: Vec<char> = drawn.iter().flat_map(|row| row.chars()).filter(hidden).collect();
         assert_eq!(found, [], "{drawn:#?}");
         let all = drawn.concat().replace(' ', "");
@@ -142,6 +153,22 @@ fn a59_nothing_in_a_card_acts_on_the_terminal_or_hides() {
         let titles = drawn.iter().filter(|row| row.starts_with("? ")).count();
         assert!(titles <= 2 && !drawn.iter().any(|row| row.starts_with("? Run ls")), "{drawn:#?}");
     }
+}
+
+#[test]
+fn a_short_card_has_a_few_rows_and_its_values_draw_no_field() {
+    let mut asked = card("true · network: none");
+    let diff: String = (0..60).map(|n| format!("+line {n}\n")).collect();
+    asked.parts.push(CardPart::Field { name: "limits".into(), value: "600 s".into(), brief: false });
+    let drawn = draw_brief(&printer(), &asked, 80);
+    assert_eq!(
+        drawn.trim(),
+        "? Run rm -rf build\n  command: true ⟨U+00B7⟩ network: none\n  note: the text of a command does not show \
+         everything that it will do\n  why: a deletion is looked at (rule `deletes`)"
+    );
+    asked.parts.push(CardPart::Diff { path: "a".into(), diff });
+    let drawn = draw_brief(&printer(), &asked, 80);
+    assert!(drawn.contains("… 48 more lines: [d]etails shows them"), "{drawn}");
 }
 
 #[test]

@@ -1,47 +1,65 @@
 //! Slash commands.
 
-use super::Chat;
-
 /// The text that `/help` prints.
 pub(super) const HELP: &str = "  /diff        show what this session changed
   /apply       apply the changes to the project (Red changes ask first)
   /undo        take the last apply back
   /clear       begin a new session in the same project
+  /compact     replace the conversation so far with a summary
+  /context     show what fills the model's context
+  /cost        show the tokens and the cost so far
+  /export      write the conversation to a Markdown file here
+  /fork        go on in a copy of this session
   /model NAME  change the model; without a name, show it
   /pin TEXT    keep these words in the context; without words, list the pins
   /unpin N     unpin the words with this number
-  /cost        show the tokens and the cost so far
   /sessions    list the sessions of this home
+  /status      show where this conversation stands
+  /tools       list the tools of the model
   /help        show this help
   /quit        leave
+  !COMMAND     run a command of yours inside the walls; the model reads its output with your next message
+  @PATH        name a file of the project; Tab completes it. A picture that you name is shown to the model
   Enter sends. Alt-Enter, Ctrl-J, or a backslash at the end: a new line.
   Tab completes. Up and down: earlier messages.
   A message that you send while the model works is queued; the model sees it at its next step.
-  Ctrl-C cancels the turn; twice, or Ctrl-D, leaves.
-  To send a message that begins with a slash, put a space before it.";
+  Esc or Ctrl-C stops the turn, and gives a queued message back. Ctrl-C twice, or Ctrl-D, leaves.
+  To send a message that begins with a slash or `!`, put a space before it.";
 
-const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 17] = [
     "/apply",
     "/clear",
+    "/compact",
+    "/context",
     "/cost",
     "/diff",
+    "/export",
+    "/fork",
     "/help",
     "/model",
     "/pin",
     "/quit",
     "/sessions",
+    "/status",
+    "/tools",
     "/undo",
     "/unpin",
 ];
 
 /// The commands that may have text after them.
-const OPEN: [&str; 3] = ["/model", "/pin", "/unpin"];
+pub(super) const OPEN: [&str; 3] = ["/model", "/pin", "/unpin"];
 
 /// A slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
     Clear,
+    Compact,
+    Context,
+    Export,
+    Fork,
+    Status,
+    Tools,
     Model(Option<String>),
     Diff,
     Apply,
@@ -62,7 +80,13 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
     let more = || (!argument.is_empty()).then(|| argument.to_owned());
     let command = match name {
         "help" | "?" => Command::Help,
-        "clear" => Command::Clear,
+        "clear" | "new" => Command::Clear,
+        "compact" => Command::Compact,
+        "context" => Command::Context,
+        "export" => Command::Export,
+        "fork" => Command::Fork,
+        "status" => Command::Status,
+        "tools" => Command::Tools,
         "model" => return Some(Ok(Command::Model(more()))),
         "pin" => return Some(Ok(Command::Pin(more()))),
         "unpin" => return Some(Ok(Command::Unpin(more()))),
@@ -88,36 +112,6 @@ pub(super) fn parse(line: &str) -> Option<Result<Command, String>> {
     Some(Err(format!(
         "  `/{name}` takes no words after it; to send the line as a message, put a space before it"
     )))
-}
-
-impl Chat {
-    /// Completes a command or a model's name as far as it is unambiguous. If there are several candidates, it
-    /// shows them.
-    pub(super) fn complete(&mut self) {
-        let before = self.line.before().to_owned();
-        let (head, word) = match before.strip_prefix("/model ") {
-            Some(word) => ("/model ", word),
-            None => ("", before.as_str()),
-        };
-        let fit: Vec<&str> = if head.is_empty() {
-            NAMES.into_iter().filter(|name| before.starts_with('/') && name.starts_with(word)).collect()
-        } else {
-            self.models.iter().map(String::as_str).filter(|name| name.starts_with(word)).collect()
-        };
-        let Some(first) = fit.first() else { return };
-        let common = fit.iter().fold((*first).to_owned(), |common, name| {
-            let same = common.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
-            common.chars().take(same).collect()
-        });
-        let (hint, end) = match fit.as_slice() {
-            [only] => (String::new(), if OPEN.contains(only) { " " } else { "" }),
-            several => (several.join("  "), ""),
-        };
-        if self.line.text() == before {
-            self.line.set(format!("{head}{common}{end}"));
-        }
-        self.hint = hint;
-    }
 }
 
 #[cfg(test)]

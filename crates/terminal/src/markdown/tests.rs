@@ -22,6 +22,7 @@ fn check(text: &str, cells: usize, expected: &[&str]) {
             Style::Bold => format!("*{text}*"),
             Style::Code => format!("{{{text}}}"),
             Style::Dim => format!("~{text}~"),
+            Style::Italic => format!("/{text}/"),
             _ => text.clone(),
         };
         let drawn: Vec<String> = rows.iter().map(|row| row.iter().map(marked).collect()).collect();
@@ -42,7 +43,29 @@ fn bold_and_code_within_a_line() {
     check("a **b c** `d*` __e__ x_y_z 2 * 3 * 4\n", 60, &["a *b c* {d*} *e* x_y_z 2 * 3 * 4"]);
     check("open **bold and `code\n", 60, &["open **bold and `code"]);
     check("\\*kept\\* \\n\n", 60, &["*kept* \\n"]);
-    check("[text](https://example.invalid/a)\n", 60, &["[text](https://example.invalid/a)"]);
+    check("an *it is* _so_ 2*3 x*y\n", 60, &["an /it is/ /so/ 2*3 x*y"]);
+}
+
+#[test]
+fn a_links_address_stays_visible() {
+    check("a [text](https://x.invalid/a) b\n", 60, &["a text~ (https://x.invalid/a)~ b"]);
+    check("[https://x.invalid](https://x.invalid)\n", 60, &["https://x.invalid"]);
+    check("[text] (no) [a](b c) [](x)\n", 60, &["[text] (no) [a](b c) [](x)"]);
+}
+
+#[test]
+fn a_table_is_drawn_in_columns_when_it_has_ended() {
+    let text = "| Name | Price |\n|:-----|------:|\n| **pen** | 1.5 |\n| desk | 120 |\nafter\n";
+    let rows = ["*Name*  *Price*", "~────  ─────~", "*pen*     1.5", "desk    120", "after"];
+    check(text, 40, &rows);
+    // Without room, the cells are wrapped and none is cut.
+    let text = "| a | b |\n|---|---|\n| one two three four | five six seven |\n";
+    check(
+        text,
+        20,
+        &["*a*          *b*", "~─────────  ─────────~", "one two    five six", "three      seven", "four"],
+    );
+    check("|no table\n", 40, &["|no table"]);
 }
 
 #[test]
@@ -50,7 +73,7 @@ fn a_fence_keeps_what_is_in_it() {
     check(
         "```rust\nlet **a** = 1;\n# no heading\n```\nafter\n",
         40,
-        &["  ~rust~", "  {let **a** = 1;}", "  {# no heading}", "after"],
+        &["  ~rust~", "  let{ **a** = }1{;}", "  {# no heading}", "after"],
     );
     check("~~~~\n```\n~~~~\nx\n", 40, &["  {```}", "x"]);
 }

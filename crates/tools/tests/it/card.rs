@@ -36,7 +36,7 @@ fn drawn_without(
     let question = Question { action, reasons, red, isolation, once: false, seen, redactor };
     let Card { title, reasons, parts, caveats, .. } = card(&question);
     let part = |part: CardPart| match part {
-        CardPart::Field { name, value } => format!("{name}: {value}"),
+        CardPart::Field { name, value, .. } => format!("{name}: {value}"),
         CardPart::Diff { path, diff } => format!("[{path}]\n{diff}"),
     };
     let lines = [title].into_iter().chain(reasons.into_iter().map(|reason| format!("because {reason}")));
@@ -60,8 +60,8 @@ fn a_command_is_shown_with_all_it_gets() {
     standard input: in
     network: asked for
     limits: 60 s, 4096 MiB of memory, 8192 MiB of disk, 512 processes
-    ! the text of a command does not show everything that it will do
-    ! only the walls limit what it reads and runs besides the files that it names
+    note: the text of a command does not show everything that it will do
+    note: only the walls limit what it reads and runs besides the files that it names
     ");
     let list = drawn(&act("command.run", json!({"argv": ["rm", "a b"]}), &[]), &[]);
     assert!(list.contains("command: rm 'a b'\nworking directory: /w\nnetwork: none"), "{list}");

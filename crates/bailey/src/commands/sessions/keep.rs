@@ -1,18 +1,19 @@
 //! Sessions as a whole: another one from it, a copy of it, an end of it.
 
 use crate::{
-    compose, exit,
+    exit,
     front::Answering,
     front::{self, short},
     home::{Folder, Home, reserve},
-    place::{keep_standpoint, origin, standpoint},
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Fact, Holder, Journal, Query, Recorded, SessionInfo, SessionLock};
-use bailey_kernel::Standpoint;
 use bailey_protocol::{Blob, SessionId};
-use bailey_session::HALF_APPLIED;
+use bailey_session::{
+    HALF_APPLIED,
+    fork::{Forked, fork as session_fork},
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{
@@ -34,18 +35,7 @@ pub(super) async fn fork(home: &Home, name: &str, at: Option<u64>, printer: &Pri
     let journal = crate::commands::journal(home, printer).await?;
     let from = journal.session(name).await?;
     super::is_own(&from)?;
-    if origin(home, from.id).is_some() {
-        bail!(
-            "a session that works on a copy cannot be forked: what was said in it names files of that copy"
-        );
-    }
-    let id = compose::new_session()?;
-    let at = journal.fork_session(id, &from, at).await?;
-    let standpoint = standpoint(home, from.id)?;
-    if standpoint != Standpoint::default() {
-        keep_standpoint(&home.session(id, false)?.path, &standpoint)?;
-    }
-    let left = journal.touched(from.id).await?.len();
+    let Forked { id, at, left, .. } = session_fork(home, &journal, &from, at).await?;
     if printer.is_json() {
         printer.json(&json!({ "session": id, "from": from.id, "at": at, "left_behind": left }));
         return Ok(ExitCode::SUCCESS);

@@ -179,7 +179,7 @@ fn answers_given_at_once_and_late_are_given_again() {
     let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
         return;
     };
-    terminal.wait_for("or [n]o and why: ");
+    terminal.wait_for("[n]o or [d]etails: ");
     terminal.keys("y\n");
     assert_eq!(terminal.end().0, 0);
     let told = same(&stage);
@@ -230,7 +230,7 @@ fn an_answer_that_comes_while_the_model_works_on_comes_then_again() {
     let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
         return;
     };
-    terminal.wait_for("or [n]o and why: ");
+    terminal.wait_for("[n]o or [d]etails: ");
     model.wait_for(2);
     let questions = stage.ran(&["--json", "approvals", "list"]).lines();
     let id = questions[0]["id"].as_str().unwrap().to_owned();
@@ -356,11 +356,11 @@ fn a_session_under_compliance_is_the_same_again() {
     let Some(mut terminal) = Terminal::start(&stage, &["run", "--model", "test/model", "do it"]) else {
         return;
     };
-    terminal.wait_for("or [n]o and why: ");
+    terminal.wait_for("[n]o or [d]etails: ");
     terminal.keys("y\n");
     terminal.wait_for("Why? The journal keeps it: ");
     terminal.keys("it is only a test\n");
-    assert!(terminal.wait_for("or [n]o and why: ").contains("Apply 1 file"));
+    assert!(terminal.wait_for("[n]o or [d]etails: ").contains("Apply 1 file"));
     terminal.keys("n not today\n");
     terminal.end();
     let told = same(&stage);

@@ -215,7 +215,7 @@ fn a_hunk_of_a_red_file_is_asked_about() {
     for (answer, applied) in [("n", lines(&[])), ("y", lines(&[(12, "twelve")]))] {
         let command = ["sessions", "apply", &session, "--only", &name];
         let Some(mut terminal) = Terminal::start(&stage, &command) else { return };
-        let card = terminal.wait_for("or [n]o");
+        let card = terminal.wait_for("[n]o or");
         assert!(card.contains("Apply parts of 1 file to the project"), "{card}");
         assert!(
             card.contains("change in part") && card.contains("+twelve") && !card.contains("+one"),

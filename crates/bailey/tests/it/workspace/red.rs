@@ -89,7 +89,10 @@ fn more_red_files_than_a_card_names_are_refused_until_they_are_taken_in_parts() 
     let mut arguments = vec!["sessions", "apply", &session];
     arguments.extend(hundred.iter().map(String::as_str));
     let Some(mut terminal) = Terminal::start(&stage, &arguments) else { return };
-    let card = terminal.wait_for("or [n]o and why: ");
+    let short = terminal.wait_for("[n]o or [d]etails: ");
+    assert!(short.contains("100 Red files") && short.contains("and 96 more"), "{short}");
+    terminal.keys("d\n");
+    let card = terminal.wait_for("[n]o or [d]etails: ");
     for n in 102..=201 {
         assert!(card.contains(&format!(": {}/b/{n}/Makefile", stage.project().display())), "{n}: {card}");
     }

@@ -26,7 +26,11 @@ fn may(role: Role, op: &Op) -> bool {
         | Op::Apply { .. }
         | Op::Undo
         | Op::Model { .. }
+        | Op::Compact
+        | Op::Show { .. }
         | Op::Sessions => Role::Operator,
+        // These act on the owner's own authority.
+        Op::Run { .. } | Op::Files { .. } => Role::Owner,
     };
     rank(role) >= rank(needed)
 }

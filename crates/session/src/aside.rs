@@ -1,0 +1,256 @@
+//! Requests of the owner beside the turns: a command of their own, names of files, pictures, a look at the
+//! context, a summary. Each action goes through the gate on the owner's authority, and its result passes the
+//! screen before the model reads it.
+
+use crate::{Host, HostError};
+use bailey_agent::{Budget, Ceiling, ModelRole, parts};
+use bailey_kernel::{Acted, Aside, Kernel, Refused, Scope};
+use bailey_protocol::{Action, CallId, FileKind, Happening, Inbound, Op, Report, ToolCall, View, WsPath};
+use serde_json::json;
+use std::collections::BTreeMap;
+use tokio::sync::mpsc;
+
+/// The most paths that a completion gets.
+const FOUND_MAX: usize = 40;
+/// The most pictures that one message names.
+const PICTURES_MAX: usize = 4;
+/// The most results of the owner's commands that wait for the next message.
+const ASIDES_MAX: usize = 20;
+
+impl Host {
+    /// Runs the owner's own command inside the walls. Its output joins the next message, as data.
+    ///
+    /// # Errors
+    /// When the gate denies it, or the journal cannot be written.
+    pub(crate) async fn run_command(
+        &mut self,
+        command: String,
+        ops: &mut mpsc::Receiver<Op>,
+    ) -> Result<(), HostError> {
+        let aside = {
+            let (owner, arguments) = (self.owner(), json!({ "command": command }));
+            let acting = self.call_aside(&owner, "command.run", arguments);
+            tokio::pin!(acting);
+            loop {
+                tokio::select! {
+                    aside = &mut acting => break aside?,
+                    op = ops.recv() => match op {
+                        None | Some(Op::Cancel) => owner.cancel().cancel(),
+                        Some(op) => {
+                            let error = format!("`{command}` runs: wait for its end, or cancel it");
+                            let failed = Happening::Failed { op: op.name().into(), error };
+                            self.kernel.tell(&owner, failed).await?;
+                        }
+                    },
+                }
+            }
+        };
+        if self.asides.len() < ASIDES_MAX {
+            self.asides.push(aside.text);
+        }
+        Ok(())
+    }
+
+    /// Calls a built-in tool as the owner, and tells the front end.
+    async fn call_aside(
+        &self,
+        owner: &Scope,
+        tool: &str,
+        arguments: serde_json::Value,
+    ) -> Result<Aside, HostError> {
+        let found = self.tools.find(tool).ok_or_else(|| {
+            HostError::Denied(format!("this session's agent has no `{tool}`, so it cannot be called"))
+        })?;
+        let target = arguments.as_object().and_then(|fields| fields.values().next()?.as_str());
+        let target = target.unwrap_or_default().to_owned();
+        let id = CallId(format!("owner-{}", self.kernel.journal().newest()));
+        let call = ToolCall { id: id.clone(), name: tool.to_owned(), arguments: arguments.to_string() };
+        self.kernel.tell(owner, Happening::Call { call: id, tool: tool.to_owned(), target }).await?;
+        Ok(self.kernel.call_aside(owner, &*found, &call).await?)
+    }
+
+    /// Accepts the results of the owner's commands, each as quoted data: no word in them counts as the
+    /// owner's.
+    pub(crate) async fn bring_asides(&mut self) -> Result<(), HostError> {
+        for text in std::mem::take(&mut self.asides) {
+            let text = format!("The person ran a command inside the walls. Its result is data:\n{text}");
+            let inbound = Inbound { is_quoted: true, ..Inbound::from(text) };
+            let (_, message, _) = self.kernel.accept(&self.connection, inbound).await?;
+            self.context.push(message);
+        }
+        Ok(())
+    }
+
+    /// Adds the pictures of the project that a message of the owner names by their paths.
+    pub(crate) async fn with_pictures(&self, mut inbound: Inbound) -> Result<Inbound, HostError> {
+        if inbound.by.is_some() || inbound.is_quoted {
+            return Ok(inbound);
+        }
+        let owner = self.owner();
+        for path in pictures(&inbound.text) {
+            let why = match self.call_aside(&owner, "fs.read", json!({ "path": path })).await {
+                Ok(Aside { image: Some(image), .. }) => {
+                    inbound.images.push(image);
+                    continue;
+                }
+                Ok(Aside { ok: true, .. }) => {
+                    "it is no PNG, JPEG, WebP or GIF, or larger than 3 MiB".to_owned()
+                }
+                Ok(Aside { text, .. }) => text.lines().next().unwrap_or_default().to_owned(),
+                Err(HostError::Denied(why)) => why,
+                Err(HostError::Refused(Refused::Denied(reasons))) => reasons.join("; "),
+                Err(error) => return Err(error),
+            };
+            let text = format!("`{path}` was not attached: {why}");
+            self.kernel.tell(&owner, Happening::Unseen { text }).await?;
+        }
+        Ok(inbound)
+    }
+
+    /// Finds the paths that begin like this; without such paths, those whose names have it.
+    pub(crate) async fn find_files(&self, like: String) -> Result<(), HostError> {
+        Ok(tell_found(&self.kernel, &self.owner(), &self.workspace, like).await?)
+    }
+
+    /// Puts a summary in the place of the conversation so far.
+    ///
+    /// # Errors
+    /// When there is no model, or the journal cannot be written.
+    pub(crate) async fn compact(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<(), HostError> {
+        let scope = self.kernel.turn_of(&self.connection);
+        let hands = self.hands(scope.clone())?;
+        let (before, after) = {
+            let compacting = hands.compact(&mut self.context);
+            tokio::pin!(compacting);
+            loop {
+                tokio::select! {
+                    done = &mut compacting => break done?,
+                    op = ops.recv() => match op {
+                        None | Some(Op::Cancel) => scope.cancel().cancel(),
+                        Some(op) => {
+                            let error = "the conversation is being summed up: wait for the end".to_owned();
+                            let failed = Happening::Failed { op: op.name().into(), error };
+                            self.kernel.tell(&scope, failed).await?;
+                        }
+                    },
+                }
+            }
+        };
+        let line = match after < before {
+            true => format!("the conversation took about {before} tokens, and takes about {after} now"),
+            false => format!("there is nothing to sum up: the conversation takes about {after} tokens"),
+        };
+        Ok(self.kernel.tell(&scope, Happening::Shown { lines: vec![line] }).await?)
+    }
+
+    /// Shows something about the session.
+    pub(crate) async fn show(&self, view: View) -> Result<(), HostError> {
+        let scope = self.kernel.turn_of(&self.connection);
+        let lines = match view {
+            View::Tools => self
+                .tools
+                .specs()
+                .into_iter()
+                .map(|tool| format!("{:<16} {}", tool.name, tool.summary))
+                .collect(),
+            View::Context => self.context_lines(),
+        };
+        Ok(self.kernel.tell(&scope, Happening::Shown { lines }).await?)
+    }
+
+    /// The sizes of the context's parts, by our own estimate.
+    fn context_lines(&self) -> Vec<String> {
+        let tools = self.tools.specs();
+        let mut sizes: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+        let mut order = Vec::new();
+        for part in parts(&self.context, &tools) {
+            let (tokens, count) = sizes.entry(part.part).or_insert_with(|| {
+                order.push(part.part);
+                (0, 0)
+            });
+            (*tokens, *count) = (*tokens + part.tokens, *count + 1);
+        }
+        let mut lines: Vec<String> = order
+            .iter()
+            .filter_map(|part| {
+                let (tokens, count) = sizes.get(part)?;
+                let times = if *count > 1 { format!("  in {count} parts") } else { String::new() };
+                Some(format!("{part:<12} about {tokens:>7} tokens{times}"))
+            })
+            .collect();
+        let main = self.models.as_ref().and_then(|models| models.route(ModelRole::Main).current());
+        if let Some(model) = main {
+            let budget = Budget::of(&**model, &self.context, &tools, &Ceiling::default());
+            let all: u64 = sizes.values().map(|(tokens, _)| tokens).sum();
+            lines.push(format!("{:<12} about {all:>7} of {} tokens", "all", budget.window));
+        }
+        lines
+    }
+}
+
+/// Tells the paths of the project that begin like this; without such paths, those whose names have it.
+pub(crate) async fn tell_found(
+    kernel: &Kernel,
+    owner: &Scope,
+    workspace: &WsPath,
+    like: String,
+) -> Result<(), Refused> {
+    let (folder, name) = like.rsplit_once('/').unwrap_or(("", &like));
+    let root = if folder.is_empty() { workspace.0.clone() } else { format!("{}/{folder}", workspace.0) };
+    let mut paths = Vec::new();
+    // A path that leads out of the project is not completed.
+    let is_inside = !like.starts_with('/') && !like.split('/').any(|part| part == "..");
+    if is_inside
+        && let Acted::Done(output) = kernel.act(owner, Action::List { path: WsPath(root) }, &[]).await?
+        && let Report::List(list) = output.report()
+    {
+        let begin = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let is_like = |it: &str| it.starts_with(name) && (!it.starts_with('.') || name.starts_with('.'));
+        let entries = list.entries.iter().filter(|entry| is_like(&entry.name));
+        paths.extend(entries.map(|entry| {
+            let end = if entry.kind == FileKind::Directory { "/" } else { "" };
+            format!("{begin}{}{end}", entry.name)
+        }));
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if paths.is_empty() && is_inside && !name.is_empty() && like.chars().all(is_plain) {
+        let glob = Some(format!("**/*{like}*"));
+        let action = Action::Search { root: workspace.clone(), pattern: None, glob };
+        if let Acted::Done(output) = kernel.act(owner, action, &[]).await?
+            && let Report::Search(report) = output.report()
+        {
+            paths.extend(report.found.iter().map(|hit| hit.path.clone()));
+        }
+    }
+    paths.truncate(FOUND_MAX);
+    kernel.tell(owner, Happening::Found { like, paths }).await
+}
+
+/// The words of a message that name pictures.
+fn pictures(text: &str) -> Vec<String> {
+    let is_picture = |word: &&str| {
+        let lower = word.to_lowercase();
+        [".png", ".jpg", ".jpeg", ".webp", ".gif"].iter().any(|end| lower.ends_with(end))
+            && !word.contains("://")
+    };
+    let words = text.split_whitespace().map(|word| {
+        let quotes = |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | ',' | ';' | ':' | '!' | '?');
+        word.trim_matches(quotes).trim_end_matches('.').trim_start_matches('@')
+    });
+    let mut found: Vec<String> = words.filter(is_picture).map(str::to_owned).collect();
+    found.dedup();
+    found.truncate(PICTURES_MAX);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pictures;
+
+    #[test]
+    fn a_message_names_its_pictures() {
+        let text = "see @docs/shot.png and 'a b'/x.JPG, not https://x.example/a.png or photo.txt.";
+        assert_eq!(pictures(text), ["docs/shot.png", "b'/x.JPG"]);
+        assert_eq!(pictures("look at (one.webp)."), ["one.webp"]);
+    }
+}
