@@ -10,7 +10,7 @@ use crate::{
     screen, tool,
 };
 use bailey_journal::Purpose;
-use bailey_protocol::{Action, Cost, Happening, Image, Integrity, Labels, Report, Secrecy, Status, ToolCall};
+use bailey_protocol::{Action, Cost, Happening, Image, Integrity, Labels, Secrecy, Status, ToolCall};
 
 /// The result of a call by the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +21,6 @@ pub struct Aside {
     pub text: String,
     /// The picture that the call read, if any.
     pub image: Option<Image>,
-    /// The report, for a program. It did not pass the screen.
-    pub report: Report,
 }
 
 impl Kernel {
@@ -93,8 +91,7 @@ impl Kernel {
         let screened = screen::screen(redactor, &conclusion.text);
         let told = (conclusion.ok, conclusion.summary.as_str());
         self.tell_result(scope, call, told, screened.text.clone(), outcome.duration_ms).await?;
-        let (ok, report) = (conclusion.ok, outcome.report.clone());
-        Ok(Aside { ok, text: screened.text, image, report })
+        Ok(Aside { ok: conclusion.ok, text: screened.text, image })
     }
 
     async fn tell_result(

@@ -338,6 +338,9 @@ pub enum Happening {
         tool: String,
         /// Its target in one line.
         target: String,
+        /// Whether the owner called it beside the turns.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        own: bool,
     },
     /// The gate decided about an effect.
     Decided {

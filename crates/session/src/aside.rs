@@ -65,7 +65,8 @@ impl Host {
         let target = target.unwrap_or_default().to_owned();
         let id = CallId(format!("owner-{}", self.kernel.journal().newest()));
         let call = ToolCall { id: id.clone(), name: tool.to_owned(), arguments: arguments.to_string() };
-        self.kernel.tell(owner, Happening::Call { call: id, tool: tool.to_owned(), target }).await?;
+        let called = Happening::Call { call: id, tool: tool.to_owned(), target, own: true };
+        self.kernel.tell(owner, called).await?;
         Ok(self.kernel.call_aside(owner, &*found, &call).await?)
     }
 
@@ -84,6 +85,10 @@ impl Host {
     /// Adds the pictures of the project that a message of the owner names by their paths.
     pub(crate) async fn with_pictures(&self, mut inbound: Inbound) -> Result<Inbound, HostError> {
         if inbound.by.is_some() || inbound.is_quoted {
+            return Ok(inbound);
+        }
+        let main = self.models.as_ref().and_then(|models| models.route(ModelRole::Main).current());
+        if main.is_none_or(|model| !model.takes_images()) {
             return Ok(inbound);
         }
         let owner = self.owner();
@@ -226,7 +231,7 @@ pub(crate) async fn tell_found(
     kernel.tell(owner, Happening::Found { like, paths }).await
 }
 
-/// The words of a message that name pictures.
+/// The pictures that a message names: words that begin with `@`, and absolute paths.
 fn pictures(text: &str) -> Vec<String> {
     let is_picture = |word: &&str| {
         let lower = word.to_lowercase();
@@ -235,8 +240,9 @@ fn pictures(text: &str) -> Vec<String> {
     };
     let words = text.split_whitespace().map(|word| {
         let quotes = |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | ',' | ';' | ':' | '!' | '?');
-        word.trim_matches(quotes).trim_end_matches('.').trim_start_matches('@')
+        word.trim_matches(quotes).trim_end_matches('.')
     });
+    let words = words.filter_map(|word| word.strip_prefix('@').or(word.starts_with('/').then_some(word)));
     let mut found: Vec<String> = words.filter(is_picture).map(str::to_owned).collect();
     found.dedup();
     found.truncate(PICTURES_MAX);
@@ -249,8 +255,8 @@ mod tests {
 
     #[test]
     fn a_message_names_its_pictures() {
-        let text = "see @docs/shot.png and 'a b'/x.JPG, not https://x.example/a.png or photo.txt.";
-        assert_eq!(pictures(text), ["docs/shot.png", "b'/x.JPG"]);
-        assert_eq!(pictures("look at (one.webp)."), ["one.webp"]);
+        let text = "see @docs/shot.png and '/tmp/x.JPG', not https://x.example/a.png, logo.png or @photo.txt.";
+        assert_eq!(pictures(text), ["docs/shot.png", "/tmp/x.JPG"]);
+        assert_eq!(pictures("look at (@one.webp)."), ["one.webp"]);
     }
 }

@@ -8,6 +8,8 @@ use bailey_protocol::{Happening, RecalledLine, Seq};
 const LINES_MAX: usize = 12;
 /// The longest text of one line, in bytes.
 const TEXT_BYTES_MAX: usize = 4 << 10;
+/// How many paths are compared after each turn.
+const COMPARED_MAX: usize = 300;
 /// How many changed paths are told one by one.
 const COUNTS_MAX: usize = 100;
 
@@ -41,6 +43,13 @@ impl Host {
     /// # Errors
     /// When the journal cannot be read or written.
     pub(crate) async fn tell_changed(&mut self) -> Result<(), HostError> {
+        // The journal keeps each comparison, so a session that changed very much is only counted.
+        let touched = self.kernel.journal().touched(self.session).await?.len();
+        if touched > COMPARED_MAX {
+            let files = u32::try_from(touched).unwrap_or(u32::MAX);
+            self.changed = Some(Happening::Changed { files, counts: Vec::new(), branches: 0 });
+            return self.tell_changed_again().await;
+        }
         let changes = match self.compare(&[]).await {
             Ok(changes) => changes,
             Err(error @ (HostError::Journal(_) | HostError::Refused(Refused::Journal(_)))) => {

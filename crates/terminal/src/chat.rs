@@ -41,11 +41,6 @@ const BUSY: &str = "  not possible while other work runs: wait for its end, or p
 /// How long a first Ctrl-C counts.
 const TWICE: Duration = Duration::from_secs(2);
 
-/// Whether the call is the owner's own, beside the turns.
-pub(super) fn is_own(call: &CallId) -> bool {
-    call.0.starts_with("owner-")
-}
-
 /// Why a conversation ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leave {
@@ -89,6 +84,8 @@ pub struct Chat {
     model: String,
     /// The model that the user changed to.
     turned: Option<String>,
+    /// The call of the owner's command that runs.
+    own: Option<CallId>,
 }
 
 impl Chat {
@@ -114,6 +111,7 @@ impl Chat {
             leaving: None,
             model: String::new(),
             turned: None,
+            own: None,
         })
     }
 
@@ -513,7 +511,13 @@ impl Front<'_> {
                     }
                 }
             }
-            Happening::Result { call, .. } if chat.doing == Doing::Op("run") && is_own(call) => self.rested(),
+            Happening::Call { call, own: true, .. } if chat.doing == Doing::Op("run") => {
+                chat.own = Some(call.clone());
+            }
+            Happening::Result { call, .. } if chat.own.as_ref() == Some(call) => {
+                chat.own = None;
+                self.rested();
+            }
             Happening::Found { like, paths } => chat.found(like, paths),
             Happening::Shown { lines } => {
                 lines.iter().for_each(|line| self.note(Style::Plain, &format!("  {line}")));

@@ -2,7 +2,6 @@
 
 use super::{
     card::{diff_lines, one_line},
-    chat::is_own,
     markdown::Markdown,
     pins::Pins,
     screen::{Row, Screen},
@@ -44,6 +43,8 @@ const RUNNING_ROWS_MAX: usize = 4;
 struct Call {
     tool: String,
     target: String,
+    /// Whether the owner called it: its whole output is shown.
+    own: bool,
     is_command: bool,
     verdict: Option<Verdict>,
     reasons: Vec<String>,
@@ -103,7 +104,7 @@ impl<'a> Drawing<'a> {
                 self.line(screen, Style::Dim, &text);
             }
             Happening::Text { text } => self.text(screen, text),
-            Happening::Call { call, tool, target } => self.called(call, tool, target),
+            Happening::Call { call, tool, target, own } => self.called(call, tool, target, *own),
             Happening::Decided { call, action, target, verdict, reasons, .. } => {
                 self.decided(call.as_ref(), action, target, *verdict, reasons);
             }
@@ -238,11 +239,12 @@ impl<'a> Drawing<'a> {
         Row::of(self.printer, &[(style, cut(&what, cells))])
     }
 
-    fn called(&mut self, call: &CallId, tool: &str, target: &str) {
+    fn called(&mut self, call: &CallId, tool: &str, target: &str, own: bool) {
         self.waiting = None;
         let of = Call {
             tool: tool.to_owned(),
             target: target.to_owned(),
+            own,
             is_command: false,
             verdict: None,
             reasons: Vec::new(),
@@ -283,7 +285,7 @@ impl<'a> Drawing<'a> {
     }
 
     fn output(&mut self, screen: &mut Screen<'_>, call: &CallId, text: &str) {
-        if self.verbose || is_own(call) {
+        if self.verbose || self.calls.get(call).is_some_and(|call| call.own) {
             self.printed(screen, call, text);
         }
         let Some(call) = self.calls.get_mut(call) else { return };
@@ -324,8 +326,8 @@ impl<'a> Drawing<'a> {
         if self.calls.get(call).is_some_and(|call| !call.open.is_empty()) {
             self.printed(screen, call, "\n");
         }
-        let is_shown = is_own(call);
         let Some(call) = self.calls.remove(call) else { return };
+        let is_shown = call.own;
         let denied = call.verdict == Some(Verdict::Denied);
         let (mark, style) = match (denied, ok) {
             (true, _) => ("✗", Style::Red),

@@ -161,7 +161,7 @@ fn a_picture_that_a_message_names_is_shown_to_the_model() {
     terminal.wait_for("done in");
     let said = last(&model)["messages"].to_string();
     assert!(said.contains("iVBORw0KGgo"), "{said}");
-    terminal.keys("and in fake.png and gone.png\r");
+    terminal.keys("and in @fake.png and @gone.png, not logo.png\r");
     terminal.wait_for_in_turn(&["`fake.png` was not attached", "`gone.png` was not attached", "done in"]);
     leave(terminal);
 }

@@ -71,6 +71,8 @@ mod tests {
                 _ => assert!(answered.is_err(), "{role:?} may not answer"),
             }
             assert_eq!(said.is_ok(), !matches!(role, Role::Agent | Role::Plugin), "{role:?} speaks");
+            let ran = of(&speaker(role), Op::Run { command: "true".into() });
+            assert_eq!(ran.is_ok(), role == Role::Owner, "{role:?} acts on the owner's authority");
         }
     }
 }
