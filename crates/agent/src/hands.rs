@@ -290,7 +290,9 @@ impl Hands {
     pub(crate) async fn tell_of(&self, tool: Option<&dyn Tool>, call: &ToolCall) -> Result<(), Refused> {
         let tool = tool.map_or_else(|| call.name.clone(), |tool| tool.spec().name);
         let target = call.arguments.chars().take(TARGET_CHARS_MAX).collect();
-        self.kernel.tell(&self.scope, Happening::Call { call: call.id.clone(), tool, target, own: false }).await
+        self.kernel
+            .tell(&self.scope, Happening::Call { call: call.id.clone(), tool, target, own: false })
+            .await
     }
 
     async fn call(

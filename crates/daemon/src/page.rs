@@ -304,7 +304,8 @@ impl Daemon {
         if let Some(model) = model.as_deref().filter(|model| model.starts_with('-') || !model.contains('/')) {
             bail!("`{model}` is not a model; write PROVIDER/NAME");
         }
-        let again: Vec<String> = model.into_iter().flat_map(|model| ["--model".to_owned(), model]).collect();
+        let mut again = vec!["--unattended".to_owned()];
+        again.extend(model.into_iter().flat_map(|model| ["--model".to_owned(), model]));
         let words = again.iter().cloned().chain(["-C".to_owned(), directory.to_owned()]).collect();
         let wanted =
             Wanted { directory: place.to_path_buf(), words, again, session: None, comes_back: false };
@@ -316,11 +317,11 @@ impl Daemon {
 
     /// A connection to a session, introduced as this login's.
     async fn join(self: &Rc<Self>, session: SessionId, login: &Login) -> Result<OwnedFd> {
-        let words = ["--resume".to_owned(), session.to_string()].into();
+        let again = vec!["--unattended".to_owned()];
+        let words = ["--resume".to_owned(), session.to_string()].into_iter().chain(again.clone()).collect();
         // An open page comes back by itself: for a while it is not known whether a person does.
         let comes_back = self.crashes_often(session);
-        let wanted =
-            Wanted { directory: "/".into(), words, again: Vec::new(), session: Some(session), comes_back };
+        let wanted = Wanted { directory: "/".into(), words, again, session: Some(session), comes_back };
         self.open(wanted).await?;
         let mut stream = wire::connect(&self.home.daemon(), &session.to_string())
             .with_context(|| format!("session {session} cannot be reached"))?;

@@ -255,7 +255,8 @@ mod tests {
 
     #[test]
     fn a_message_names_its_pictures() {
-        let text = "see @docs/shot.png and '/tmp/x.JPG', not https://x.example/a.png, logo.png or @photo.txt.";
+        let text =
+            "see @docs/shot.png and '/tmp/x.JPG', not https://x.example/a.png, logo.png or @photo.txt.";
         assert_eq!(pictures(text), ["docs/shot.png", "/tmp/x.JPG"]);
         assert_eq!(pictures("look at (@one.webp)."), ["one.webp"]);
     }

@@ -65,6 +65,9 @@ pub struct Args {
     /// Private: the schedule whose time this session is, and which sets the rights of its agent
     #[arg(long, hide = true, value_name = "NAME", conflicts_with = "resume")]
     pub(crate) schedule: Option<String>,
+    /// Private: the page or a channel begins the session
+    #[arg(long, hide = true)]
+    pub(crate) unattended: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }

@@ -148,6 +148,8 @@ pub struct Session<'a> {
     pub options: Option<&'a TurnOptions>,
     /// Whether a user can answer.
     pub unattended: bool,
+    /// Whether a person may come hours later to answer, because no terminal began the session.
+    pub is_patient: bool,
     /// Masked files that were revealed to the session before.
     pub revealed: Vec<WsPath>,
     /// Whether nothing of the session is kept.
@@ -175,6 +177,7 @@ impl<'a> Session<'a> {
             standpoint: None,
             options: None,
             unattended: true,
+            is_patient: false,
             revealed: Vec::new(),
             is_scratch: false,
             any_model: false,
@@ -271,11 +274,17 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
         opening,
         options,
         unattended,
+        is_patient,
         any_model,
         is_direct,
         confined,
         ..
     } = session;
+    let is_later = options.is_some_and(|options| options.approve == Answering::Later);
+    let question_lasts = Duration::from_secs(match is_patient || is_later {
+        true => config.approvals.unattended_seconds,
+        false => config.approvals.answer_seconds,
+    });
     let (journal, mint) = Journal::start(file, keys.redactor.clone(), Arc::new(SystemClock)).await?;
     #[cfg(feature = "controls")]
     let mint = crate::controls::breach(mint).await?;
@@ -329,7 +338,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     let (kernel, registrar) = Kernel::new(
         mint,
         rules,
-        KernelConfig { escalation, project: copied, ..kernel_config(home, config, programs) },
+        KernelConfig { escalation, project: copied, question_lasts, ..kernel_config(home, config, programs) },
     )
     .await?;
     let of_home = home.clone();

@@ -74,7 +74,9 @@ pub(crate) fn draw_brief(printer: &Printer, card: &Card, cells: usize) -> String
     });
     let diff: Vec<String> = diffs.flat_map(|diff| sheet.diff(diff)).collect();
     rows.extend(sheet.some(diff, DIFF_ROWS_MAX));
-    let foreign = card.origins.iter().filter(|origin| origin.kind != OriginKind::Person);
+    // Words of the person or of the model itself are the usual case.
+    let is_foreign = |kind: OriginKind| !matches!(kind, OriginKind::Person | OriginKind::Model);
+    let foreign = card.origins.iter().filter(|origin| is_foreign(origin.kind));
     rows.extend(foreign.flat_map(|origin| sheet.origin(origin)));
     rows.extend(
         card.caveats.iter().flat_map(|caveat| sheet.remark(Style::Yellow, &format!("note: {caveat}"))),

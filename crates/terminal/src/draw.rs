@@ -328,6 +328,9 @@ impl<'a> Drawing<'a> {
         }
         let Some(call) = self.calls.remove(call) else { return };
         let is_shown = call.own;
+        if is_shown {
+            self.waiting = None;
+        }
         let denied = call.verdict == Some(Verdict::Denied);
         let (mark, style) = match (denied, ok) {
             (true, _) => ("✗", Style::Red),

@@ -870,6 +870,8 @@ const OUTDATED = {
 
 const FIELD = ({ name, value }) => [el("dt", {}, name), el("dd", {}, el("code", {}, value))];
 
+const origins = (all) => all.map((it) => el("p", { class: "dim" }, el("code", {}, it.value), ` ${it.words}`));
+
 // A short card's first lines of a diff; all of it stands in the details.
 function beginning(text) {
   const lines = text.replace(/\n$/, "").split("\n");
@@ -913,7 +915,10 @@ export class Ask {
     const diffs = card.parts.filter((part) => part.part === "diff");
     const isLong = diffs.some((part) => part.diff.split("\n").length > DIFF_LINES);
     const [reason, ...others] = card.reasons;
-    const isFull = brief.length < fields.length || isLong || others.length > 0;
+    // Words of the person or of the model itself are the usual case.
+    const isForeign = ({ kind }) => !["person", "model"].includes(kind);
+    const [foreign, usual] = [true, false].map((is) => (card.origins ?? []).filter((it) => isForeign(it) === is));
+    const isFull = brief.length < fields.length || isLong || others.length + usual.length > 0;
     this.outcome = el("p", { class: "outcome", role: "status", tabindex: "-1" });
     this.node = el(
       "section",
@@ -921,7 +926,7 @@ export class Ask {
       el("h2", {}, card.title),
       brief.length ? el("dl", {}, brief.map(FIELD)) : null,
       diffs.map((part) => [el("h3", {}, part.path), beginning(part.diff)]),
-      (card.origins ?? []).map((it) => el("p", { class: "dim" }, el("code", {}, it.value), ` ${it.words}`)),
+      origins(foreign),
       card.caveats.map((caveat) => el("p", { class: "trouble" }, caveat)),
       reason && el("p", { class: "dim" }, `Why: ${reason}`),
       card.pattern && !card.once ? el("p", { class: "dim" }, `The pattern: ${card.pattern}`) : null,
@@ -933,6 +938,7 @@ export class Ask {
           others.map((other) => el("p", { class: "dim" }, `Why: ${other}`)),
           fields.length ? el("dl", {}, fields.map(FIELD)) : null,
           isLong && diffs.map((part) => [el("h3", {}, part.path), diff(part.diff)]),
+          origins(usual),
         ),
       field(card.reasoned ? "Why (needed)" : "Why (the agent is told)", why),
       el("div", { class: "tools" }, this.buttons),

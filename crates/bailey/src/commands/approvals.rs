@@ -15,8 +15,8 @@ use crate::{
     print::{Printer, Style},
 };
 use anyhow::{Context as _, Result, bail};
-use bailey_journal::{Answerer, Journal, JournalError, Mint, Question, QuestionState};
-use bailey_protocol::{Answer, Kind, Timestamp};
+use bailey_journal::{Answerer, Journal, JournalError, Mint, Question, QuestionState, RAN_OUT};
+use bailey_protocol::{Answer, ApprovalId, Kind, Timestamp};
 use serde_json::json;
 use std::{process::ExitCode, time::Duration};
 
@@ -44,13 +44,16 @@ pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> R
             desk.reject_all(session.as_deref(), kind.as_deref(), &reason).await
         }
         Approvals::Again { question } => {
-            let lasts = Duration::from_secs(config.approvals.answer_seconds);
+            let lasts = Duration::from_secs(config.approvals.unattended_seconds);
             desk.again(&question, lasts, compose::is_compliance(&config)?).await
         }
         Approvals::Servers => desk.servers().await,
         Approvals::Revoke { server, reason } => desk.revoke(&server, &reason).await,
     }
 }
+
+/// How long a question that ran out is listed, in seconds.
+const LATE_SECONDS: i64 = 24 * 60 * 60;
 
 /// Where questions are answered.
 struct Desk<'a> {
@@ -63,8 +66,26 @@ impl Desk<'_> {
     async fn list(&self, all: bool) -> Result<ExitCode> {
         let mut questions = self.journal.questions(None).await?;
         let now = self.journal.clock().now();
-        questions
-            .retain(|question| all || matches!(question.standing, QuestionState::Open | QuestionState::Yes));
+        let asked_again: Vec<ApprovalId> = questions.iter().filter_map(|question| question.again).collect();
+        // A question that ran out lately can be asked again.
+        let mut late = Vec::new();
+        for question in &questions {
+            let age = question.until.map(|until| now.duration_since(until).as_secs());
+            let is_over = age.is_some_and(|age| (0..LATE_SECONDS).contains(&age));
+            let ran_out = match question.standing {
+                QuestionState::RanOut => is_over,
+                QuestionState::No if is_over => {
+                    let settled = self.journal.settlement(question.id).await?;
+                    settled.is_some_and(|settled| settled.why == RAN_OUT)
+                }
+                _ => false,
+            };
+            late.extend((ran_out && !asked_again.contains(&question.id)).then_some(question.id));
+        }
+        let is_late = |question: &Question| late.contains(&question.id);
+        questions.retain(|question| {
+            all || matches!(question.standing, QuestionState::Open | QuestionState::Yes) || is_late(question)
+        });
         if questions.is_empty() && !self.printer.is_json() {
             self.printer.note("no question waits for an answer");
         }
@@ -78,9 +99,20 @@ impl Desk<'_> {
             self.printer.line(format!(
                 "{}  {}  {}  {}",
                 self.printer.paint(Style::Bold, &short_question(question.id)),
-                self.printer.paint(style, &standing(question, now)),
+                self.printer.paint(
+                    style,
+                    &if is_late(question) { "ran out".to_owned() } else { standing(question, now) },
+                ),
                 self.printer.paint(Style::Dim, &short(&question.session)),
                 self.printer.paint(Style::Plain, &one_line(title)),
+            ));
+        }
+        if let Some(late) = questions.iter().find(|question| is_late(question))
+            && !self.printer.is_json()
+        {
+            let id = short_question(late.id);
+            self.printer.note(&format!(
+                "a question that ran out counts as a no; `bailey approvals again {id}` asks it once more"
             ));
         }
         Ok(ExitCode::SUCCESS)

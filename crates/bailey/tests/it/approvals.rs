@@ -271,6 +271,8 @@ fn what_ran_out_is_a_no_and_asked_once_more_with_one_key() {
     terminal.wait_for("[a]sk again");
     let late = scene.stage.ran(&["approvals", "approve", &id]);
     assert!(late.code != Some(0) && late.stderr.contains("settled already"), "{late:?}");
+    let listed = scene.stage.ran(&["approvals", "list"]);
+    assert!(listed.stdout.contains("ran out") && listed.stderr.contains("approvals again"), "{listed:?}");
     terminal.keys("a\n");
     terminal.wait_for(QUESTION);
     gate.open();
@@ -292,6 +294,9 @@ fn other_rules_make_a_yes_void() {
     let scene = Scene::new();
     let _model = scene.model();
     assert_eq!(scene.later(&["run", "do it"]).code, Some(7));
+    // Its person may come hours later.
+    let listed = scene.stage.ran(&["approvals", "list"]).stdout;
+    assert!(listed.contains("open, 23 h left") || listed.contains("open, 24 h left"), "{listed}");
     let (id, session) = (scene.question(), newest(&scene.stage));
     assert_eq!(scene.stage.ran(&["approvals", "approve", &id]).code, Some(0));
     let rules = scene.stage.home().join("policy");

@@ -8,11 +8,17 @@ use std::collections::BTreeMap;
 /// The longest that a question waits: a year.
 const ANSWER_SECONDS_MAX: u64 = 366 * 24 * 60 * 60;
 
+/// How long a question of an unattended session waits, unless the file says otherwise: a day.
+const UNATTENDED_SECONDS: u64 = 24 * 60 * 60;
+
 /// How Bailey asks a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approvals {
     /// How many seconds a question waits, before it counts as a no.
     pub answer_seconds: u64,
+    /// The same for a session that a schedule, the page or a channel began, or `--approve later`: its person
+    /// may be away for hours. `answer_seconds` in the file sets both.
+    pub unattended_seconds: u64,
     /// How many seconds a tool call waits, before Bailey tells its model so.
     pub patience_seconds: u64,
     /// How much a human reviews, whatever the other rules allow. `None`: the file does not say.
@@ -59,6 +65,7 @@ impl Default for Approvals {
     fn default() -> Self {
         Self {
             answer_seconds: 300,
+            unattended_seconds: UNATTENDED_SECONDS,
             patience_seconds: 60,
             review: None,
             review_by_trust: BTreeMap::new(),
@@ -94,6 +101,7 @@ impl Approvals {
             return Err(document.mistake("approvals.answer_seconds", message));
         }
         self.answer_seconds = file.answer_seconds.unwrap_or(self.answer_seconds);
+        self.unattended_seconds = file.answer_seconds.unwrap_or(self.unattended_seconds);
         self.patience_seconds = file.patience_seconds.unwrap_or(self.patience_seconds);
         self.review = file.review;
         self.review_by_trust = file.review_by_trust;

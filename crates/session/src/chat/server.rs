@@ -62,6 +62,7 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
     let session = Session {
         options: Some(&chat.options),
         unattended: false,
+        is_patient: chat.unattended || chat.schedule.is_some(),
         revealed,
         standpoint,
         any_model: true,
