@@ -185,5 +185,5 @@ impl Kernel {
 
 fn told(bad: &BadToken) -> Reason {
     let text = format!("its token does not hold: {bad}");
-    Reason { rule: "token".into(), source: Source::Token, answer: Answer::Deny, text }
+    Reason { rule: "token".into(), source: Source::Token, answer: Answer::Deny, text, in_doubt: false }
 }

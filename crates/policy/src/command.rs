@@ -5,10 +5,12 @@
 
 use crate::{
     fit::Fit,
-    programs::{Nature, Programs, Takes},
+    loops::unrolled,
+    programs::{Nature, Programs, Takes, wraps},
     shell::{KEYWORDS, hides},
 };
 use alloc::{
+    format,
     string::{String, ToString},
     vec::Vec,
 };
@@ -20,6 +22,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<String>", try_from = "Vec<String>")]
 pub struct CommandPrefix(Vec<String>);
+
+/// The first word of a loop.
+const LOOP: &str = "for";
 
 /// Why a command prefix cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +45,29 @@ pub(crate) enum Invocation {
     Hidden,
 }
 
+impl Invocation {
+    /// The loop of a line whose commands are known.
+    fn loops() -> Self {
+        Self::Known { words: [LOOP.to_string()].into(), takes: Vec::new(), hidden: Vec::new() }
+    }
+
+    /// What only may be the command that a rule names, and why, for a person.
+    pub(crate) fn doubt(&self) -> String {
+        match self {
+            Self::Hidden => "what it runs is not known for certain".into(),
+            Self::Known { words, hidden, .. } => match hidden.first().and_then(|place| words.get(*place)) {
+                Some(word) => {
+                    format!(
+                        "`{word}` makes `{}` run something else",
+                        words.first().map_or("", String::as_str)
+                    )
+                }
+                None => format!("it is `{}`", words.join(" ")),
+            },
+        }
+    }
+}
+
 impl CommandPrefix {
     /// Reads a command prefix.
     ///
@@ -56,6 +84,10 @@ impl CommandPrefix {
             (fit, None) => fit,
             // A prefix that names each of these words knows what it speaks of.
             (Fit::Yes, Some(last)) if self.reaches(*last) => Fit::Yes,
+            // A rule about another program hears nothing of it.
+            (Fit::No, Some(_)) if wraps(words, hidden).is_some_and(|inner| inner != self.program()) => {
+                Fit::No
+            }
             (_, Some(_)) => Fit::Maybe,
         }
     }
@@ -170,10 +202,16 @@ pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Invocation> {
         return [Invocation::Hidden].into();
     }
     match line(command) {
-        Some(line) => match plain_commands(line) {
-            Some(commands) => commands.into_iter().map(|words| read_in_line(words, known)).collect(),
-            None => [Invocation::Hidden].into(),
-        },
+        Some(line) => {
+            let loops = unrolled(line);
+            // No allow for what a loop repeats covers the loop.
+            let mut all: Vec<Invocation> = loops.iter().map(|_| Invocation::loops()).collect();
+            match loops.or_else(|| plain_commands(line)) {
+                Some(commands) => all.extend(commands.into_iter().map(|words| read_in_line(words, known))),
+                None => all.push(Invocation::Hidden),
+            }
+            all
+        }
         None => [read(command.argv.clone(), known)].into(),
     }
 }

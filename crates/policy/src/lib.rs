@@ -35,6 +35,7 @@ mod glob;
 mod host;
 mod index;
 mod inquiry;
+mod loops;
 mod names;
 mod pattern;
 mod phase;

@@ -26,7 +26,7 @@ use serde::Serialize;
 
 /// Part of every policy's digest, so that a new meaning of old rules is a new policy. Raise it with the
 /// meaning.
-const SEMANTICS: &str = "bailey-policy 6";
+const SEMANTICS: &str = "bailey-policy 7";
 /// Most steps that one phase may take: values of conditions, times the things that the action touches. It is
 /// far beyond what the limits of rule files and honest actions come to, and about a second.
 pub const STEPS_MAX: u64 = 50_000_000;

@@ -195,6 +195,54 @@ impl Programs {
     }
 }
 
+/// Modules of Python that run a project's own tests.
+const TEST_RUNNERS: [&str; 2] = ["unittest", "pytest"];
+
+/// Options of `git config` that only look.
+const LOOKS: [&str; 14] = [
+    "--global",
+    "--local",
+    "--system",
+    "--worktree",
+    "--get",
+    "--get-all",
+    "--get-regexp",
+    "--list",
+    "-l",
+    "--show-origin",
+    "--show-scope",
+    "--name-only",
+    "--null",
+    "-z",
+];
+
+/// What a command runs whose hidden words are known to run no other program by themselves: a runner of the
+/// project's own tests (`python3 -m unittest`), which may do what any program of the project may; or git's
+/// settings, looked at or set for a name that no program obeys (`git config user.name`). `None` for all else.
+pub(crate) fn wraps<'a>(words: &'a [String], hidden: &[usize]) -> Option<&'a str> {
+    let ([place], program) = (hidden, words.first()?) else { return None };
+    let (word, rest) = (words.get(*place)?.as_str(), words.get(place + 1..)?);
+    let version = |c: char| c.is_ascii_digit() || c == '.';
+    match (program.trim_end_matches(version), word) {
+        ("python", "-m") => rest.first().map(String::as_str).filter(|module| TEST_RUNNERS.contains(module)),
+        ("git", "config") if is_look(rest) => Some("git"),
+        _ => None,
+    }
+}
+
+/// Whether these arguments of `git config` look at settings, or set who a person is.
+fn is_look(arguments: &[String]) -> bool {
+    let (options, operands): (Vec<&str>, Vec<&str>) =
+        arguments.iter().map(String::as_str).partition(|word| word.starts_with('-'));
+    let is_name = |key: &str| matches!(key, "user.name" | "user.email");
+    let only_looks = match operands.as_slice() {
+        [] | [_] | ["get", _] => operands != ["edit"],
+        ["set", key, _] | [key, _] => is_name(key),
+        _ => false,
+    };
+    only_looks && options.iter().all(|option| LOOKS.contains(option))
+}
+
 /// Where a word stands.
 #[derive(Debug, Clone, Copy)]
 struct At {

@@ -2,7 +2,9 @@
 
 use crate::{
     Token,
+    command::Invocation,
     extension::Extension,
+    fit::Fit,
     place::Located,
     policy::speaks,
     rule::{Answer, Rule, Tier},
@@ -86,7 +88,7 @@ impl Tally {
     }
 
     fn reason(&mut self, rule: String, source: Source, answer: Answer, text: &str) {
-        self.reasons.push(Reason { rule, source, answer, text: text.into() });
+        self.reasons.push(Reason { rule, source, answer, text: text.into(), in_doubt: false });
     }
 
     /// Counts what a rule says about everything, without a reason.
@@ -114,12 +116,17 @@ impl Tally {
             return;
         }
         self.denied |= rule.answer == Answer::Deny;
-        let text = match changes_files(subject.kind) && rule.answer != Answer::Allow {
-            true => name_paths(&rule.text, about.iter().filter_map(|resource| resource.path.as_ref())),
-            false => rule.text.clone(),
+        let doubt = doubt(rule, &about);
+        let text = match &doubt {
+            _ if changes_files(subject.kind) && rule.answer != Answer::Allow => {
+                name_paths(&rule.text, about.iter().filter_map(|resource| resource.path.as_ref()))
+            }
+            Some(doubt) => format!("{doubt}: {}", rule.text),
+            None => rule.text.clone(),
         };
         let source = Source::Rule(rule.tier);
-        self.reasons.push(Reason { rule: rule.name.clone(), source, answer: rule.answer, text });
+        let in_doubt = doubt.is_some();
+        self.reasons.push(Reason { rule: rule.name.clone(), source, answer: rule.answer, text, in_doubt });
     }
 
     /// The most restrictive answer over all resources.
@@ -179,6 +186,21 @@ impl Vote {
     fn review_stands(self) -> bool {
         self.review.is_some() && self.review >= self.allow
     }
+}
+
+/// That a command only may run what a denial names, and why; `None` where it does for certain.
+fn doubt(rule: &Rule, about: &[&Resource<'_>]) -> Option<String> {
+    let prefixes = rule.matches.command.as_deref().filter(|_| rule.answer == Answer::Deny)?;
+    let fit = |words: &Invocation| prefixes.iter().map(|prefix| prefix.fit(words)).max();
+    let words: Vec<&Invocation> = about.iter().filter_map(|resource| resource.words.as_ref()).collect();
+    if words.iter().any(|words| fit(words) == Some(Fit::Yes)) {
+        return None;
+    }
+    let words = words.into_iter().find(|words| fit(words) == Some(Fit::Maybe))?;
+    let mut named = prefixes.iter().filter(|prefix| prefix.fit(words) == Fit::Maybe);
+    let first = named.next()?;
+    let others = if named.next().is_some() { " or another program that the rule names" } else { "" };
+    Some(format!("this command may run `{first}`{others}, for {}", words.doubt()))
 }
 
 fn changes_files(kind: Kind) -> bool {

@@ -54,6 +54,8 @@ pub struct Reason {
     pub answer: Answer,
     /// Why, with the paths it spoke of where there can be many. Not yet made safe for a terminal.
     pub text: String,
+    /// Whether it is a denial of a command that only may run what the rule names.
+    pub in_doubt: bool,
 }
 
 /// Whose word a reason is.
@@ -70,13 +72,19 @@ pub enum Source {
 impl Reason {
     /// A denial of the decision point itself.
     pub(crate) fn own(name: &str, text: String) -> Self {
-        Self { rule: name.into(), source: Source::Rule(Tier::BuiltIn), answer: Answer::Deny, text }
+        Self {
+            rule: name.into(),
+            source: Source::Rule(Tier::BuiltIn),
+            answer: Answer::Deny,
+            text,
+            in_doubt: false,
+        }
     }
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rule, source, answer, text } = self;
+        let Self { rule, source, answer, text, .. } = self;
         let answer = answer.name();
         match source {
             Source::Rule(tier) => write!(f, "{text} ({} rule `{rule}`: {answer})", tier.name()),

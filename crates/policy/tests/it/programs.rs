@@ -732,3 +732,92 @@ fn a_pattern_of_pages_is_one_server_and_sends_nothing() {
     }
     assert!(pages.is_of_home() && !around(&words("grep a b")).unwrap().is_of_home());
 }
+
+/// A denial of one program, over everything else allowed.
+fn denied(program: &str, command: &str) -> (Answer, String) {
+    let rules = vec![
+        rule("a", Allow),
+        Rule { text: "not here".into(), ..rule("no", Deny).on(crate::support::command(&[program])) },
+    ];
+    let command = if command.contains('\n') || command.contains([';', '$', '|']) {
+        line(&format!("sh~-c~{command}"))
+    } else {
+        words(command)
+    };
+    let decided = decide(&Policy::new(vec![], rules), Agent, Action::Exec(command));
+    let said = decided.reasons.iter().find(|reason| reason.rule == "no");
+    (answer(&decided), said.map(|reason| reason.text.clone()).unwrap_or_default())
+}
+
+/// A runner of the project's own tests, a look at git's settings and a loop over known words bind no rule
+/// about another program. A rule that names them, or what they run, still binds; and so does it where they
+/// are not that plain.
+#[test]
+fn a_harmless_wrapper_binds_no_rule_about_another_program() {
+    for command in [
+        "python3 -m unittest",
+        "python3 -m unittest -v test_prices",
+        "python3 -X dev -m pytest -q",
+        "git config --show-origin user.name",
+        "git config --global --list",
+        "git config user.email ann@example.invalid",
+        "for i in $(seq 1 20); do echo step $i of 20; sleep 1; done",
+        "for f in a.txt b.txt; do cat \"$f\" | wc -l; done; ls",
+    ] {
+        assert_eq!(denied("pip", command), (Allow, String::new()), "{command}");
+    }
+    for (program, command) in [
+        ("python3", "python3 -m unittest"),
+        ("pytest", "python3 -m pytest"),
+        ("git", "git config --list"),
+        ("git config", "git config --list"),
+        ("sleep", "for i in $(seq 1 20); do echo step $i of 20; sleep 1; done"),
+        ("seq", "for i in $(seq 1 20); do echo $i; done"),
+        ("pip", "for i in 1 2; do pip install x$i; done"),
+        ("pip install", "for what in download install; do pip $what x; done"),
+        ("pip", "for p in ls pip; do $p x; done"),
+        // Not that plain.
+        ("pip", "python3 -m pip install x"),
+        ("pip", "python3 -m venv x"),
+        ("pip", "python3 -c x -m unittest"),
+        ("pip", "./python3 -m unittest.py"),
+        ("pip", "python3 -i -m unittest"),
+        ("pip", "git config alias.x !pip"),
+        ("pip", "git config core.hooksPath x"),
+        ("pip", "git config --edit"),
+        ("pip", "git -c core.pager=x config --list"),
+        ("pip", "for i in *; do $i install; done"),
+        ("pip", "for i in a; do read i; $i; done"),
+        ("pip", "for i in a; do if true; then $i; fi; done"),
+    ] {
+        assert_eq!(denied(program, command).0, Deny, "{program}: {command}");
+    }
+}
+
+/// No allow for what a loop repeats covers the loop: it asks for nothing that it did not ask for before.
+#[test]
+fn an_allow_covers_no_loop() {
+    let rules = || vec![rule("a", Allow).on(crate::support::command(&["echo"]))];
+    let loops = line("sh~-c~for i in a b; do echo $i; done");
+    assert_eq!(judged(rules(), Programs::KNOWN, &loops), Deny);
+    assert_eq!(judged(rules(), Programs::KNOWN, &line("sh~-c~echo a; echo b")), Allow, "the control");
+}
+
+/// A denial of a command that only may run what the rule names says so.
+#[test]
+fn a_denial_in_doubt_says_what_the_command_may_run() {
+    for (command, why) in [
+        (
+            "python3 -m pip",
+            "this command may run `pip`, for `-m` makes `python3` run something else: not here",
+        ),
+        (
+            "eval \"$x\"; ls",
+            "this command may run `pip`, for what it runs is not known for certain: not here",
+        ),
+        ("/opt/pip install x", "this command may run `pip`, for it is `/opt/pip install x`: not here"),
+    ] {
+        assert_eq!(denied("pip", command), (Deny, why.into()), "{command}");
+    }
+    assert_eq!(denied("pip", "pip install x"), (Deny, "not here".into()), "the control");
+}
