@@ -79,7 +79,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         ],
     ),
     ("bailey-backup", 11, &["protocol", "secrets", "journal", "home", "terminal", "session", "channels"]),
-    ("bailey-boot", 12, &[]),
+    ("bailey-boot", 0, &[]),
     (
         "bailey",
         12,
@@ -102,6 +102,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "telemetry",
             "channels",
             "backup",
+            "boot",
             "daemon",
             "selftest",
             "replay",

@@ -26,8 +26,9 @@ impl Tree {
         }
         put(program, &path.join("bin/bailey"), 0o755)?;
         let boot = program.with_file_name("bailey-boot");
-        put(&boot, &path.join("bin/bailey-boot"), 0o755)
-            .context("what looks after the daemon is not beside the program: cargo build -p bailey-boot")?;
+        put(&boot, &path.join("bin/bailey-boot"), 0o755).context(
+            "what looks after the daemon is not beside the program: cargo build -p bailey --bin bailey-boot",
+        )?;
         let shells = [
             ("bash", "share/bash-completion/completions/bailey"),
             ("zsh", "share/zsh/site-functions/_bailey"),

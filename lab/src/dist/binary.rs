@@ -64,7 +64,7 @@ impl Build {
         let command = if self.tools.is_some() { "zigbuild" } else { "build" };
         let triple = if self.tools.is_some() { format!("{TARGET}.{GLIBC}") } else { TARGET.into() };
         let mut build = cargo(&[command, "--release", "--locked", "-p", "bailey", "--bin", "bailey"]);
-        build.args(["-p", "bailey-boot", "--bin", "bailey-boot"]);
+        build.args(["--bin", "bailey-boot"]);
         build.arg("--target").arg(triple).arg("--target-dir").arg(target).current_dir(source);
         // No path of the machine that builds stands in the program.
         let home = env::var("CARGO_HOME").or_else(|_| env::var("HOME").map(|home| home + "/.cargo"))?;

@@ -1,7 +1,6 @@
 //! What looks after the daemon: it starts it, begins it again, gives it up with its reasons, and lets it go.
 
 use crate::{
-    built::built,
     daemon::{Daemon, end},
     engine::{Engine, USER},
     stage::{Ran, Stage},
@@ -15,18 +14,39 @@ use std::{
         fs::{PermissionsExt as _, chown},
         process::CommandExt as _,
     },
-    path::{Path, PathBuf},
+    path::Path,
     process::{Child, ChildStderr, Command, Stdio},
-    sync::OnceLock,
     time::{Duration, Instant},
 };
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The program, built beside this one's.
+/// The program, which is installed with the other one.
 fn program() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("bailey-boot", &["--package", "bailey-boot"]))
+    Path::new(env!("CARGO_BIN_EXE_bailey-boot"))
+}
+
+/// What `cargo install --path crates/bailey` installs: the programs of this package without features.
+#[test]
+fn one_install_brings_both_programs() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let package = metadata["packages"].as_array().unwrap().iter().find(|it| it["name"] == "bailey").unwrap();
+    let programs = package["targets"].as_array().unwrap().iter().filter(|it| it["kind"][0] == "bin");
+    let installed: Vec<&str> = programs
+        .filter(|it| it.get("required-features").is_none())
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(installed, ["bailey", "bailey-boot"]);
+    let bailey = Path::new(env!("CARGO_BIN_EXE_bailey"));
+    assert_eq!(program().parent(), bailey.parent());
+    for (program, name) in [(program(), "bailey-boot"), (bailey, "bailey")] {
+        let asked = Command::new(program).arg("--version").output().unwrap();
+        let said = [asked.stdout, asked.stderr].concat();
+        assert!(asked.status.success() && said.starts_with(format!("{name} ").as_bytes()), "{name}");
+    }
 }
 
 /// A running one, which is let go with the test.

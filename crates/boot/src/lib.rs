@@ -1,8 +1,7 @@
 //! Starts the daemon of a home, begins it again when it does not answer, and says why when that is of no use.
 //!
-//! It is small on purpose, with nothing but the standard library: what looks after a program should not end
-//! by the same mistakes. It holds the daemon's standard input: when this process ends, by whatever, the
-//! daemon hears that, waits for the turns that run, and ends.
+//! It uses the standard library alone, so that it does not end by the daemon's mistakes. It holds the
+//! daemon's standard input: after its end the daemon ends, too. The package `bailey` builds this program.
 
 #![forbid(unsafe_code)]
 
@@ -54,7 +53,8 @@ When this program ends, the daemon ends, once the turns that run have ended.
 
 Exit codes: 0 the daemon was told to end, 1 it was given up or another one runs, 2 wrong options or configuration.";
 
-fn main() -> ExitCode {
+/// The whole program, from its arguments to its exit code.
+pub fn main() -> ExitCode {
     run().unwrap_or_else(|why| {
         say(&format!("error: {why}"));
         ExitCode::from(2)
