@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use bailey_testkit::{Call, Message, ModelServer, Reply};
 use serde::Deserialize;
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Stdio};
 use xtask::{
     check,
     demo::{Project, TASK, cassette, command},
@@ -45,7 +45,7 @@ pub(crate) fn run(bailey: &Path) -> Result<()> {
     let mut run = command(bailey, project);
     run.args(["run", "--approve", "never", "--model", "demo/recorded", "-C"]).arg(project.crate_dir());
     run.arg("--record").arg(cassette()).arg(TASK);
-    check(&mut run)?;
+    check(run.stdin(Stdio::null()))?;
     println!("\nrecorded to {}", cassette().display());
     Ok(())
 }

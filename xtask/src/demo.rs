@@ -10,7 +10,7 @@ pub use project::Project;
 use std::{
     io::IsTerminal as _,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 /// The task of the demo.
@@ -56,6 +56,8 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         let typed = format!("bailey run --apply \"{TASK}\"");
         return picture::draw(&run, &typed, &root().join("docs").join("demo.svg"));
     }
+    // A pipe of the program that started this one is no context of the task.
+    run.stdin(Stdio::null());
     println!("Bailey repairs a small crate with a planted bug: {}", project.crate_dir().display());
     println!(
         "The model is a RECORDING: only its words are played. What you see it do happens now, inside the walls.\n"

@@ -325,6 +325,9 @@ fn source_of(recorded: &Recorded, done: &ActionIndex<'_>) -> Option<(OriginKind,
             }
             _ => (OriginKind::Person, format!("{} wrote it", by.line())),
         }),
+        Fact::Accepted { by: None, labels, .. } if labels.integrity == Integrity::External => {
+            Some((OriginKind::Message, "your message, or what was piped in with it".into()))
+        }
         Fact::Accepted { by: None, .. } | Fact::Pinned { .. } => {
             Some((OriginKind::Person, "you wrote it".into()))
         }

@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, bail};
 use bailey_journal::{BAILEY, Fact, Journal, Query, Recorded, SessionInfo};
 use bailey_kernel::{Completion, Paper, StopReason};
 use bailey_protocol::{
-    Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Image, Inbound, Kind, Outcome,
-    Role, Timestamp, Usage, WsPath,
+    Action, Adaptation, Answer, ApprovalId, CallId, Digest, Effect, EffectId, Image, Inbound, Integrity,
+    Kind, Outcome, Role, Timestamp, Usage, WsPath,
 };
 use bailey_sandbox::Shape;
 use bailey_session::compose::shape_of;
@@ -309,7 +309,10 @@ impl Tape {
         let mut images: Vec<Image> = shown.collect();
         images.reverse();
         let text = rest.first().map(Recorded::text).unwrap_or_default();
-        Inbound { text, images, ..Inbound::default() }
+        let is_quoted = rest.first().is_some_and(|it| {
+            matches!(&it.entry.fact, Fact::Accepted { labels, .. } if labels.integrity == Integrity::External)
+        });
+        Inbound { text, images, is_quoted, ..Inbound::default() }
     }
 
     /// When the session began.

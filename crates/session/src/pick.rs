@@ -3,7 +3,7 @@
 use super::run::say;
 use crate::{
     Changes, FileHunks, Hunk,
-    front::{Front, diff_lines},
+    front::{Front, diff_lines, one_line},
     print::{Printer, Style},
 };
 use anyhow::{Result, bail};
@@ -104,11 +104,13 @@ pub async fn asked(front: &mut Front<'_>, changes: &Changes) -> Option<Picked> {
 /// The hunks of one path, and whether nothing more is to be asked.
 async fn asked_of_file(front: &mut Front<'_>, file: &FileHunks) -> Option<(Vec<Hunk>, bool)> {
     let mut waiting: VecDeque<Hunk> = file.hunks.iter().cloned().collect();
-    let mut picked = Vec::new();
+    let (mut picked, mut number) = (Vec::new(), 0);
     while let Some(hunk) = waiting.pop_front() {
+        number += 1;
+        let place = format!("{} ({number}/{})", one_line(&file.path), number + waiting.len());
         let lines = diff_lines(front.printer, &hunk.diff, front.printer.cells());
         lines.iter().for_each(|line| front.printer.line(line));
-        match answer(front, waiting.len(), !hunk.smaller.is_empty()).await? {
+        match answer(front, &place, !hunk.smaller.is_empty()).await? {
             Choice::Yes => picked.push(hunk),
             Choice::No => {}
             Choice::AllOfPath => {
@@ -136,10 +138,10 @@ enum Choice {
 }
 
 /// Asks until there is an answer.
-async fn answer(front: &mut Front<'_>, more: usize, can_split: bool) -> Option<Choice> {
+async fn answer(front: &mut Front<'_>, place: &str, can_split: bool) -> Option<Choice> {
     let keys = if can_split { "y,n,a,d,s,q,?" } else { "y,n,a,d,q,?" };
-    let more = if more == 0 { String::new() } else { format!(" ({more} more here)") };
-    let question = format!("Apply this hunk{more}? [{keys}] ");
+    let place = front.printer.paint(Style::Plain, place);
+    let question = format!("Apply this hunk of {place}? [{keys}] ");
     loop {
         let line = front.ask_line(&question).await?;
         match choice(&line, can_split) {

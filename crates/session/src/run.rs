@@ -1,6 +1,7 @@
 //! `bailey run`: one task, to its end.
 
 pub mod beneath;
+mod task;
 
 use crate::{
     Change, Changes, Host, HostError, Merged, Opening, TurnOptions, auto_apply,
@@ -8,23 +9,25 @@ use crate::{
     compose::{self, Keys, OpenSession, Session},
     config::Config,
     exit,
-    front::{Asker, Front, Part, one_line, short, some_of},
+    front::{Asker, Front, one_line, short, some_of},
     home::Home,
     pick, prewarm,
-    print::{Printer, Style, fold},
+    print::{Printer, Style, fold, whole},
     project,
 };
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use bailey_agent::TurnEnd;
 use bailey_kernel::Acted;
 use bailey_protocol::{Action, Report, StatReport, WsPath};
-use std::{io::Read as _, path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
+use task::Task;
 use tokio::sync::mpsc;
 
 /// The arguments of `bailey run`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to do; `-` reads it from standard input
+    /// What to do; `-` reads it from standard input. Otherwise a pipe or a file on standard input is context
+    /// for the task: git diff | bailey run "review this"
     pub(crate) task: String,
     /// Work in this directory's repository
     #[arg(long, short = 'C', value_name = "DIR")]
@@ -38,18 +41,33 @@ pub struct Args {
     /// Run in this terminal alone, even when the daemon runs
     #[arg(long)]
     pub(crate) alone: bool,
+    /// Print the answer alone on standard output; everything else goes to standard error or is left out
+    #[arg(long)]
+    pub(crate) answer: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }
 
+impl Args {
+    /// The task, and the printer set up for its output.
+    fn begin(&self, printer: &Printer) -> Result<Task> {
+        if self.answer && printer.is_json() {
+            let what = "--answer prints text alone, and --json prints objects: leave one of them out";
+            return Err(exit::Mistyped(what.into()).into());
+        }
+        if self.answer {
+            printer.only_answer();
+        }
+        Task::read(&self.task, printer)
+    }
+}
+
 /// Ops that may wait for the host.
 const OPS_WAITING_MAX: usize = 64;
-/// The longest task that is read, in bytes.
-const TASK_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs a task to its end, here or beneath the daemon.
 pub async fn run(home: &Home, run: Args, printer: &Printer) -> Result<ExitCode> {
-    let task = task(&run.task)?;
+    let task = run.begin(printer)?;
     let is_alone = run.no_sandbox || run.alone;
     if let Some(daemon) = if is_alone { None } else { Client::connect(home)? } {
         return beneath::run(home, &run, task, daemon, printer).await;
@@ -71,11 +89,21 @@ pub async fn run(home: &Home, run: Args, printer: &Printer) -> Result<ExitCode> 
     turn(session, &run.options, Some(task), printer).await
 }
 
-/// Opens the session, runs one turn, shows the changes, and applies them when that is wanted.
-pub async fn turn(
-    mut session: Session<'_>,
+/// Continues a session: with another message, or without one when a turn was cut off.
+pub async fn resume(
+    session: Session<'_>,
     options: &TurnOptions,
     message: Option<String>,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    turn(session, options, message.map(|text| Task { text, piped: None }), printer).await
+}
+
+/// Opens the session, runs one turn, shows the changes, and applies them when that is wanted.
+async fn turn(
+    mut session: Session<'_>,
+    options: &TurnOptions,
+    message: Option<Task>,
     printer: &Printer,
 ) -> Result<ExitCode> {
     let asker = Asker::compliant(options.approve, compose::is_compliance(session.config)?)?;
@@ -93,9 +121,9 @@ pub async fn turn(
     if is_direct {
         front.has_no_layer();
     }
-    message.iter().for_each(|message| front.asked(message));
+    message.iter().flat_map(Task::asked).for_each(|asked| front.asked(&asked));
     let ended = match message {
-        Some(text) => front.during(host.say(text.into(), &mut inbox)).await,
+        Some(task) => front.during(host.say(task.inbound(None), &mut inbox)).await,
         None if host.is_interrupted() => front.during(host.go_on(&mut inbox)).await,
         // A model that has answered is not asked to answer its own answer.
         None => {
@@ -108,9 +136,22 @@ pub async fn turn(
         tell_ending(printer, number, &line);
     }
     front.during(host.quiet()).await;
-    let code = finish(&mut front, &host, (options, config), ended, Part::All, &mut inbox).await;
+    let code = finish(&mut front, &host, (options, config), ended, &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
-    code
+    conclude(&mut front, code)
+}
+
+/// Ends a run. The last line of `--json` tells how, also when it failed.
+fn conclude(front: &mut Front<'_>, code: Result<u8>) -> Result<ExitCode> {
+    let (code, error) = match code {
+        Err(error) if front.printer.is_json() => {
+            front.printer.error(&error);
+            (exit::of(&error), Some(whole(&error)))
+        }
+        code => (code?, None),
+    };
+    front.conclude(code, error.as_deref());
+    Ok(ExitCode::from(code))
 }
 
 /// Tells the user that a background process ends, because no process outlives its run.
@@ -141,11 +182,10 @@ async fn finish(
     host: &Host,
     (options, config): (&TurnOptions, &Config),
     ended: Result<TurnEnd, HostError>,
-    part: Part,
     inbox: &mut mpsc::Receiver<bailey_protocol::Op>,
-) -> Result<ExitCode> {
+) -> Result<u8> {
     if let Some(code) = front.ending() {
-        return Ok(ExitCode::from(code));
+        return Ok(code);
     }
     let printer = front.printer;
     let changes = front.during(host.changes()).await;
@@ -155,29 +195,29 @@ async fn finish(
     let (ended, changes) = match (ended, changes) {
         (Ok(ended), Ok(changes)) => (ended, changes),
         (Err(error), _) | (Ok(_), Err(error)) => {
-            front.tell(part);
+            front.tell_story();
             project::still_there(host.workspace())?;
             return Err(error.into());
         }
     };
     show(printer, &changes);
     let merged = merge(front, host, (options, config), ended, changes, inbox).await;
-    front.tell(part);
+    front.tell_story();
     if let Some(code) = front.ending() {
-        return Ok(ExitCode::from(code));
+        return Ok(code);
     }
     if ended == TurnEnd::Unanswered {
         printer.error(&anyhow::anyhow!(
             "the model gave no answer; `bailey sessions resume SESSION` asks it again"
         ));
     }
-    Ok(ExitCode::from(match (merged?, ended) {
+    Ok(match (merged?, ended) {
         (Some(merged), _) if !merged.conflicts.is_empty() => exit::CONFLICT,
         (_, TurnEnd::Cancelled) => exit::CANCELLED,
         (_, TurnEnd::Limit | TurnEnd::Waiting | TurnEnd::Budget | TurnEnd::Stuck) => exit::PAUSED,
         (_, TurnEnd::Answered) => exit::DONE,
         (_, TurnEnd::Refused | TurnEnd::Unanswered) => exit::MODEL,
-    }))
+    })
 }
 
 /// Applies the changes when that is wanted.
@@ -207,7 +247,7 @@ async fn merge(
         }
     }
     // Red changes have a card of their own: one question is enough.
-    let asks = front.asker.is_here() && !printer.is_json();
+    let asks = front.asker.is_here() && !printer.is_json() && !printer.is_answer();
     let question = if is_half_applied {
         "An apply was interrupted. Finish it, and apply these changes? [y/N] "
     } else {
@@ -320,20 +360,6 @@ pub fn tell_merged(printer: &Printer, what: &str, merged: &Merged, again: &str) 
              `bailey sessions {again}` again"
         ));
     }
-}
-
-fn task(task: &str) -> Result<String> {
-    let mut text = task.to_owned();
-    if task == "-" {
-        text.clear();
-        std::io::stdin().take(TASK_BYTES_MAX).read_to_string(&mut text).context("cannot read the task")?;
-    }
-    // The end of the last line is not part of the task.
-    text.truncate(text.trim_end().len());
-    if text.is_empty() {
-        bail!("the task is empty: say what to do, such as: bailey run \"make the tests pass\"");
-    }
-    Ok(text)
 }
 
 /// Pins the texts that the human gives by a flag, before the turn.

@@ -18,6 +18,7 @@ mod picker;
 mod pins;
 pub mod print;
 mod prompt;
+mod result;
 mod screen;
 mod signals;
 mod spent;
@@ -33,7 +34,6 @@ pub use history::History;
 pub use picker::{ask_text, pick_one, pick_without_signals};
 pub use signals::{EndSignals, is_ignored};
 pub use spent::Spent;
-pub use summary::Part;
 pub use terminal::{remember, restore};
 pub use text::some_of;
 
@@ -43,7 +43,9 @@ use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op, SessionId,
 use chat::{Doing, InputEvent};
 use draw::Drawing;
 use print::{Printer, Style};
+use result::RunResult;
 use screen::{Live, Screen};
+use serde::{Deserialize, Serialize};
 use signals::{Signals, TerminalSignal};
 use std::{
     collections::VecDeque,
@@ -51,6 +53,7 @@ use std::{
     pin::Pin,
     time::{Duration, Instant},
 };
+use summary::Summary;
 use tokio::sync::mpsc;
 
 /// How often the rows that may change are drawn again.
@@ -69,6 +72,15 @@ const HELD_MAX: usize = 4096;
 /// A pending answer.
 type Answered<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
 
+/// A turn, as one process tells it to another.
+#[derive(Serialize, Deserialize)]
+struct TurnTold {
+    summary: Summary,
+    result: RunResult,
+    /// How long the turn took.
+    millis: u64,
+}
+
 /// One front end: on a terminal, on a pipe, or for a script. It owns the user's input: messages, answers and
 /// signals.
 pub struct Front<'a> {
@@ -81,6 +93,7 @@ pub struct Front<'a> {
     ops: Option<mpsc::Sender<Op>>,
     signals: Signals,
     drawing: Drawing<'a>,
+    result: RunResult,
     screen: Screen<'a>,
     chat: Option<Chat>,
     /// Whether the session goes on without this front end.
@@ -114,6 +127,7 @@ impl<'a> Front<'a> {
             ops: Some(ops),
             signals,
             drawing: Drawing::new(printer, verbose),
+            result: RunResult::default(),
             screen: Screen::new(printer),
             chat: None,
             is_guest: false,
@@ -214,6 +228,40 @@ impl<'a> Front<'a> {
     /// Tells the summary its session, which was opened elsewhere.
     pub fn is_of(&mut self, session: SessionId) {
         self.drawing.summary.is_of(session);
+        self.result.session = Some(session);
+    }
+
+    /// The turn as another process can tell it: what the summary and the result know.
+    pub fn turn_told(&self) -> Vec<u8> {
+        let (summary, result) = (self.drawing.summary.clone(), self.result.clone());
+        let millis = u64::try_from(summary.elapsed().as_millis()).unwrap_or(u64::MAX);
+        serde_json::to_vec(&TurnTold { summary, result, millis }).unwrap_or_default()
+    }
+
+    /// Takes a turn that another process drew and told by [`Front::turn_told`]. Bytes that tell no turn are
+    /// left out.
+    pub fn take_turn(&mut self, told: &[u8]) {
+        let Ok(TurnTold { mut summary, result, millis }) = serde_json::from_slice(told) else { return };
+        summary.began(Duration::from_millis(millis));
+        self.drawing.summary = summary;
+        self.result = result;
+    }
+
+    /// Ends the output of a run for scripts: prints the object that ends `--json`, or the answer alone.
+    pub fn conclude(&mut self, exit: u8, error: Option<&str>) {
+        error.into_iter().for_each(|error| self.result.failed(error));
+        if self.printer.is_json() {
+            self.printer.json(&self.result.json(exit));
+        } else if self.printer.is_answer() {
+            self.printer.answer(&self.result.answer);
+            if let (Some(session), 1..) = (self.result.session, self.result.waiting()) {
+                let (name, count) = (short(&session), self.result.waiting());
+                let files = if count == 1 { "1 file is".into() } else { format!("{count} files are") };
+                self.printer.note(&format!(
+                    "{files} changed and not applied: bailey sessions diff|apply|discard {name}"
+                ));
+            }
+        }
     }
 
     /// Makes the summary say that it does not know the changes.
@@ -231,15 +279,10 @@ impl<'a> Front<'a> {
         self.drawing.summary.has_no_layer();
     }
 
-    /// Tells the summary.
+    /// Tells the summary. In JSON mode it prints nothing.
     pub fn tell_story(&self) {
-        self.tell(Part::All);
-    }
-
-    /// Tells a part of the summary. In JSON mode it prints nothing.
-    pub fn tell(&self, part: Part) {
         if !self.printer.is_json() {
-            let lines = self.drawing.summary.lines(self.printer, self.screen.cells(), part);
+            let lines = self.drawing.summary.lines(self.printer, self.screen.cells());
             lines.iter().for_each(|line| self.printer.line(line));
         }
     }
@@ -381,6 +424,7 @@ impl<'a> Front<'a> {
 
     /// Shows an event. A question is also kept, to be asked later.
     fn take(&mut self, event: Event) {
+        self.result.take(&event.happening);
         if self.printer.is_json() {
             self.printer.json(&event);
         } else {

@@ -89,7 +89,8 @@ async fn typed(printer: &Printer, terminal: &Terminal, question: &str) -> io::Re
         for key in read.keys {
             match key {
                 Key::Enter | Key::NewLine => {
-                    terminal.write("\r\n").await?;
+                    let shown = printer.paint(Style::Plain, &text);
+                    terminal.write(&format!("\r\x1b[K{question} {shown}\r\n")).await?;
                     return Ok(Some(text.trim().to_owned()));
                 }
                 Key::Eof if text.is_empty() => {
@@ -163,8 +164,10 @@ async fn listed(
     };
     let row = picked.and_then(|at| rows.get(at)).map_or("", String::as_str);
     let (columns, _) = terminal.size();
-    let end =
-        [span(printer, Style::Plain, &format!("{title}: ")), span(printer, Style::Bold, &one_line(row))];
+    let end = [
+        span(printer, Style::Plain, &format!("{}: ", title.trim_end_matches('?'))),
+        span(printer, Style::Bold, &one_line(row)),
+    ];
     let end = if row.is_empty() { String::new() } else { painted(printer, &end, columns) + "\r\n" };
     terminal.write(&format!("{}{end}", erasure(drawn))).await?;
     Ok(picked)
@@ -217,7 +220,7 @@ impl Picker<'_> {
         rows.filter(|(_, row)| words.is_empty() || fits(row)).map(|(at, _)| at).collect()
     }
 
-    /// Takes a key; breaks with the picked row, or with `None` when the user leaves.
+    /// Takes a key; breaks with the picked row, or without a row when the user leaves.
     fn press(&mut self, key: Key) -> ControlFlow<Option<usize>> {
         let fitting = self.fitting();
         let last = fitting.len().saturating_sub(1);

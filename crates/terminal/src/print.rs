@@ -69,6 +69,8 @@ pub struct Printer {
     err_color: bool,
     is_live: bool,
     is_dumb: bool,
+    /// Whether standard output is for the answer alone.
+    is_answer: AtomicBool,
     redactor: OnceLock<Redactor>,
     /// Whether a caller wants to know when nothing can be printed any more.
     is_watched: AtomicBool,
@@ -95,6 +97,7 @@ impl Printer {
             err_color: color(io::stderr().is_terminal()),
             is_live: is_terminal && !is_dumb && !json,
             is_dumb,
+            is_answer: AtomicBool::new(false),
             redactor: OnceLock::new(),
             is_watched: AtomicBool::new(false),
             closed: OnceLock::new(),
@@ -103,7 +106,24 @@ impl Printer {
 
     /// Whether standard output is a terminal whose rows can be redrawn for the user.
     pub(crate) fn is_live(&self) -> bool {
-        self.is_live
+        self.is_live && !self.is_answer()
+    }
+
+    /// From now on standard output is for [`Printer::answer`] alone; everything else for it is dropped.
+    pub fn only_answer(&self) {
+        self.is_answer.store(true, Relaxed);
+    }
+
+    /// Whether standard output is for the answer alone.
+    pub fn is_answer(&self) -> bool {
+        self.is_answer.load(Relaxed)
+    }
+
+    /// Prints the answer, where standard output is for it alone.
+    pub fn answer(&self, text: &str) {
+        if !text.is_empty() {
+            self.write_out(&(self.paint_lines(Style::Plain, text.trim_end()).join("\n") + "\n"));
+        }
     }
 
     /// Whether the terminal is a dumb one: `TERM` is missing, empty or `dumb`.
@@ -185,10 +205,16 @@ impl Printer {
     /// The same without an end of line. When nothing can be printed any more, the program ends, unless a
     /// caller watches for that because it has work to end.
     pub fn part(&self, part: impl fmt::Display) {
+        if !self.is_answer() {
+            self.write_out(&part.to_string());
+        }
+    }
+
+    fn write_out(&self, text: &str) {
         if self.closed().is_some() {
             return;
         }
-        if let Err(error) = self.out.write(part.to_string().as_bytes()) {
+        if let Err(error) = self.out.write(text.as_bytes()) {
             let code = self.unprinted(error);
             if !self.is_watched.load(Relaxed) {
                 crate::quit(code);

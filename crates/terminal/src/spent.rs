@@ -1,10 +1,11 @@
 //! The tokens and the money that were spent, in one line.
 
 use bailey_protocol::{Money, Usage};
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
 /// Tokens and money of some model calls.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Spent {
     usage: Usage,
     nanos: BTreeMap<String, u64>,

@@ -9,9 +9,10 @@ use super::{
 };
 use crate::print::{Printer, Style};
 use bailey_protocol::{ContextSize, Happening, PathCount, SessionId};
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 /// How many lines one part has. Further lines are only counted.
@@ -35,7 +36,7 @@ pub(super) struct FinishedCall {
 }
 
 /// One file that differs from the project.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Changed {
     path: String,
     more: usize,
@@ -60,7 +61,7 @@ impl Changed {
 }
 
 /// How much is known about the session's changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Compared {
     Now,
     /// There was nothing to compare.
@@ -71,20 +72,8 @@ enum Compared {
     Never,
 }
 
-/// Which part is told. When one process runs the turn and another handles its changes, each process tells its
-/// own part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// Everything.
-    All,
-    /// One turn.
-    Turn,
-    /// The changes.
-    Changes,
-}
-
 /// The summary that is told at the end. It is made only from events.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Summary {
     /// Whether the user talks turn after turn.
     pub(super) is_chat: bool,
@@ -113,7 +102,9 @@ pub(crate) struct Summary {
     context: Option<ContextSize>,
     /// How many changed files are not in the project, and how many branches.
     waiting: Option<(u32, u32)>,
+    #[serde(skip, default = "Instant::now")]
     since: Instant,
+    #[serde(skip, default = "Instant::now")]
     turn: Instant,
     is_in_turn: bool,
     /// Whether a turn was cut off; the events before that were told elsewhere.
@@ -160,6 +151,16 @@ impl Summary {
     /// Sets the session, because no event here tells that it was opened.
     pub(super) fn is_of(&mut self, session: SessionId) {
         self.session = Some(session);
+    }
+
+    /// The time since it began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Sets the time since it began, because another process tells it.
+    pub(super) fn began(&mut self, ago: Duration) {
+        self.since = Instant::now().checked_sub(ago).unwrap_or(self.since);
     }
 
     /// Whether there is something to tell.
@@ -292,30 +293,22 @@ impl Summary {
     }
 
     /// The summary as painted lines.
-    pub(crate) fn lines(&self, printer: &Printer, cells: usize, part: Part) -> Vec<String> {
+    pub(crate) fn lines(&self, printer: &Printer, cells: usize) -> Vec<String> {
         let cells = cells.min(CELLS_MAX);
         let mut page = Lines { printer, cells, lines: vec![String::new()] };
         page.rule();
-        if part != Part::Changes {
-            let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
-            page.part("asked", ASKED_LINES_MAX, asked);
-            page.part("done", LINES_MAX, self.deeds(&page));
-            let refused = self.refused.iter().map(|(what, why)| page.two(Style::Plain, what, why)).collect();
-            page.part("refused", LINES_MAX, refused);
-        }
-        if part != Part::Turn {
-            page.part("changed", LINES_MAX, self.files(&page));
-            let commits = self.commits.iter().map(|line| page.plain(&one_line(line))).collect();
-            page.part("commits", LINES_MAX, commits);
-        }
-        if part != Part::Changes {
-            let since = if self.is_cut_off { "since the interruption: " } else { "" };
-            let spent = page.plain(&format!("{since}{} · {}", self.spent(), took(self.since)));
-            page.part("spent", LINES_MAX, vec![spent]);
-        }
-        if part != Part::Turn {
-            page.part("next", LINES_MAX, self.next(&page));
-        }
+        let asked: Vec<Vec<Span>> = self.asked.iter().map(|text| page.plain(&one_line(text))).collect();
+        page.part("asked", ASKED_LINES_MAX, asked);
+        page.part("done", LINES_MAX, self.deeds(&page));
+        let refused = self.refused.iter().map(|(what, why)| page.two(Style::Plain, what, why)).collect();
+        page.part("refused", LINES_MAX, refused);
+        page.part("changed", LINES_MAX, self.files(&page));
+        let commits = self.commits.iter().map(|line| page.plain(&one_line(line))).collect();
+        page.part("commits", LINES_MAX, commits);
+        let since = if self.is_cut_off { "since the interruption: " } else { "" };
+        let spent = page.plain(&format!("{since}{} · {}", self.spent(), took(self.since)));
+        page.part("spent", LINES_MAX, vec![spent]);
+        page.part("next", LINES_MAX, self.next(&page));
         page.lines
     }
 

@@ -41,7 +41,7 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
             project::still_there(&info.workspace)?;
             let opening = Opening::Resume(info.id);
             let session = Session { revealed, ..Session::new(&home, &config, keys, info.workspace, opening) };
-            one_task::turn(session, &options, message, printer).await
+            one_task::resume(session, &options, message, printer).await
         }
         Sessions::Diff { session, paths, red, hunks } => {
             visit(home, &session, Approve::Never, printer, SessionOrder::Diff { paths, red, hunks }).await

@@ -4,6 +4,7 @@ use super::Config;
 use anyhow::{Context as _, Result};
 use bailey_agent::ModelRole;
 use bailey_llm::Wire;
+use bailey_protocol::exit::Mistyped;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -26,6 +27,12 @@ pub(crate) const BY_KEY: [(&str, &str); 3] = [
     ("OPENAI_API_KEY", "openai/gpt-6.1-sol"),
     ("GEMINI_API_KEY", "gemini/gemini-3.5-flash"),
 ];
+
+/// What a user does who has no model yet.
+const NO_MODEL: &str = "no model is configured: `bailey init` on a terminal asks for one; or set \
+    ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY (in the environment or in Bailey's own .env), name a \
+    model with --model PROVIDER/MODEL (such as ollama/qwen3-coder for a local model), or run `bailey config \
+    set model PROVIDER/MODEL`; `bailey models` shows the providers";
 
 /// A provider of models.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -118,12 +125,8 @@ impl Config {
         if let Some(model) = &self.model {
             return Ok(model.clone());
         }
-        BY_KEY.into_iter().find(|(key, _)| has_key(key)).map(|(_, model)| model.to_owned()).context(
-            "no model is configured: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY (in the \
-             environment or in Bailey's own .env), name one with --model PROVIDER/MODEL (such as \
-             ollama/qwen3-coder for a local model), or set `model` in config.toml; `bailey models` shows \
-             the providers",
-        )
+        let found = BY_KEY.into_iter().find(|(key, _)| has_key(key)).map(|(_, model)| model.to_owned());
+        found.ok_or_else(|| Mistyped(NO_MODEL.into()).into())
     }
 }
 

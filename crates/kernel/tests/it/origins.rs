@@ -192,15 +192,29 @@ async fn a44_words_of_others_in_a_message_are_not_the_persons() {
         (Role::Owner, &own, true, OriginKind::Message, "somebody else's words"),
         (Role::Owner, &quote, false, OriginKind::Message, "quoted in a message"),
     ] {
-        let mut bench = Bench::new(Setup::default().rule(ASK_DEPLOY)).await;
-        let (scope, mut context) = bench.context("hello").await;
-        let said = Inbound { text: text.clone(), is_quoted, by: Some(speaker(role)), ..Inbound::default() };
-        context.push(bench.say(said).await.1);
-        let found = origins(&mut bench, &scope, &context, &format!("deploy {VALUE}")).await;
-        let found = found.iter().find(|origin| origin.value == VALUE).unwrap_or_else(|| panic!("{found:?}"));
-        assert_eq!(found.kind, kind, "{found:?}");
-        assert!(found.words.contains(words), "{found:?}");
+        let by = Some(speaker(role));
+        let said = Inbound { text: text.clone(), is_quoted, by, ..Inbound::default() };
+        came_from(said, VALUE, kind, words).await;
     }
+    // At a terminal: what was piped in beside the task, and the control.
+    for (is_quoted, kind, words) in [
+        (true, OriginKind::Message, "what was piped in with it"),
+        (false, OriginKind::Person, "you wrote it"),
+    ] {
+        let said = Inbound { text: own.clone(), is_quoted, ..Inbound::default() };
+        came_from(said, VALUE, kind, words).await;
+    }
+}
+
+/// A command that takes a value out of this message is said to have it from there.
+async fn came_from(said: Inbound, value: &str, kind: OriginKind, words: &str) {
+    let mut bench = Bench::new(Setup::default().rule(ASK_DEPLOY)).await;
+    let (scope, mut context) = bench.context("hello").await;
+    context.push(bench.say(said).await.1);
+    let found = origins(&mut bench, &scope, &context, &format!("deploy {value}")).await;
+    let found = found.iter().find(|origin| origin.value == value).unwrap_or_else(|| panic!("{found:?}"));
+    assert_eq!(found.kind, kind, "{found:?}");
+    assert!(found.words.contains(words), "{found:?}");
 }
 
 /// Words that sort before the others crowd nothing out, and what came in from outside is named first.

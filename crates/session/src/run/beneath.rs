@@ -3,7 +3,7 @@
 //! changes, as `bailey sessions apply` does. [`listen`] is the turn's terminal; when the user leaves, the
 //! turn goes on.
 
-use super::{Args, finish, task, tell_ending, tell_unenforced};
+use super::{Args, conclude, finish, task::Task, tell_ending, tell_unenforced};
 use crate::{
     Opening,
     chat::{
@@ -14,7 +14,7 @@ use crate::{
     compose::{self, HANDOFF, Keys, OpenSession, Session},
     config::Config,
     confinement, exit,
-    front::{Asker, Front, Part, short},
+    front::{Asker, Front, short},
     home::Home,
     print::Printer,
     program, project,
@@ -22,12 +22,13 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_agent::TurnEnd;
-use bailey_protocol::{Event, Fault, Happening, Inbound, Op, SessionId};
+use bailey_protocol::{Event, Fault, Happening, Op, SessionId};
 use rustix::fs::MemfdFlags;
 use std::{
     env,
     fs::File,
-    io::{ErrorKind, Seek as _, Write as _},
+    io::{ErrorKind, Read as _, Seek as _, Write as _},
+    os::fd::AsRawFd as _,
     process::{Child, ExitCode, Stdio},
 };
 use tokio::{
@@ -40,11 +41,14 @@ use tokio::{
 const EVENTS_WAITING_MAX: usize = 1024;
 const OPS_WAITING_MAX: usize = 64;
 
-/// Runs a task whose text is `text` beneath the daemon.
-pub async fn run(
+/// The longest turn that is taken from the process that drew it, in bytes.
+const TOLD_BYTES_MAX: u64 = 8 << 20;
+
+/// Runs a task beneath the daemon.
+pub(super) async fn run(
     home: &Home,
     run: &Args,
-    text: String,
+    task: Task,
     mut daemon: Client,
     printer: &Printer,
 ) -> Result<ExitCode> {
@@ -61,9 +65,10 @@ pub async fn run(
     // The message's key: when the same message is sent again under it, no second turn begins.
     let key = compose::new_session()?;
     let mut ear = Ear::listen()?;
-    let is_read = run.task == "-";
+    let input = task.input(&run.task);
+    let told = memory("bailey-turn", MemfdFlags::empty())?;
     let code = loop {
-        let code = ear.wait(&start(session, key, is_read.then_some(&text))?).await?;
+        let code = ear.wait(&start(session, key, &told, input.as_deref())?).await?;
         if code != exit::AGAIN {
             break code;
         }
@@ -74,7 +79,16 @@ pub async fn run(
         exit::PAUSED => TurnEnd::Limit,
         exit::CANCELLED => TurnEnd::Cancelled,
         exit::REFUSED => TurnEnd::Refused,
-        code => return Ok(ExitCode::from(code)),
+        code => {
+            // Its process has said why.
+            let (_, events) = mpsc::channel(1);
+            let (ops, _) = mpsc::channel(1);
+            let mut front = Front::new(printer, events, ops, Asker::Never, false)?;
+            front.is_of(session);
+            front.take_turn(&read(told)?);
+            front.conclude(code, None);
+            return Ok(ExitCode::from(code));
+        }
     };
     let keys = Keys::load(home, &config, printer)?;
     let journal = compose::journal(home, &keys).await?.0;
@@ -98,27 +112,39 @@ pub async fn run(
     remarks.iter().for_each(|remark| printer.warn(remark));
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, events, ops, asker, run.options.verbose)?;
+    front.take_turn(&read(told)?);
     front.is_of(session);
     let wanted = (&run.options, &config);
-    let code = finish(&mut front, &host, wanted, Ok(ended), Part::Changes, &mut inbox).await;
+    let code = finish(&mut front, &host, wanted, Ok(ended), &mut inbox).await;
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
-    code
+    conclude(&mut front, code)
 }
 
-/// Starts the turn's terminal with the same arguments. That process reads a task from standard input once
-/// more.
-fn start(session: SessionId, key: SessionId, read: Option<&String>) -> Result<Child> {
+/// A file in memory.
+fn memory(name: &str, flags: MemfdFlags) -> Result<File> {
+    Ok(File::from(rustix::fs::memfd_create(name, flags).context("no file in memory")?))
+}
+
+/// The turn that the process of the terminal told, from the beginning of its file.
+fn read(mut told: File) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    told.rewind()?;
+    told.take(TOLD_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Starts the turn's terminal with the same arguments. That process reads standard input once more, and tells
+/// the turn to `told`.
+fn start(session: SessionId, key: SessionId, told: &File, input: Option<&[u8]>) -> Result<Child> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
     let mut stdin = Stdio::inherit();
-    if let Some(text) = read {
-        let memory =
-            rustix::fs::memfd_create("bailey-task", MemfdFlags::CLOEXEC).context("no file in memory")?;
-        let mut memory = File::from(memory);
-        memory.write_all(text.as_bytes())?;
+    if let Some(bytes) = input {
+        let mut memory = memory("bailey-task", MemfdFlags::CLOEXEC)?;
+        memory.write_all(bytes)?;
         memory.rewind()?;
         stdin = memory.into();
     }
-    words.insert(0, format!("{HANDOFF}{session},{key}").into());
+    words.insert(0, format!("{HANDOFF}{session},{key},{}", told.as_raw_fd()).into());
     let mut child = program::again();
     child.args(words).stdin(stdin).spawn().context("cannot start the process of a terminal")
 }
@@ -136,9 +162,12 @@ enum TurnOutcome {
 pub async fn listen(home: &Home, run: &Args, handoff: &str, printer: &Printer) -> Result<ExitCode> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     let private = "`--handoff` is private; to do a task: bailey run";
-    let (session, key) = handoff.split_once(',').context(private)?;
+    let (session, rest) = handoff.split_once(',').context(private)?;
+    let (key, told) = rest.split_once(',').context(private)?;
     let session = SessionId::parse(session).context(private)?;
-    let text = task(&run.task)?;
+    let told: u32 = told.parse().context(private)?;
+    let mut told = File::options().write(true).open(format!("/proc/self/fd/{told}")).context(private)?;
+    let task = run.begin(printer)?;
     let config = Config::load(home)?;
     // This process loads the keys only to keep them out of its output.
     Keys::load(home, &config, printer)?;
@@ -152,10 +181,11 @@ pub async fn listen(home: &Home, run: &Args, handoff: &str, printer: &Printer) -
     let (read, write) = UnixStream::from_std(stream)?.into_split();
     let (events, happened) = mpsc::channel(EVENTS_WAITING_MAX);
     let (ops, asked) = mpsc::channel(OPS_WAITING_MAX);
-    ops.try_send(Op::Say(Inbound { key: Some(key.into()), ..Inbound::from(text.clone()) }))?;
+    let lines = task.asked();
+    ops.try_send(Op::Say(task.inbound(Some(key.into()))))?;
     let mut front = Front::new(printer, happened, ops, asker, run.options.verbose)?;
     front.is_guest();
-    front.asked(&text);
+    lines.iter().for_each(|line| front.asked(line));
     let turn = async {
         tokio::select! {
             ended = hear(read, events, key) => ended,
@@ -164,6 +194,8 @@ pub async fn listen(home: &Home, run: &Args, handoff: &str, printer: &Printer) -
         }
     };
     let ended = front.during(turn).await;
+    told.set_len(0)?;
+    told.write_all(&front.turn_told())?;
     let name = short(&session);
     match ended? {
         TurnOutcome::Left => {
@@ -178,7 +210,7 @@ pub async fn listen(home: &Home, run: &Args, handoff: &str, printer: &Printer) -
             Err(exit::Failure { error, code: exit::of_fault(fault) }.into())
         }
         TurnOutcome::So(reason, None) => {
-            front.tell(Part::Turn);
+            // The process that compares the changes tells the whole story.
             Ok(ExitCode::from(match reason.as_str() {
                 "answered" => exit::DONE,
                 "refused" | "unanswered" => exit::REFUSED,

@@ -1,4 +1,4 @@
-use super::{Changed, Part, Summary, counted};
+use super::{Changed, Summary, counted};
 use crate::{print::Color, print::Printer};
 use bailey_protocol::{Happening, PathCount};
 
@@ -40,7 +40,7 @@ fn counts_go_by_path_and_every_path_is_told() {
     let told = summary(&files, &counts).changes(&printer);
     assert_eq!(told, ["aaa  not compared", "evil\n+++ b/x", "notes.txt  +300 −2", "src/main.rs  +1 −0"]);
     let many: Vec<String> = (0..9).map(|at| format!("file-{at}")).collect();
-    let lines = summary(&many, &[]).lines(&printer, 100, Part::Changes);
+    let lines = summary(&many, &[]).lines(&printer, 100);
     let named = lines.iter().filter(|line| line.contains("file-")).count();
     assert!(lines.iter().any(|line| line.contains(&format!("and {} more", many.len() - named))), "{lines:?}");
 }
@@ -51,7 +51,7 @@ fn counts_go_by_path_and_every_path_is_told() {
 fn of_a_turn_that_was_cut_off_no_more_is_told_than_is_known() {
     let printer = Printer::new(false, Color::Never);
     let mut summary = Summary::default();
-    let told = |summary: &Summary| summary.lines(&printer, 100, Part::Turn).join("\n");
+    let told = |summary: &Summary| summary.lines(&printer, 100).join("\n");
     assert!(told(&summary).contains("no tool was called"), "the control");
     summary.take(&Happening::GoingOn);
     let lines = told(&summary);
