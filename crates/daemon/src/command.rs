@@ -3,10 +3,11 @@
 use crate::{LOG, alone, first, log::as_now};
 use anyhow::{Context as _, Result, bail};
 use bailey_home::{
+    clock,
     home::{Home, make_private, reserve},
     program,
 };
-use bailey_protocol::Timestamp;
+use bailey_protocol::{SessionId, Timestamp};
 use bailey_session::{
     client::Client,
     exit::{self, Failure},
@@ -288,7 +289,13 @@ pub async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
     if let Some(ChannelState { up, note, .. }) = &status.telemetry {
         tell_part("collector", *up, note, printer);
     }
-    status.sessions.iter().for_each(|session| tell_session(session, printer));
+    // Without titles the sessions are told all the same.
+    let titles =
+        if status.sessions.is_empty() { Vec::new() } else { titles(home, printer).await.unwrap_or_default() };
+    for session in &status.sessions {
+        let title = titles.iter().find(|(id, _)| *id == session.session).map_or("", |(_, title)| title);
+        tell_session(session, title, printer);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -332,7 +339,13 @@ fn tell_memory(memory: &MemoryState, printer: &Printer) {
     printer.line(printer.paint(style, &says));
 }
 
-fn tell_session(running: &Running, printer: &Printer) {
+/// What the sessions of this home are about.
+async fn titles(home: &Home, printer: &Printer) -> Result<Vec<(SessionId, String)>> {
+    let sessions = bailey_session::journal(home, printer).await?.sessions().await?;
+    Ok(sessions.into_iter().map(|session| (session.id, session.title)).collect())
+}
+
+fn tell_session(running: &Running, title: &str, printer: &Printer) {
     let Running { session, workspace, since, state, .. } = running;
     let doing = match (state.working, state.questions) {
         (_, 1..) => (Style::Yellow, "waits for you"),
@@ -342,18 +355,19 @@ fn tell_session(running: &Running, printer: &Printer) {
     let clients =
         if state.clients == 1 { "1 terminal".to_owned() } else { format!("{} terminals", state.clients) };
     printer.line(format!(
-        "  {} {} {} {} {}",
+        "  {} {} {} {} {}  {}",
         printer.paint(Style::Bold, &short(session)),
         printer.paint(doing.0, &format!("{:<13}", doing.1)),
         printer.paint(Style::Dim, &at(since)),
         printer.paint(Style::Plain, &format!("{clients:<12}")),
-        printer.paint(Style::Plain, &one_line(&workspace.0)),
+        printer.paint(Style::Plain, &one_line(title)),
+        printer.paint(Style::Dim, &one_line(&workspace.0)),
     ));
 }
 
 /// A time for people, to the second.
 fn at(time: &str) -> String {
-    time.get(..19).unwrap_or(time).replace('T', " ")
+    time.parse().map_or_else(|_| time.to_owned(), clock::local_second)
 }
 
 /// `bailey reload`.

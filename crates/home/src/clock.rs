@@ -3,12 +3,30 @@
 
 use bailey_journal::{Clock as _, Journal, Query, SystemClock};
 use bailey_protocol::Timestamp;
+use jiff::tz::TimeZone;
 
 /// A clock that shows less than this is wrong, because the time is before this program existed. Seconds since
 /// 1970.
 const NOW_MIN: i64 = 1_750_000_000;
 /// How far a journal may be ahead: another machine may have written it a moment ago. Seconds.
 const AHEAD_MAX: i64 = 60;
+
+/// A moment for people, to the minute: in the time zone of this machine, which is named.
+pub fn local(moment: Timestamp) -> String {
+    moment.to_zoned(TimeZone::system()).strftime("%F %H:%M %Z").to_string()
+}
+
+/// The day for people and models, with the name of this machine's time zone.
+pub fn today() -> String {
+    let zone = TimeZone::system();
+    let name = zone.iana_name().map_or_else(String::new, |name| format!(" ({name})"));
+    format!("{}{name}", SystemClock.now().to_zoned(zone).strftime("%A %F, %Z"))
+}
+
+/// The same to the second.
+pub fn local_second(moment: Timestamp) -> String {
+    moment.to_zoned(TimeZone::system()).strftime("%F %T %Z").to_string()
+}
 
 /// How to correct the clock.
 pub const FIX: &str = "set it: sudo timedatectl set-ntp true";

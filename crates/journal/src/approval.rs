@@ -467,7 +467,7 @@ impl Settling {
 }
 
 /// How many questions of a session wait for an answer.
-fn open_questions(tx: &Tx<'_>, session: SessionId, now: Timestamp) -> Result<usize, StoreError> {
+pub(crate) fn open_questions(tx: &Tx<'_>, session: SessionId, now: Timestamp) -> Result<usize, StoreError> {
     let sql = "SELECT until FROM approval WHERE state = 'open' AND session = ?1";
     let open = tx.query_all(sql, params![session.to_string()], |row| row.get::<_, Option<String>>(0))?;
     Ok(open.iter().filter(|until| !is_over(until.as_deref(), now)).count())

@@ -38,6 +38,7 @@ pub mod merkle;
 mod mint;
 mod permit;
 mod person;
+mod progress;
 mod project;
 pub mod proof;
 mod prove;
@@ -48,6 +49,7 @@ mod remove;
 mod retain;
 mod salvage;
 mod schema;
+mod search;
 mod shelf;
 mod sign;
 mod stop;
@@ -79,6 +81,7 @@ pub use merges::Applied;
 pub use mint::{Mint, Unfinished};
 pub use permit::{Permit, Receipt, Redeemed, Seal};
 pub use person::{Answerer, BAILEY, OWNER, Person};
+pub use progress::{Progress, Standing};
 pub use question::{Question, QuestionState, ServerYes, Settlement};
 pub use read::{Query, SessionInfo};
 pub use rebuild::Rebuilt;
@@ -86,6 +89,7 @@ pub use remove::Removed;
 pub use retain::{Archive, Idle, Leaving, RetentionReason};
 pub use salvage::{Salvage, is_stopped};
 pub use schema::SCHEMA_VERSION;
+pub use search::Said;
 #[cfg(feature = "controls")]
 pub use shelf::CrashPoint;
 pub use shelf::{Damage, Room, Shelf};
@@ -532,9 +536,17 @@ pub enum JournalError {
         /// Who has it; none while that process is just starting.
         holder: Option<Box<Holder>>,
     },
-    /// No session, or several, by that name.
+    /// No session by that name.
     #[error("no session is named `{0}`; `bailey sessions list` shows them")]
     NoSuchSession(String),
+    /// Several sessions by that name.
+    #[error("`{name}` fits several sessions: {sessions}; name one by more of its digits")]
+    SeveralSessions {
+        /// The name.
+        name: String,
+        /// The sessions, as they are shown.
+        sessions: String,
+    },
     /// The project's path, which the journal would have to hold, has a secret in it.
     #[error(
         "the project's path `{0}` holds a secret, which would be written to the journal: rename the directory"

@@ -29,6 +29,8 @@ pub struct SessionInfo {
     pub title: String,
     /// Tokens used so far.
     pub tokens_used: u64,
+    /// Whether it has commands of the owner's and no message to an agent.
+    pub is_of_commands: bool,
 }
 
 /// What to read.
@@ -52,8 +54,17 @@ const SESSION: &str = "
         (SELECT target FROM entry JOIN effect ON effect.id = entry.effect
          WHERE entry.session = session.id AND type = 'intent' AND kind = 'exec' ORDER BY seq LIMIT 1), '')
     ELSE title END,
-    (SELECT used FROM spent WHERE account = 'session:' || session.id AND unit = 'tokens')
+    (SELECT used FROM spent WHERE account = 'session:' || session.id AND unit = 'tokens'),
+    title = '' AND EXISTS (
+        SELECT 1 FROM entry JOIN effect ON effect.id = entry.effect
+        WHERE entry.session = session.id AND type = 'intent' AND kind = 'exec')
     FROM session";
+
+/// How many of a session's last digits are shown.
+const SHOWN_DIGITS: usize = 8;
+
+/// The fewest digits that name a session.
+const NAME_DIGITS_MIN: usize = 4;
 
 impl Journal {
     /// All sessions, the newest first.
@@ -418,11 +429,12 @@ impl Journal {
         Ok(found.await?.map(|found: Recorded| found.entry.fact))
     }
 
-    /// One session, by its whole name or a unique ending of it.
+    /// One session, by its whole name, the end of it, or any piece of the digits that are shown; at least
+    /// four digits, of which only one session has them.
     ///
     /// # Errors
-    /// [`JournalError::NoSuchSession`] when none or several fit, [`JournalError::Archived`] when it is in an
-    /// archive.
+    /// [`JournalError::NoSuchSession`] when none fits, [`JournalError::SeveralSessions`] when several do,
+    /// [`JournalError::Archived`] when it is in an archive.
     pub async fn session(&self, name: &str) -> Result<SessionInfo, JournalError> {
         self.named(name, true).await
     }
@@ -430,34 +442,48 @@ impl Journal {
     /// The same, or the conversation of a sub-agent, of which there is nothing to do but to read it.
     ///
     /// # Errors
-    /// [`JournalError::NoSuchSession`] when none or several fit.
+    /// As for [`Journal::session`].
     pub async fn conversation(&self, name: &str) -> Result<SessionInfo, JournalError> {
         self.named(name, false).await
     }
 
     async fn named(&self, name: &str, is_own: bool) -> Result<SessionInfo, JournalError> {
-        let (name, asked) = (name.to_owned(), name.to_owned());
-        let missing = JournalError::NoSuchSession(name.clone());
-        let found = self
-            .store()
-            .read(move |db| {
-                db.query_row(
-                    &format!(
-                        "{SESSION} WHERE substr(id, -length(?1)) = ?1 AND length(?1) >= 4 AND (parent IS NULL OR NOT ?2)
-                         AND (SELECT count(*) FROM session WHERE substr(id, -length(?1)) = ?1) = 1"
-                    ),
-                    params![name, is_own],
-                    session,
-                )
-                .optional()?
-                .transpose()
-            })
-            .await?;
-        match found {
-            Some(found) => Ok(found),
-            None => Err(self.archived_session(&asked).await?.unwrap_or(missing)),
+        let (name, asked) = (name.to_ascii_lowercase(), name.to_owned());
+        let look = move |db: &Tx<'_>| {
+            let ids = "SELECT id FROM session WHERE parent IS NULL OR NOT ?1 ORDER BY updated DESC";
+            let ids = db.query_all(ids, params![is_own], |row| row.get::<_, String>(0))?;
+            let fitting = fitting(&ids, &name);
+            let [only] = fitting.as_slice() else { return Ok(Err(fitting)) };
+            Ok(Ok(db.query_row(&format!("{SESSION} WHERE id = ?1"), params![only], session)??))
+        };
+        match self.store().read(look).await? {
+            Ok(found) => Ok(found),
+            Err(none) if none.is_empty() => {
+                let missing = JournalError::NoSuchSession(asked.clone());
+                Err(self.archived_session(&asked).await?.unwrap_or(missing))
+            }
+            Err(several) => {
+                let sessions = several.iter().map(|id| shown(id)).collect::<Vec<_>>().join(", ");
+                Err(JournalError::SeveralSessions { name: asked, sessions })
+            }
         }
     }
+}
+
+/// The sessions that are named so: by the end of a name or the beginning of the digits that are shown, else
+/// by any piece of these.
+fn fitting(ids: &[String], name: &str) -> Vec<String> {
+    if name.len() < NAME_DIGITS_MIN {
+        return Vec::new();
+    }
+    let by = |fits: &dyn Fn(&String) -> bool| ids.iter().filter(|id| fits(id)).cloned().collect::<Vec<_>>();
+    let found = by(&|id| id.ends_with(name) || shown(id).starts_with(name));
+    if found.is_empty() { by(&|id| shown(id).contains(name)) } else { found }
+}
+
+/// The digits of a session's name that are shown.
+fn shown(id: &str) -> &str {
+    id.get(id.len().saturating_sub(SHOWN_DIGITS)..).unwrap_or(id)
 }
 
 pub(crate) fn stored_row(row: &Row<'_>) -> SqlResult<(Vec<u8>, Option<Vec<u8>>)> {
@@ -483,6 +509,7 @@ fn session(row: &Row<'_>) -> SqlResult<Result<SessionInfo, StoreError>> {
             updated: updated.parse().ok()?,
             title: title(&row.get::<_, String>(6).ok()?),
             tokens_used: row.get::<_, Option<u64>>(7).ok()?.unwrap_or(0),
+            is_of_commands: row.get(8).ok()?,
         })
     };
     Ok(info().ok_or_else(|| StoreError::custom(format!("the session `{id}` cannot be read"))))
@@ -494,4 +521,23 @@ fn export_line(body: &[u8], hash: Digest, payload: Option<&[u8]>) -> String {
     let payload = serde_json::to_string(&payload).unwrap_or_else(|_| "null".into());
     // The body stands verbatim, so that whoever reads the line can hash it.
     format!("{{\"hash\":\"{hash}\",\"entry\":{body},\"payload\":{payload}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitting;
+
+    #[test]
+    fn any_piece_of_the_digits_that_are_shown_names_a_session_where_it_is_unambiguous() {
+        let ids = ["0197a1b2-0000-7000-8000-0000cab47edb", "0197a1b2-0000-7000-8000-00007edb9999"]
+            .map(String::from);
+        let found = |name: &str| fitting(&ids, name);
+        for name in [ids[0].as_str(), "cab4", "cab47edb", "ab47", "0000cab47edb"] {
+            assert_eq!(found(name), [ids[0].clone()], "{name}");
+        }
+        assert_eq!(found("edb9"), [ids[1].clone()]);
+        assert_eq!(found("7edb").len(), 2, "the end of one and the beginning of the other");
+        // The controls: too little, and what is not shown.
+        assert!(found("cab").is_empty() && found("").is_empty() && found("0197a1b2").is_empty());
+    }
 }

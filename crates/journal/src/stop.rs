@@ -7,7 +7,7 @@ use crate::{
 };
 use bailey_protocol::{SessionId, Timestamp};
 use bailey_secrets::Redactor;
-use bailey_store::{Grade, Store, StoreError, Tx, params};
+use bailey_store::{Grade, OptionalExtension as _, Store, StoreError, Tx, params};
 use std::{io, thread};
 
 /// Why a journal is stopped from its beginning.
@@ -108,6 +108,19 @@ impl JournalFile {
             Ok((since(db)?, sessions))
         })?;
         Ok((since, u64::try_from(sessions).unwrap_or_default()))
+    }
+
+    /// The model that a session last used; none where there is no such session.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn model_of(&self, session: SessionId) -> Result<Option<String>, JournalError> {
+        let model = self.database.glance(|db| {
+            let sql = "SELECT model FROM session WHERE id = ?1";
+            let model = db.query_row(sql, params![session.to_string()], |row| row.get::<_, String>(0));
+            Ok(model.optional()?)
+        })?;
+        Ok(model.filter(|model| !model.is_empty()))
     }
 }
 

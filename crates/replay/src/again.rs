@@ -5,7 +5,7 @@
 //! anything.
 
 use anyhow::Result;
-use bailey_home::{config::Config, home::Home, program};
+use bailey_home::{clock, config::Config, home::Home, program};
 use bailey_journal::{Fact, Journal, Recorded, fact::Admitted};
 use bailey_policy::{Answer, ExtensionReply, Facts, Judged, Places, Policy, Rule, Verdict};
 use bailey_protocol::{Effect, EffectId, Kind, Sealed, SessionId, Timestamp, Verdict as Told, WsPath};
@@ -65,6 +65,8 @@ pub struct DecisionChange {
     was: Answer,
     would: Answer,
     by: Vec<String>,
+    /// Whether it would be denied only because it may run a program that a rule names.
+    in_doubt: bool,
 }
 
 /// What two sets of rules make of the same record.
@@ -134,14 +136,13 @@ impl EffectRecord {
         for case in &self.cases {
             let places = case.places(home, &programs);
             let facts = case.facts(&places);
-            let (was, _, asks) = judged(old, &facts);
-            let (would, by, would_ask) = judged(new, &facts);
+            let (was, would) = (judged(old, &facts), judged(new, &facts));
             comparison.judged += 1;
             let matters = is_sized || case.effect.effect().action.kind() != Kind::Model;
             comparison.partial += usize::from(!case.is_whole && matters);
-            comparison.asked += usize::from(asks || would_ask);
-            if was != would {
-                comparison.changes.push(case.change(was, would, by));
+            comparison.asked += usize::from(was.asks || would.asks);
+            if was.answer != would.answer {
+                comparison.changes.push(case.change(was.answer, would));
             }
         }
         Ok(comparison)
@@ -155,11 +156,11 @@ impl EffectRecord {
         let mut comparison = Comparison::default();
         for case in &self.cases {
             let places = case.places(home, &programs);
-            let (would, by, asks) = judged(new, &case.facts(&places));
+            let would = judged(new, &case.facts(&places));
             comparison.judged += 1;
-            comparison.asked += usize::from(asks);
-            if case.then != would {
-                comparison.changes.push(case.change(case.then, would, by));
+            comparison.asked += usize::from(would.asks);
+            if case.then != would.answer {
+                comparison.changes.push(case.change(case.then, would));
             }
         }
         Ok(comparison)
@@ -224,10 +225,11 @@ impl Case {
         })
     }
 
-    fn change(&self, was: Answer, would: Answer, by: Vec<String>) -> DecisionChange {
+    fn change(&self, was: Answer, would: JudgedAgain) -> DecisionChange {
         let effect = self.effect.effect();
         let (session, kind, target) = (effect.session, effect.action.kind(), effect.action.target());
-        DecisionChange { seq: self.seq, time: self.time, session, kind, target, was, would, by }
+        let JudgedAgain { answer: would, by, in_doubt, .. } = would;
+        DecisionChange { seq: self.seq, time: self.time, session, kind, target, was, would, by, in_doubt }
     }
 }
 
@@ -236,7 +238,7 @@ fn is_sized(rule: &Rule) -> bool {
 }
 
 /// What the rules say, why, and whether they would ask extensions, of which nobody knows what they would say.
-fn judged(policy: &Policy, facts: &Facts<'_>) -> (Answer, Vec<String>, bool) {
+fn judged(policy: &Policy, facts: &Facts<'_>) -> JudgedAgain {
     let (decided, asks) = match policy.judge(facts) {
         Judged::Decided(decided) => (decided, false),
         Judged::Asks(inquiry) => {
@@ -249,8 +251,23 @@ fn judged(policy: &Policy, facts: &Facts<'_>) -> (Answer, Vec<String>, bool) {
         Verdict::Review(_) => Answer::Review,
         Verdict::Deny(_) => Answer::Deny,
     };
-    let deciding = decided.reasons.iter().take_while(|reason| reason.answer == answer);
-    (answer, deciding.take(REASONS_SHOWN).map(ToString::to_string).collect(), asks)
+    let deciding: Vec<_> = decided.reasons.iter().take_while(|reason| reason.answer == answer).collect();
+    JudgedAgain {
+        answer,
+        in_doubt: !deciding.is_empty() && deciding.iter().all(|reason| reason.in_doubt),
+        by: deciding.into_iter().take(REASONS_SHOWN).map(ToString::to_string).collect(),
+        asks,
+    }
+}
+
+/// What rules say of an action.
+struct JudgedAgain {
+    answer: Answer,
+    by: Vec<String>,
+    /// Whether they would ask extensions.
+    asks: bool,
+    /// Whether they deny it only because it may run a program that they name.
+    in_doubt: bool,
 }
 
 impl DecisionChange {
@@ -273,17 +290,16 @@ impl DecisionChange {
     }
 
     fn print(&self, printer: &Printer) {
-        let Self { seq, time, session, kind, target, was, would, by } = self;
+        let Self { seq, time, session, kind, target, was, would, by, in_doubt } = self;
         let (was, would, mark) = (was.name(), would.name(), self.mark());
         if printer.is_json() {
             printer.json(&json!({
                 "entry": seq, "time": time, "session": session, "action": kind.name(), "target": target,
-                "was": was, "would": would, "mark": mark.map(str::to_lowercase), "by": by,
+                "was": was, "would": would, "mark": mark.map(str::to_lowercase), "by": by, "in_doubt": in_doubt,
             }));
             return;
         }
-        let time = time.to_string();
-        let time = time.get(..19).unwrap_or(&time).replace('T', " ");
+        let time = clock::local_second(*time);
         let (style, mark) = match mark {
             Some(mark @ "BREAKING") => (Style::Red, mark),
             Some(mark) => (Style::Yellow, mark),
@@ -354,6 +370,14 @@ impl Comparison {
             printer.note(&format!(
                 "of {} extensions would be asked, too: what they would say is not known",
                 self.asked
+            ));
+        }
+        let in_doubt = self.changes.iter().filter(|change| change.in_doubt).count();
+        if in_doubt > 0 {
+            printer.note(&format!(
+                "{} denied only because nobody knows whether the command runs what the rule names; with \
+                 `answer = \"review\"` in the place of `\"deny\"`, Bailey asks you about such a command instead",
+                some(in_doubt, "is", "are")
             ));
         }
         let told = match changed {

@@ -63,7 +63,8 @@ pub fn of(error: &anyhow::Error) -> u8 {
 fn is_of_the_user(error: &JournalError) -> bool {
     use JournalError::{
         Absent, Archived, AskedAgain, Held, NoAnswer, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion,
-        NoSuchSession, NotRunOut, OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions, ShortQuestion,
+        NoSuchSession, NotRunOut, OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions,
+        SeveralSessions, ShortQuestion,
     };
     matches!(
         error,
@@ -83,6 +84,7 @@ fn is_of_the_user(error: &JournalError) -> bool {
             | SecretInPath(_)
             | Settled(_)
             | SeveralQuestions(_)
+            | SeveralSessions { .. }
             | ShortQuestion(_)
     )
 }

@@ -78,9 +78,10 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["logs"], &[("bailey logs -f", "also new lines"), ("bailey --json logs -n 5", "from a script")]),
     (
         &["sessions", "list"],
-        &[("bailey sessions list", ""), ("bailey sessions list -n 10", "the newest ten")],
+        &[("bailey sessions list", ""), ("bailey sessions list -n 10 --project .", "the newest ten of this project")],
     ),
-    (&["sessions", "show"], &[("bailey sessions show 3f2a", "by its last digits")]),
+    (&["sessions", "search"], &[("bailey sessions search flaky test", "with both words")]),
+    (&["sessions", "show"], &[("bailey sessions show 3f2a", "by some of its digits")]),
     (
         &["sessions", "context"],
         &[

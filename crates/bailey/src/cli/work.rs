@@ -14,25 +14,43 @@ pub(crate) enum Approve {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
-    /// List sessions, the newest first
+    /// List sessions, the newest first, each with its state
     List {
         /// How many of the newest sessions to show [default: all]
         #[arg(long, short = 'n', value_name = "COUNT")]
         last: Option<usize>,
+        /// Only sessions of this directory's project
+        #[arg(long, short = 'p', value_name = "DIR")]
+        project: Option<PathBuf>,
+        /// Also show sessions of commands without an agent (`bailey sandbox run`)
+        #[arg(long, short)]
+        all: bool,
+    },
+    /// Search the messages and answers of all sessions
+    Search {
+        /// The words; a text fits that has all of them, in any letter case
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// Only sessions of this directory's project
+        #[arg(long, short = 'p', value_name = "DIR")]
+        project: Option<PathBuf>,
+        /// How many of the newest sessions to show
+        #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 20)]
+        last: usize,
     },
     /// Show the messages and actions of a session
     Show {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
     },
     /// Show what the model sees, part by part, with tokens and labels
     Context {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
     },
     /// Continue a session: finish an interrupted turn, or send another message
     Resume {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
         /// The message for the agent
         message: Option<String>,
@@ -41,7 +59,7 @@ pub(crate) enum Sessions {
     },
     /// Show what the session changed
     Diff {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
         /// Only these files and what lies below them; they count from the project's root, and something must
         /// have changed at each
@@ -56,7 +74,7 @@ pub(crate) enum Sessions {
     },
     /// Apply the session's changes to the project
     Apply {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
         /// Only these files and what lies below them, also where git ignores what is named; they count from
         /// the project's root, and something must have changed at each
@@ -76,17 +94,17 @@ pub(crate) enum Sessions {
     },
     /// Discard the session's changes
     Discard {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
     },
     /// Take the last apply back
     Undo {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
     },
     /// Begin a new session from the state of this one, to try another way
     Fork {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
         /// Use the state after this entry of the journal [default: the newest entry]
         #[arg(long, value_name = "ENTRY")]
@@ -94,7 +112,7 @@ pub(crate) enum Sessions {
     },
     /// Print a session as JSON lines, to keep or to pass on
     Export {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
         /// Write to this new file instead of standard output
         #[arg(long, short, value_name = "FILE")]
@@ -102,7 +120,7 @@ pub(crate) enum Sessions {
     },
     /// Erase a session's messages, actions and changes; the journal keeps the record that it existed
     Rm {
-        /// The session, or its last digits
+        /// The session, or some of the digits that the list shows
         session: String,
         /// Do not ask
         #[arg(long, short)]

@@ -10,6 +10,7 @@ pub(super) use proof::check;
 
 use crate::{
     cli::Audit,
+    clock,
     compose::{self, Keys},
     config::Config,
     front::packets,
@@ -19,7 +20,7 @@ use crate::{
 };
 use anyhow::Result;
 use bailey_journal::{Confined, ExtensionFailure, Fact, Journal, Query, Recorded, Under, fact::Admitted};
-use bailey_protocol::{Status, Verdict};
+use bailey_protocol::{Answer, Status, Verdict};
 use bailey_sandbox::Shape;
 use std::process::ExitCode;
 
@@ -117,11 +118,10 @@ async fn rebuild(journal: &Journal, printer: &Printer) -> Result<ExitCode> {
 fn line(printer: &Printer, recorded: &Recorded) {
     let entry = &recorded.entry;
     let (style, text) = describe(recorded);
-    let time = entry.time.to_string();
     printer.line(format!(
         "{} {} {} {}",
         printer.paint(Style::Dim, &format!("{:>5}", entry.seq.0)),
-        printer.paint(Style::Dim, time.get(11..23).unwrap_or(&time)),
+        printer.paint(Style::Dim, &clock::local_second(entry.time)),
         printer.paint(style, &format!("{:<14}", entry.fact.name())),
         printer.paint(Style::Plain, &text.replace('\n', "\\n")),
     ));
@@ -205,7 +205,15 @@ fn describe(recorded: &Recorded) -> (Style, String) {
             (Style::Yellow, by)
         }
         Fact::Asked { target, .. } => (Style::Yellow, target.clone()),
-        Fact::Answered { answer, by, .. } => (Style::Yellow, format!("{answer:?} by {by} {}", first())),
+        Fact::Answered { answer, by, .. } => {
+            let answer = match answer {
+                Answer::Yes => "yes",
+                Answer::YesForSession => "yes for this session",
+                Answer::YesForPattern => "yes for the pattern",
+                Answer::No => "no",
+            };
+            (Style::Yellow, format!("{answer} by {by} {}", first()).trim_end().to_owned())
+        }
         Fact::Reply { provider, model, .. } => (Style::Dim, format!("{provider}/{model}")),
         Fact::Stopped => (Style::Red, first()),
         Fact::Salvaged(loss) => (Style::Red, recover::told(loss)),

@@ -1,7 +1,7 @@
 //! `bailey ps`: what runs in the background in this home's sessions, and its end.
 
 use crate::{
-    exit,
+    clock, exit,
     front::short,
     home::Home,
     person::person,
@@ -31,13 +31,12 @@ pub(super) async fn run(home: &Home, stop: Option<&str>, printer: &Printer) -> R
         return Ok(ExitCode::SUCCESS);
     }
     for process in &living {
-        let since = process.since.to_string();
         let state = if process.ending { (Style::Yellow, "ending ") } else { (Style::Green, "running") };
         printer.line(format!(
             "{} {} {} {}",
             printer.paint(Style::Bold, &format!("{:<12}", name(process))),
             printer.paint(state.0, state.1),
-            printer.paint(Style::Dim, since.get(..19).unwrap_or(&since)),
+            printer.paint(Style::Dim, &clock::local_second(process.since)),
             printer.paint(Style::Plain, &process.command),
         ));
     }

@@ -1,6 +1,7 @@
 //! `bailey sessions`.
 
 mod keep;
+mod list;
 
 use super::{hunks, run as one_task};
 use crate::{
@@ -21,7 +22,6 @@ use bailey_journal::{Fact, Query, Recorded, SessionInfo};
 use bailey_protocol::{Kind, SessionId, WsPath};
 use bailey_sandbox::Shape;
 use bailey_session::{Changes, HALF_APPLIED, Host, Opening};
-use serde::Serialize;
 use std::{
     path::{Component, PathBuf},
     process::ExitCode,
@@ -30,7 +30,12 @@ use tokio::sync::mpsc;
 
 pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Result<ExitCode> {
     match command {
-        Sessions::List { last } => list(home, last, printer).await,
+        Sessions::List { last, project, all } => {
+            list::run(home, list::Wanted { last, project, all }, printer).await
+        }
+        Sessions::Search { words, project, last } => {
+            list::search(home, &words.join(" "), project, last, printer).await
+        }
         Sessions::Show { session } => show(home, &session, printer).await,
         Sessions::Context { session } => super::context::run(home, &session, printer).await,
         Sessions::Resume { session, message, options } => {
@@ -62,56 +67,6 @@ pub(super) async fn run(home: &Home, command: Sessions, printer: &Printer) -> Re
         }
         Sessions::Undo { session } => visit(home, &session, Approve::Ask, printer, SessionOrder::Undo).await,
     }
-}
-
-/// A line of the list.
-#[derive(Serialize)]
-struct Listed<'a> {
-    #[serde(flatten)]
-    session: &'a SessionInfo,
-    /// Whether there is a folder with what it changed.
-    kept: bool,
-}
-
-async fn list(home: &Home, last: Option<usize>, printer: &Printer) -> Result<ExitCode> {
-    let journal = super::journal(home, printer).await?;
-    let mut sessions = journal.sessions().await?;
-    let archived = journal.archived_sessions().await?.len();
-    sessions.retain(|session| !compose::is_of_bailey(session.id));
-    let older = sessions.len().saturating_sub(last.unwrap_or(usize::MAX));
-    sessions.truncate(last.unwrap_or(usize::MAX));
-    if sessions.is_empty() && older == 0 && !printer.is_json() {
-        printer.note("there are no sessions yet; `bailey run \"…\"` in a repository begins one");
-    }
-    if archived > 0 && !printer.is_json() {
-        printer.note(&format!(
-            "{archived} older sessions are in archives; `bailey audit archive --list` shows them"
-        ));
-    }
-    for session in &mut sessions {
-        if let Some(project) = origin(home, session.id) {
-            session.workspace = project;
-        }
-        // What is thrown away at the end of a command leaves its entries, and nothing to look at or to apply.
-        let kept = home.of_session(session.id, "").exists();
-        if printer.is_json() {
-            printer.json(&Listed { session, kept });
-            continue;
-        }
-        let updated = session.updated.to_string();
-        printer.line(format!(
-            "{}  {}  {}  {}{}",
-            printer.paint(Style::Bold, &short(&session.id)),
-            printer.paint(Style::Dim, updated.get(..16).unwrap_or(&updated)),
-            printer.paint(Style::Plain, &session.workspace.0),
-            printer.paint(Style::Dim, &session.title),
-            if kept { "" } else { "  (nothing kept)" },
-        ));
-    }
-    if older > 0 && !printer.is_json() {
-        printer.note(&format!("and {older} older sessions"));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {

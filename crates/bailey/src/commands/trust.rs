@@ -2,6 +2,7 @@
 
 use crate::{
     cli::Trust,
+    clock,
     config::{Config, Document},
     home::Home,
     print::{Printer, Style},
@@ -34,10 +35,9 @@ fn all(home: &Home, printer: &Printer) -> Result<ExitCode> {
         if printer.is_json() {
             printer.json(trusted);
         } else {
-            let since = trusted.since.to_string();
             printer.line(format!(
                 "{}  {}",
-                printer.paint(Style::Dim, since.get(..16).unwrap_or(&since)),
+                printer.paint(Style::Dim, &clock::local(trusted.since)),
                 printer.paint(Style::Plain, &trusted.project.display().to_string())
             ));
         }

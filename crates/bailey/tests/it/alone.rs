@@ -259,7 +259,8 @@ fn a_session_that_is_not_opened_leaves_no_socket() {
     let alone = alone.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     model.wait_for(1);
     let _daemon = Daemon::start(&stage);
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let refused = open(&stage, &["--resume", &session]);
     assert!(refused["told"] == "refused", "{refused}");
     assert!(!stage.home().join("daemon").join(&session).exists());

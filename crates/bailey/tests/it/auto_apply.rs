@@ -162,8 +162,10 @@ fn no_link_on_the_way_to_such_a_program_is_changed_by_an_apply() {
             let target = if changed == "tools" || changed == "up" { "other" } else { "other/tell" };
             let command = format!("ln -sfn {target} {changed} && readlink {changed}");
             run(&stage, &config, &command);
-            let last =
-                stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+            let last = stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             let ran = stage.ran(&["sessions", "apply", &last]);
             let is_changed =
                 fs::read_link(stage.project().join(changed)).is_ok_and(|now| now == Path::new(target));

@@ -215,7 +215,7 @@ fn nothing_in_the_background_outlives_its_run() {
     child.wait().unwrap();
     until(|| living(&marker) == 0 && listed(&stage).is_empty());
     assert_eq!(outcomes(&stage)[1], Value::Null);
-    let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+    let sessions = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     let server = stage.model(vec![
         Reply::calls([("c2", "process_log", json!({ "process": 1 }))]),
         Reply::text("it is gone"),
@@ -291,7 +291,7 @@ fn the_model_is_told_once_that_a_process_in_the_background_ended() {
 fn a_resumed_session_tells_its_model_once_how_its_processes_in_the_background_ended() {
     let stage = Stage::new(&[]);
     let told_on_resume = |said: &str| {
-        let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+        let sessions = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
         let id = sessions[0]["id"].as_str().unwrap().to_owned();
         for turn in ["first", "second"] {
             let server = stage.model(vec![Reply::text("I see")]);

@@ -52,7 +52,7 @@ fn backup(stage: &Stage, options: &[&str]) -> PathBuf {
 }
 
 fn titles(stage: &Stage) -> Vec<String> {
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     listed.iter().map(|it| it["title"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -128,7 +128,7 @@ fn a_copy_is_checked_by_anybody_and_brings_a_home_back() {
     assert_eq!(titles(&stage), ["after that", "of the morning"]);
     // What was there is beside it, whole: the copy of an evening too late.
     let [before] = &befores(&stage)[..] else { panic!("{:?}", befores(&stage)) };
-    let old = stage.ran(&["--home", before.to_str().unwrap(), "--json", "sessions", "list"]);
+    let old = stage.ran(&["--home", before.to_str().unwrap(), "--json", "sessions", "list", "--all"]);
     assert!(old.code != Some(0) || old.lines().len() == 2, "{old:?}");
     nothing_left(&stage);
 }
@@ -753,7 +753,7 @@ fn what_a_schedule_did_is_not_done_again_after_the_way_back() {
     };
     let mut all = of(&stage.home());
     let written = all["done"]["since"].as_str().unwrap().to_owned();
-    let id = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].clone();
+    let id = stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].clone();
     all["done"]["since"] = json!("2020-01-01T00:00:00Z");
     all["done"]["begun"] = json!({ "moment": "2020-01-01T00:01:00Z", "session": id });
     all["ahead"]["since"] = json!("2999-01-01T00:00:00Z");

@@ -376,7 +376,8 @@ fn ctrl_c_at_an_open_question_is_a_no_and_ends_the_turn() {
         "{trail:?}"
     );
     // The control: the session is whole, asks again and is answered.
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let arguments = ["sessions", "resume", "--model", "test/model", &session, "try again"];
     let Some(mut terminal) = Terminal::start(&stage, &arguments) else { return };
     terminal.wait_for(QUESTION);
@@ -451,7 +452,8 @@ fn hostile_bytes_are_shown_escaped_wherever_they_come_from() {
     assert!(screen.contains("z.txt stays in the session: control, bidi or invisible character"), "{screen}");
     assert_eq!(deceives(&screen), None, "{screen:?}");
     assert!(screen.contains("⟨U+202E⟩") && screen.contains("␛]52;"), "{screen}");
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let later: [&[&str]; 5] = [
         &["audit", "log"],
         &["sessions", "list"],
@@ -552,7 +554,8 @@ fn a_rule_file_with_a_mistake_stops_every_command_that_could_act() {
     assert_eq!(stage.ran(&["init"]).code, Some(0));
     let kept = stage.ran(&["sandbox", "run", "--keep", "--", "sh", "-c", "echo b >> a.txt"]);
     assert_eq!(kept.code, Some(0), "the control: with the default rules it runs: {kept:?}");
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let rules = "[[rule]]\nname = \"x\"\nanswer = \"alow\"\nreason = \"r\"\nmatch = { action = \"exec\" }\n";
     fs::write(stage.home().join("policy/mine.toml"), rules).unwrap();
     let model = stage.model(vec![Reply::text("no")]);

@@ -84,7 +84,7 @@ fn a_conversation_with_every_slash_command() {
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("changed"), "the story: {screen}");
-    assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines().len(), 2);
+    assert_eq!(stage.ran(&["--json", "sessions", "list", "--all"]).lines().len(), 2);
 }
 
 #[test]
@@ -335,7 +335,8 @@ fn a_session_goes_on_and_a_failed_turn_ends_nothing() {
     assert_eq!(ran.code, Some(4), "the last turn's: {ran:?}");
     assert!(ran.stdout.contains("no such key") && ran.stdout.contains("tokens read"), "{ran:?}");
     model.push(Reply::text("yes"));
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let ran = talk(&["chat", "--model", "test/model", "--resume", &session], "still there?\n");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(said(&model).contains("remember me"), "{}", said(&model));

@@ -210,7 +210,7 @@ fn a_turn_goes_on_without_its_terminal_and_is_come_back_to() {
 
 /// The newest session's name.
 fn last(stage: &Stage) -> String {
-    stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+    stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -1051,7 +1051,7 @@ fn everything_is_stopped_and_a_session_removed_also_where_the_disk_is_full() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(!stage.ran(&["status"]).stderr.contains("disk"), "the control: there is room");
         let session =
-            stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+            stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
         let reserve = stage.home().join("reserve");
         assert_eq!(fs::metadata(&reserve).unwrap().len(), 1 << 20);
         if !is_reserved {

@@ -44,7 +44,7 @@ fn ran(stage: &Stage, arguments: &[&str]) -> Ran {
 }
 
 fn session(stage: &Stage) -> String {
-    ran(stage, &["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+    ran(stage, &["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned()
 }
 
 /// The chain holds, and the session's edit is there and can be applied.

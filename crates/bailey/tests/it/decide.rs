@@ -408,7 +408,8 @@ fn what_another_runtime_was_told_is_what_was_decided_then() {
     assert_eq!(decision(&client.decide("read_file", json!({}))), "allow");
     assert_eq!(decision(&client.decide("send_email", json!({}))), "deny");
     client.end();
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let draft = stage.folder().join("own.toml");
     let changes = |text: &str| {
         fs::write(&draft, text).unwrap();

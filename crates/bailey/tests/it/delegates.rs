@@ -45,7 +45,7 @@ fn a_sub_agent_works_in_its_parents_layer_and_reaches_what_it_was_given() {
     let minted = exported.iter().find(|line| line["entry"]["type"] == "token_minted").unwrap();
     // It is of no use to another one of this session: what it says of its walls is compared at each use.
     assert!(minted["payload"].to_string().contains("\\\"sandbox\\\":\\\""), "{minted}");
-    let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+    let sessions = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     let diff = stage.ran(&["sessions", "diff", sessions[0]["id"].as_str().unwrap()]);
     assert!(diff.stdout.contains("src/new.txt") && !diff.stdout.contains("docs/c.txt"), "{diff:?}");
@@ -123,7 +123,7 @@ fn a_sub_agent_gives_work_on_within_what_it_was_given() {
     assert!(second >= 4, "two calls of its model, a file and a command");
     let log = stage.ran(&["audit", "log"]).stdout;
     assert!(log.contains("token_narrowed") && log.contains("look everywhere"), "{log}");
-    let sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+    let sessions = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     let id = sessions[0]["id"].as_str().unwrap();
     assert!(said(&stage, below).contains("look everywhere"), "the control");

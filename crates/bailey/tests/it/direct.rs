@@ -58,7 +58,8 @@ fn without_a_sandbox_each_command_and_each_change_is_asked_about_and_happens_at_
     assert!(screen.contains("what commands change is not seen"), "{screen}");
     let log = stage.ran(&["audit", "log"]).stdout;
     assert!(log.contains(", no walls") && log.contains("there are none"), "{log}");
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let diff = stage.ran(&["sessions", "diff", &session]);
     assert!(diff.stderr.contains("had no walls"), "{diff:?}");
     let discarded = stage.ran(&["sessions", "discard", &session]);

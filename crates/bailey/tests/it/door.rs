@@ -847,7 +847,8 @@ fn a_model_asks_for_the_way_and_the_person_is_asked_first() {
     let passed = run(&format!("{DEFAULT}{MAY_ASK}{allowed}"));
     assert!(passed[0].contains("from the world") && open.asked().len() == 1, "the control: {passed:?}");
     // The session runs again from its journal, and asks nobody.
-    let id = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let id =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let again = stage.ran(&["replay", &id]);
     assert!(again.code == Some(0) && open.asked().len() == 1, "{again:?}");
     let refused = run(&format!("{DEFAULT}{MAY_ASK}"));

@@ -234,7 +234,7 @@ fn over_ssh_a_conversation_works_and_a_lost_connection_ends_it() {
     let since = Instant::now();
     let is_free = || {
         let session =
-            stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+            stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
         stage.ran(&["sessions", "undo", &session]).code == Some(0)
     };
     while !is_free() {

@@ -52,7 +52,8 @@ fn nothing_is_lost(stage: &Stage) {
         of.map(|entry| entry["effect"].as_str().unwrap().to_owned()).collect::<BTreeSet<String>>()
     };
     assert_eq!(effects("intent"), effects("outcome"), "{trail:?}");
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let diff = stage.ran(&["sessions", "diff", &session]);
     assert!(diff.stdout.contains("+two"), "{diff:?}");
 }

@@ -129,7 +129,7 @@ fn all_mistakes_of_a_draft_are_told() {
 #[test]
 fn what_was_erased_is_said_to_be() {
     let past = Past::new();
-    let sessions = past.stage.ran(&["--json", "sessions", "list"]).lines();
+    let sessions = past.stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     let session = sessions[0]["id"].as_str().unwrap().to_owned();
     let of_session = past.simulate(&["--session", &session, &past.draft("own.toml", NO_READS)]);
     assert_eq!(changes(&of_session).len(), 1, "{of_session:?}");

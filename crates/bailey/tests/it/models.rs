@@ -48,7 +48,7 @@ fn run(stage: &Stage, model: &str, options: &[&str]) -> Ran {
 }
 
 fn session(stage: &Stage) -> String {
-    stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+    stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn told(server: &ModelServer, request: usize) -> Vec<String> {
 }
 
 fn newest(stage: &Stage) -> String {
-    let session = stage.ran(&["--json", "sessions", "list"]).lines().remove(0);
+    let session = stage.ran(&["--json", "sessions", "list", "--all"]).lines().remove(0);
     session["id"].as_str().unwrap().to_owned()
 }
 

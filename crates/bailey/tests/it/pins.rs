@@ -100,7 +100,8 @@ fn pins_have_numbers_and_come_back_with_the_session() {
     terminal.keys("\u{4}");
     assert_eq!(terminal.end().0, 0);
 
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let resume = ["chat", "--model", "test/model", "--resume", &session];
     let ran = talk(&stage, &resume, "/pin\n/unpin\n/unpin\n");
     assert_eq!(

@@ -49,7 +49,7 @@ fn every_wire_does_a_whole_task_and_says_what_it_spent() {
         let priced = run(&stage, &["--model", "mine/m"]);
         assert!(priced.stdout.contains("90 tokens read, 3 written, 0.0960 USD"), "{wire}: {}", priced.stdout);
         let session =
-            stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+            stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
         let shown = stage.ran(&["sessions", "show", &session]);
         assert!(shown.stdout.contains("0.0960 USD"), "{wire}: {}", shown.stdout);
     }
@@ -188,7 +188,7 @@ fn models_says_what_is_there_and_how_to_mend_the_rest() {
         trail.iter().any(|entry| entry["type"] == "intent" && entry["target"] == "good/(list)"),
         "{trail:#?}"
     );
-    assert_eq!(stage.ran(&["--json", "sessions", "list"]).stdout, "");
+    assert_eq!(stage.ran(&["--json", "sessions", "list", "--all"]).stdout, "");
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
 
     let requests = up.requests().len();

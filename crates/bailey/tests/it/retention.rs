@@ -174,7 +174,7 @@ fn an_end_at_any_step_leaves_the_rows_or_the_archive_and_the_next_run_ends_it() 
             command.env("BAILEY_CONTROL_ARCHIVE", step).current_dir(stage.project()).output().unwrap();
         assert_eq!(ended.status.code(), None, "{step}: it was to be ended, {}", Ran::of(ended).stderr);
         assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0), "{step}");
-        let listed = stage.ran(&["--json", "sessions", "list"]).lines().len();
+        let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines().len();
         let has_left = step == "committed";
         assert_eq!(listed, if has_left { 1 } else { 2 }, "{step}: it left, or it did not");
         let ran = stage.ran(&["audit", "archive", "--before", "2020-01-02"]);
@@ -312,14 +312,18 @@ fn the_first_session_of_a_day_has_old_ones_archived_and_does_not_wait_for_it() {
     let lock = stage.home().join("archive/lock");
     let is_free = || fs::File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok());
     assert!(until(|| archives(&stage).len() == 2 && is_free()), "{:?}", archives(&stage));
-    assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines().len(), 2, "today's and yesterday's stay");
+    assert_eq!(
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines().len(),
+        2,
+        "today's and yesterday's stay"
+    );
     assert_eq!(stage.ran(&["audit", "verify"]).code, Some(0));
     // What hindered a run is said at the next start.
     fs::write(&lock, "no room on the disk").unwrap();
     let shown = stage.ran(&[
         "sessions",
         "diff",
-        stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap(),
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap(),
     ]);
     assert!(shown.stderr.contains("could not be archived: no room on the disk"), "{shown:?}");
 }

@@ -57,7 +57,7 @@ fn entries(stage: &Stage) -> Vec<(u64, String, bool)> {
 }
 
 fn titles(stage: &Stage) -> Vec<String> {
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     listed.iter().map(|it| it["title"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -176,7 +176,7 @@ fn a_header_that_is_gone_costs_nothing_and_sessions_go_on() {
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert_eq!(verified.lines()[0]["signed"]["newest"]["entries"], verified.lines()[0]["entries"]);
     assert_eq!(titles(&stage), ["of the evening", "of noon", "of the morning"]);
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     let id = listed[1]["id"].as_str().unwrap();
     let model = stage.model(vec![Reply::text("and more")]);
     let resumed = stage.ran(&["sessions", "resume", "--model", "test/model", id, "go on"]);
@@ -203,7 +203,7 @@ fn a_session_goes_on_and_is_told_where_words_were_lost() {
     let told = holds(&stage, "a message", &whole);
     assert_eq!(told["kept"].as_u64().unwrap(), whole.len() as u64);
     assert_eq!(told["payloads"].as_array().unwrap().len(), 1, "{told}");
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     let model = stage.model(vec![Reply::text("and more")]);
     let id = listed[0]["id"].as_str().unwrap();
     let resumed = stage.ran(&["sessions", "resume", "--model", "test/model", id, "go on"]);
@@ -329,7 +329,7 @@ fn a_copy_of_the_home_has_what_the_torn_one_lacks() {
     let file = stage.home().join("journal.db");
     let good = stage.folder().join("good");
     copy(&stage.home(), &good);
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     let id = listed[2]["id"].as_str().unwrap().as_bytes().to_vec();
     let tear = || {
         let bytes = fs::read(&file).unwrap();
@@ -358,7 +358,7 @@ fn what_was_removed_does_not_come_back_from_a_copy() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     ["of the canary", "of noon"].iter().for_each(|words| task(&stage, words));
     assert_eq!(stage.ran(&["backup"]).code, Some(0));
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
     assert_eq!(stage.ran(&["sessions", "rm", "--yes", listed[1]["id"].as_str().unwrap()]).code, Some(0));
     settle(&stage);
     let has = |stage: &Stage| {

@@ -188,7 +188,8 @@ fn a_key_is_in_nothing_that_bailey_writes_prints_or_sends() {
     let ran_first =
         ran(&stage, &["--json", "run", "--verbose", "--model", "test/m", "--record", tape, &before]);
     assert!(matches!(ran_first.code, Some(0 | 3)), "{ran_first:?}");
-    let session = ran(&stage, &["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        ran(&stage, &["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let later: [&[&str]; 10] = [
         &["sessions", "export", &session],
         &["audit", "log"],
@@ -236,8 +237,10 @@ fn a_file_named_by_a_key_stays_in_the_layer_and_the_rest_is_applied() {
         let (stage, _server) = stage(script);
         let first = ran(&stage, &["--json", "run", "--model", "test/m", "--approve", "never", "do it"]);
         assert_eq!(first.code, Some(0), "{first:?}");
-        let session =
-            ran(&stage, &["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+        let session = ran(&stage, &["--json", "sessions", "list", "--all"]).lines()[0]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let diff = ran(&stage, &["sessions", "diff", &session]);
         assert_eq!(diff.stdout.contains("its name holds a secret"), is_held, "{diff:?}");
         let applied = ran(&stage, &["sessions", "apply", &session]);

@@ -3,8 +3,8 @@
 use crate::stage::{Ran, Stage};
 use bailey_testkit::Reply;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
+use serde_json::{Value, json};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Stdio};
 
 /// A session that changed a file, and its name.
 fn worked(stage: &Stage) -> String {
@@ -139,15 +139,22 @@ fn what_follows_from_the_chain_is_made_anew() {
 fn a_session_without_a_message_is_called_after_its_command() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "grep", "a", "a.txt"]).code, Some(0));
-    assert_eq!(stage.ran(&["--json", "sessions", "list"]).lines()[0]["title"], "grep a a.txt");
+    let all = ["--json", "sessions", "list", "--all"];
+    assert_eq!(stage.ran(&all).lines()[0]["title"], "grep a a.txt");
+    let listed = stage.ran(&["sessions", "list", "--all"]);
+    assert!(
+        listed.stdout.contains("$ grep a a.txt") && !listed.stdout.contains("nothing kept"),
+        "{listed:?}"
+    );
+    // Without `--all` there are those of an agent alone, and a word about the others.
     let listed = stage.ran(&["sessions", "list"]);
-    assert!(listed.stdout.contains("grep a a.txt") && !listed.stdout.contains("nothing kept"), "{listed:?}");
+    assert!(listed.stdout.is_empty() && listed.stderr.contains("add --all"), "{listed:?}");
     // One that is thrown away is told from one that is kept.
     assert_eq!(stage.ran(&["sandbox", "run", "--", "grep", "a", "a.txt"]).code, Some(0));
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let listed = stage.ran(&all).lines();
     assert_eq!(listed.iter().map(|it| &it["kept"]).collect::<Vec<_>>(), [false, true], "{listed:#?}");
-    let listed = stage.ran(&["sessions", "list"]).stdout;
-    assert_eq!(listed.matches("grep a a.txt  (nothing kept)\n").count(), 1, "{listed}");
+    let listed = stage.ran(&["sessions", "list", "--all"]).stdout;
+    assert_eq!(listed.matches("nothing kept").count(), 1, "{listed}");
     // The control: where something was said, that is its title.
     let (ran, _model) = stage.task(vec![Reply::text("done")], &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -160,7 +167,7 @@ fn a_command_that_is_kept_names_its_session() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     let script = ["--", "sh", "-c", "echo b >> a.txt"];
     let text = stage.ran(&[&["sandbox", "run", "--keep"][..], &script].concat());
-    let name = stage.ran(&["sessions", "list"]).stdout[..8].to_owned();
+    let name = stage.ran(&["sessions", "list", "--all"]).stdout[..8].to_owned();
     let next = format!("kept as session {name}: bailey sessions diff|apply|discard {name}\n");
     assert_eq!((text.code, text.stderr.as_str()), (Some(0), next.as_str()), "{text:?}");
     let json = stage.ran(&[&["--json", "sandbox", "run", "--keep"][..], &script].concat());
@@ -220,7 +227,8 @@ fn a_command_that_reaches_nothing_is_told_of_the_door() {
 fn a_comparison_that_cannot_be_printed_is_no_success() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "sh", "-c", "echo b >> a.txt"]).code, Some(0));
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let shown = |out: fs::File| {
         let mut bailey = stage.bailey(&["sessions", "diff", &session]);
         bailey.stdout(out).status().unwrap().code()
@@ -283,7 +291,8 @@ fn a_denied_command_is_told_to_scripts_as_an_object() {
 fn a_look_at_a_session_that_was_thrown_away_leaves_no_folder() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     assert_eq!(stage.ran(&["sandbox", "run", "--", "sh", "-c", "echo b >> a.txt"]).code, Some(0));
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let left = || fs::read_dir(stage.home().join("sessions")).unwrap().count();
     let before = left();
     for command in ["diff", "discard"] {
@@ -292,7 +301,8 @@ fn a_look_at_a_session_that_was_thrown_away_leaves_no_folder() {
     }
     // The control: one that was kept has it, and keeps it.
     assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
-    let kept = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let kept =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(stage.ran(&["sessions", "diff", &kept]).code, Some(0));
     assert_eq!(left(), before + 1);
 }
@@ -304,11 +314,11 @@ fn a_list_can_be_cut_and_a_wrong_word_is_an_object() {
     for _ in 0..3 {
         assert_eq!(stage.ran(&["sandbox", "run", "--keep", "--", "true"]).code, Some(0));
     }
-    let all = stage.ran(&["--json", "sessions", "list"]).lines();
-    assert_eq!(stage.ran(&["--json", "sessions", "list", "-n", "2"]).lines(), all[..2]);
-    let cut = stage.ran(&["sessions", "list", "-n", "1"]);
+    let all = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
+    assert_eq!(stage.ran(&["--json", "sessions", "list", "--all", "-n", "2"]).lines(), all[..2]);
+    let cut = stage.ran(&["sessions", "list", "--all", "-n", "1"]);
     assert!(cut.stdout.lines().count() == 1 && cut.stderr.contains("and 2 older sessions"), "{cut:?}");
-    assert!(!stage.ran(&["sessions", "list", "-n", "3"]).stderr.contains("older"), "the control");
+    assert!(!stage.ran(&["sessions", "list", "--all", "-n", "3"]).stderr.contains("older"), "the control");
     let wrong = stage.ran(&["--json", "nosuch"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     let told = &wrong.lines()[0];
@@ -317,4 +327,106 @@ fn a_list_can_be_cut_and_a_wrong_word_is_an_object() {
     // The control: without `--json`, and of a word that is the command's own, there is none.
     assert_eq!(stage.ran(&["nosuch"]).stdout, "");
     assert_eq!(stage.ran(&["sandbox", "nosuch", "--", "--json"]).stdout, "");
+}
+
+/// What a list says of the newest session: its state, and that of its changes.
+fn newest(stage: &Stage) -> (String, Value) {
+    let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+    let changes = json!([listed[0]["changes"], listed[0]["files"]]);
+    (listed[0]["state"].as_str().unwrap().to_owned(), changes)
+}
+
+/// A list says of each session whether something of it waits, from its beginning to its end.
+#[test]
+fn a_list_says_what_waits() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let session = worked(&stage);
+    assert_eq!(newest(&stage), ("done".into(), json!(["waiting", 1])));
+    let text = stage.ran(&["sessions", "list"]).stdout;
+    assert!(text.contains("1 change not applied  do it"), "{text}");
+    for (command, then) in [("apply", json!(["applied", null])), ("undo", json!(["waiting", 1]))] {
+        assert_eq!(stage.ran(&["sessions", command, &session]).code, Some(0));
+        assert_eq!(newest(&stage), ("done".into(), then), "{command}");
+    }
+    assert_eq!(stage.ran(&["sessions", "discard", &session]).code, Some(0));
+    assert_eq!(newest(&stage), ("done".into(), json!(["none", null])));
+    // One that changed nothing, and one that no model answered.
+    let (ran, _model) = stage.task(vec![Reply::text("there is nothing to do")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(newest(&stage), ("done".into(), json!(["none", null])));
+    let (ran, _model) = stage.task(vec![Reply::error(400, "invalid_request_error", "no")], &[]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert_eq!(newest(&stage).0, "failed");
+    let text = stage.ran(&["sessions", "list"]).stdout;
+    assert!(text.lines().next().is_some_and(|line| line.contains("  failed ")), "{text}");
+}
+
+/// A part that was applied waits no more, and the rest does.
+#[test]
+fn a_part_that_is_applied_leaves_the_rest_waiting() {
+    let stage = Stage::new(&[]);
+    let write = |path: &str| json!({ "path": path, "content": "new\n" });
+    let calls = Reply::calls([("c1", "fs_write", write("b.txt")), ("c2", "fs_write", write("c.txt"))]);
+    let (ran, _model) = stage.task(vec![calls, Reply::text("done")], &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(newest(&stage).1, json!(["waiting", 2]));
+    assert_eq!(stage.ran(&["sessions", "apply", &session, "b.txt"]).code, Some(0));
+    assert_eq!(newest(&stage).1, json!(["waiting", 1]));
+    assert_eq!(stage.ran(&["sessions", "apply", &session]).code, Some(0));
+    assert_eq!(newest(&stage).1, json!(["applied", null]));
+}
+
+/// Times are those of the clock on the wall, with the name of their zone.
+#[test]
+fn times_are_local_and_say_so() {
+    let stage = Stage::new(&[]);
+    worked(&stage);
+    let listed = |zone: &str| {
+        let mut command = stage.bailey(&["sessions", "list"]);
+        Ran::of(command.env("TZ", zone).output().unwrap()).stdout
+    };
+    let (there, here) = (listed("Asia/Kolkata"), listed("UTC"));
+    if !Path::new("/usr/share/zoneinfo/Asia/Kolkata").exists() {
+        println!("SKIPPED: there are no time zones here");
+        return;
+    }
+    assert!(there.contains(" IST ") && here.contains(" UTC "), "{there}{here}");
+    assert_ne!(there.replace("IST", ""), here.replace("UTC", ""));
+}
+
+/// Messages and answers are searched, in the sessions of one project or of all; keys stay out, and what is
+/// found does not act on the terminal.
+#[test]
+fn what_was_said_is_found_again() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let answer = "The flaky test waits for \u{1b}[2J a socket.";
+    let said = |task: &str, answer: &str| {
+        let _model = stage.model(vec![Reply::text(answer)]);
+        let run = ["run", "--model", "test/model", "--approve", "never", task];
+        assert_eq!(stage.ran(&run).code, Some(0));
+    };
+    said("why does it fail?", answer);
+    said("write a poem about sockets", "Roses are red");
+    let found = stage.ran(&["sessions", "search", "FLAKY", "socket"]);
+    assert!(
+        found.stdout.contains("why does it fail?") && found.stdout.contains("agent: The flaky"),
+        "{found:?}"
+    );
+    assert!(!found.stdout.contains("poem") && !found.stdout.contains('\u{1b}'), "{found:?}");
+    let lines = stage.ran(&["--json", "sessions", "search", "sockets"]).lines();
+    assert_eq!((lines.len(), &lines[0]["by"]), (1, &json!("person")), "{lines:?}");
+    let project = stage.project();
+    for (directory, count) in [(project, 1), (stage.folder().join("other"), 0)] {
+        let directory = directory.to_str().unwrap();
+        let found = stage.ran(&["--json", "sessions", "search", "--project", directory, "flaky"]);
+        assert_eq!(found.lines().len(), count, "{directory}: {found:?}");
+        let listed = stage.ran(&["--json", "sessions", "list", "--project", directory]);
+        assert_eq!(listed.lines().len(), 2 * count, "{directory}: {listed:?}");
+    }
+    let none = stage.ran(&["sessions", "search", "nobody said this"]);
+    assert!(
+        none.code == Some(0) && none.stdout.is_empty() && none.stderr.contains("nobody said"),
+        "{none:?}"
+    );
 }

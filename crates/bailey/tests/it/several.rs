@@ -84,8 +84,12 @@ fn eight_runs_in_eight_repositories_keep_one_chain_and_lose_nothing() {
         begun,
         "every effect has its end"
     );
-    let titles: Vec<String> =
-        stage.ran(&["--json", "sessions", "list"]).lines().iter().map(|it| it["title"].to_string()).collect();
+    let titles: Vec<String> = stage
+        .ran(&["--json", "sessions", "list", "--all"])
+        .lines()
+        .iter()
+        .map(|it| it["title"].to_string())
+        .collect();
     for n in 0..=RUNS {
         assert!(titles.contains(&format!("\"task number {n}\"")), "{n} is lost: {titles:?}");
     }
@@ -99,7 +103,8 @@ fn the_second_on_one_session_is_told_who_holds_it() {
     let run = ["--json", "run", "--model", "test/model", "--approve", "never", "a long task"];
     let first = stage.bailey(&run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     server.wait_for(1);
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let holder = format!("is in use by process {}, since 2", first.id());
     for arguments in [
         &["sessions", "resume", "--model", "test/model", &session, "and this"][..],

@@ -110,7 +110,7 @@ impl Scene {
         if what == What::Resume {
             let run = ["run", "--approve", "never", "--model", "test/model", "begin"];
             assert_eq!(stage.ran(&run).code, Some(0));
-            let listed = stage.ran(&["--json", "sessions", "list"]).lines();
+            let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
             session = listed[0]["id"].as_str().unwrap().to_owned();
             arguments[3] = &session;
         }

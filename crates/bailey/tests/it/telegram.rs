@@ -311,7 +311,7 @@ fn loss_and_restarts_lose_and_repeat_nothing() {
     }
     let said = stage.trail().into_iter().filter(|it| it["type"] == "accepted").count();
     assert_eq!((said, model.requests().len()), (4, 5));
-    let listed = stage.ran(&["--json", "sessions", "list"]).lines().len();
+    let listed = stage.ran(&["--json", "sessions", "list", "--all"]).lines().len();
     assert_eq!(listed, 1, "the line to the platform is no conversation");
     telegram.check();
 }

@@ -91,7 +91,7 @@ fn a_turn_is_a_trace_that_official_decoders_take() {
     let spans = spans(&stage, &packages);
 
     let turn = at(&spans, "invoke_agent");
-    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].clone();
+    let session = stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].clone();
     let about = &turn["attributes"];
     assert_eq!(
         (&turn["parent"], &turn["status"], &turn["kind"], &about["gen_ai.conversation.id"]),
@@ -176,7 +176,8 @@ fn a_sub_agents_work_hangs_beneath_the_call_that_began_it() {
     let chats =
         spans.iter().filter(|span| span["name"] == "chat model").map(|chat| chat["parent"].to_string());
     assert_eq!(chats.collect::<BTreeSet<_>>().len(), 3, "each speaks with its own: {spans:#?}");
-    let one = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let one =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let of_it = decoded(&packages, &stage.ran(&["audit", "export", "--otlp", "--session", &one]).stdout);
     assert_eq!(of_it.iter().filter(|span| span["name"] == "invoke_agent").count(), 3, "{of_it:#?}");
 }

@@ -56,7 +56,7 @@ fn a48_an_upgrade_that_is_killed_at_any_write_loses_nothing() {
             let is_whole = first.status().unwrap().success();
             let found = schema(&stage.home()).unwrap();
             *seen.entry((found, is_whole)).or_insert(0) += 1;
-            let listed = stage.ran(&["--json", "sessions", "list"]);
+            let listed = stage.ran(&["--json", "sessions", "list", "--all"]);
             assert_eq!((listed.code, listed.lines().len()), (Some(0), 5), "{call} {number}: {listed:?}");
             let verified = stage.ran(&["audit", "verify"]);
             assert_eq!(verified.code, Some(0), "{call} {number}: {verified:?}");
@@ -107,7 +107,7 @@ fn a48_a_home_elsewhere_is_another_and_one_that_moved_is_whole() {
     let kept = ran(&here, &["sandbox", "run", "--keep", "--", "sh", "-c", "echo two >> a.txt"]);
     assert_eq!(kept.code, Some(0), "{kept:?}");
     let sessions = |user: &Path| {
-        let listed = ran(user, &["--json", "sessions", "list"]);
+        let listed = ran(user, &["--json", "sessions", "list", "--all"]);
         assert_eq!(listed.code, Some(0), "{listed:?}");
         listed.lines().iter().map(|it| it["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -181,7 +181,7 @@ fn a_program_that_was_replaced_beneath_its_daemon_is_not_written_by_what_the_dae
 
         // The control: a program that lies elsewhere applies them.
         let session =
-            stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+            stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
         let applied = stage.ran(&["sessions", "apply", &session]);
         assert_eq!(files(), ["hostile\n"; 3], "{what}: {applied:?}");
     }

@@ -415,7 +415,7 @@ fn a07_what_is_brought_chooses_no_session_no_agent_and_no_person() {
     assert_eq!(deliver(port, "first", &says("ann", "hello")), 200);
     server.wait_for("heard");
     let sessions = || -> Vec<Value> {
-        let mut sessions = stage.ran(&["--json", "sessions", "list"]).lines();
+        let mut sessions = stage.ran(&["--json", "sessions", "list", "--all"]).lines();
         sessions.retain(|it| it["title"].as_str().is_some_and(|title| title.starts_with("hello")));
         sessions
     };

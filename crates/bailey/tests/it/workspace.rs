@@ -110,7 +110,7 @@ fn work(stage: &Stage, script: &str) -> String {
 }
 
 pub(crate) fn newest(stage: &Stage) -> String {
-    stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned()
+    stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned()
 }
 
 fn sessions(stage: &Stage, command: &str, session: &str) -> Ran {

@@ -47,6 +47,7 @@ fn own(told: impl IntoIterator<Item = (Fact, &'static str)>) -> Option<String> {
         updated: Timestamp::UNIX_EPOCH,
         title: String::new(),
         tokens_used: 0,
+        is_of_commands: false,
     };
     let entries = [opened()].into_iter().chain(told).zip(1..).map(|((fact, payload), seq)| Recorded {
         entry: Stored {

@@ -66,7 +66,8 @@ const TORN: &[(&str, &str)] = &[
 fn applied(actor: &Actor, script: &str) -> crate::stage::Ran {
     let ran = actor.bailey(&["sandbox", "run", "--keep", "--", "sh", "-c", &format!("{AUTHOR}{script}")]);
     assert_eq!(ran.code, Some(0), "{script}: {ran:?}");
-    let session = actor.bailey(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        actor.bailey(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let diff = actor.bailey(&["sessions", "diff", &session]);
     assert_eq!(diff.code, Some(0), "{script}: {diff:?}");
     let applied = actor.bailey(&["sessions", "apply", &session]);

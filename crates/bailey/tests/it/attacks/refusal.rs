@@ -127,7 +127,7 @@ fn kept_over_a_copy(actor: &Actor, script: &str) -> Option<(String, Ran)> {
         return None;
     }
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let listed = without_namespaces(actor, &["--json", "sessions", "list"]).lines();
+    let listed = without_namespaces(actor, &["--json", "sessions", "list", "--all"]).lines();
     Some((listed[0]["id"].as_str().unwrap().to_owned(), ran))
 }
 
@@ -242,7 +242,7 @@ fn a26_without_namespaces_landlock_stands_alone_where_the_owner_takes_that(who: 
     assert_eq!(ran.stdout, "s\n", "{ran:?}");
     assert!(ran.stderr.contains("a copy of"), "it is said, too, of what is not kept: {ran:?}");
     // Its changes are compared, applied and taken back like any other's.
-    let listed = nested(&["--json", "sessions", "list"]).lines();
+    let listed = nested(&["--json", "sessions", "list", "--all"]).lines();
     let project = actor.stage.project().display().to_string();
     let of_project = listed.iter().find(|session| session["workspace"] == *project).unwrap();
     let session = of_project["id"].as_str().unwrap().to_owned();

@@ -388,8 +388,10 @@ fn a_running_session_obeys_from_its_next_effect_on() {
 #[test]
 fn what_was_removed_with_its_session_is_told_once() {
     let past = reads(std::iter::repeat_n("a.txt", 12));
-    let session =
-        past.stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session = past.stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let draft = past.draft("own.toml", NO_READS);
     let told = |past: &Past| {
         let dry = past.stage.ran(&["policy", "update", &draft, "--dry-run"]);

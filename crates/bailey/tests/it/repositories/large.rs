@@ -41,7 +41,8 @@ fn figures_of_a_repository_of_100_000_files() {
     let script = vec![Reply::calls([("c", "fs_edit", edit)]), Reply::text("done")];
     let (ran, _model) = stage.task(script, &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let newest = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let newest =
+        stage.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let begin = Instant::now();
     let applied = stage.ran(&["sessions", "apply", &newest, "--approve", "never"]);
     println!("an apply of one file: {} ms", begin.elapsed().as_millis());

@@ -170,7 +170,7 @@ fn a_copy_is_made_each_day_by_the_clock_and_brings_the_home_back() {
     // One that the clock made is a home.
     assert_eq!(moved.ran(&["run", "of the last day"]).code, Some(0));
     let titles = || {
-        let sessions = moved.ran(&["--json", "sessions", "list"]).lines();
+        let sessions = moved.ran(&["--json", "sessions", "list", "--all"]).lines();
         sessions.iter().map(|it| it["title"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(titles(), ["of the last day", "of the first day"]);
@@ -180,7 +180,8 @@ fn a_copy_is_made_each_day_by_the_clock_and_brings_the_home_back() {
     assert_eq!(titles(), ["of the first day"]);
     let verified = moved.ran(&["audit", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
-    let session = moved.ran(&["--json", "sessions", "list"]).lines()[0]["id"].as_str().unwrap().to_owned();
+    let session =
+        moved.ran(&["--json", "sessions", "list", "--all"]).lines()[0]["id"].as_str().unwrap().to_owned();
     let shown = moved.ran(&["sessions", "show", &session]).stdout;
     assert!(shown.contains("of the first day") && shown.contains("seen"), "{shown}");
     assert_eq!(moved.days().len(), 5, "its copies go on");

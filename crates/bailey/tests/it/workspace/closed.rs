@@ -25,7 +25,7 @@ fn a_directory_that_cannot_be_listed_and_rules_that_cannot_be_read_hold_up_nothi
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let mode = |mode| fs::set_permissions(project.join("e"), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o000);
-    let listed = actor.bailey(&["--json", "sessions", "list"]).lines();
+    let listed = actor.bailey(&["--json", "sessions", "list", "--all"]).lines();
     let session = listed[0]["id"].as_str().unwrap();
     let diff = actor.bailey(&["sessions", "diff", session]);
     let many = "stays in the session: `.gitignore` in it is too large for a list of ignore rules";

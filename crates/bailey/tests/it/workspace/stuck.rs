@@ -19,7 +19,7 @@ fn session(actor: &Actor, work: &str) -> Option<(String, String)> {
         format!("mount -t overlay -o lowerdir={below},upperdir={above},workdir={aside} none {below}");
     let ran = actor.amid(&mounts, &["sandbox", "run", "--keep", "--", "sh", "-c", work])?;
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let listed = actor.bailey(&["--json", "sessions", "list"]).lines();
+    let listed = actor.bailey(&["--json", "sessions", "list", "--all"]).lines();
     Some((mounts, listed[0]["id"].as_str().unwrap().to_owned()))
 }
 
