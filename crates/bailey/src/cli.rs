@@ -107,8 +107,9 @@ this program, the limits of your configuration and the rules of the organisation
 files and sends nothing anywhere. Each line has a control: the same attack without the wall. `held` means
 that the attack was stopped and its control succeeded. `NOT HELD` means that the attack succeeded. `untried`
 means that the line shows nothing on this machine, and says why. The exit code is 1 when a line is NOT HELD,
-and when no line held. The end lists, as `not here`, the claims of docs/security/claims.md that no line
-tries, each with what a try would need.
+and when no line held. Without --all the command shows how many lines held, and each line that did not.
+With --all the end lists, as `not here`, the claims of docs/security/claims.md that no line tries, each with
+what a try would need.
 
 With --json each line is an object: line (its name), says, verdict (held, not_held, untried), because (how
 the attack ended), control (how the same attack ended without the wall), wall, claim (in
@@ -249,6 +250,9 @@ pub(crate) enum Command {
         /// Only the lines whose names begin with this word
         #[arg(value_name = "LINE")]
         lines: Vec<String>,
+        /// Show every line with its control, and the claims that no line tries
+        #[arg(long)]
+        all: bool,
     },
     /// Show, edit and check the configuration
     #[command(subcommand)]

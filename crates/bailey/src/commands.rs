@@ -61,7 +61,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         }
         Command::Init => init::run(&home()?, printer),
         Command::Doctor { offline } => wait(doctor::run(cli.home.clone(), offline, printer)),
-        Command::Prove { lines } => wait(bailey_selftest::run(&home()?, &lines, printer)),
+        Command::Prove { lines, all } => wait(bailey_selftest::run(&home()?, &lines, all, printer)),
         Command::Config(command) => config::run(&home()?, command, printer),
         Command::Secrets(command) => secrets::run(&home()?, command, printer),
         Command::Models(command) => wait(models::run(&home()?, command, printer)),

@@ -37,6 +37,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// The maximum time for all lines, and for one line.
 const ALL_MAX: Duration = Duration::from_secs(110);
 const LINE_MAX: Duration = Duration::from_secs(30);
+/// How many groups stand on a line, and how wide each is.
+const COLUMNS: usize = 3;
+const CELLS: usize = 24;
 /// Where the right column begins.
 const INDENT: usize = 10;
 
@@ -55,8 +58,9 @@ struct Finding {
     millis: u128,
 }
 
-/// Tries every line, or the lines whose names begin with one of `only`.
-pub async fn run(home: &Home, only: &[String], printer: &Printer) -> Result<ExitCode> {
+/// Tries every line, or the lines whose names begin with one of `only`. Each line is shown with `every`,
+/// where lines are named, and for scripts; else one screen tells how many held.
+pub async fn run(home: &Home, only: &[String], every: bool, printer: &Printer) -> Result<ExitCode> {
     let lines: Vec<&Attack> = LINES.iter().filter(|line| is_wanted(line, only)).collect();
     if lines.is_empty() {
         let known: Vec<&str> = LINES.iter().map(|line| line.id).collect();
@@ -67,8 +71,9 @@ pub async fn run(home: &Home, only: &[String], printer: &Printer) -> Result<Exit
         )));
     }
     let config = Config::load(home)?;
+    let every = every || !only.is_empty() || printer.is_json();
     tokio::select! {
-        done = all(config, &lines, printer) => done,
+        done = all(config, &lines, every, printer) => done,
         // The dropped future removes everything that was made for it.
         code = interrupted() => Ok(ExitCode::from(code?)),
     }
@@ -90,7 +95,7 @@ fn is_wanted(line: &Attack, only: &[String]) -> bool {
     only.is_empty() || only.iter().any(|name| line.id.starts_with(name.as_str()))
 }
 
-async fn all(config: Config, lines: &[&Attack], printer: &Printer) -> Result<ExitCode> {
+async fn all(config: Config, lines: &[&Attack], every: bool, printer: &Printer) -> Result<ExitCode> {
     let since = Instant::now();
     // When the output's reader goes away, the run ends and leaves nothing behind: the stand removes
     // everything that was made for it.
@@ -99,6 +104,7 @@ async fn all(config: Config, lines: &[&Attack], printer: &Printer) -> Result<Exi
     let fixture = opening.await.context("nothing can be tried")?;
     let mut count = [0; 3];
     let mut fallen = Vec::new();
+    let mut groups: Vec<(&str, usize, usize)> = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         let begin = Instant::now();
         let what = || format!("{} of {}: {}", number + 1, lines.len(), line.says);
@@ -108,16 +114,30 @@ async fn all(config: Config, lines: &[&Attack], printer: &Printer) -> Result<Exi
             *count += 1;
         }
         fallen.extend((finding.verdict == Verdict::NotHeld).then_some(line.id));
-        finding.print(printer);
+        let group = line.id.split('.').next().unwrap_or(line.id);
+        let is_held = usize::from(finding.verdict == Verdict::Held);
+        match groups.iter_mut().find(|(known, ..)| *known == group) {
+            Some((_, held, of)) => (*held, *of) = (*held + is_held, *of + 1),
+            None => groups.push((group, is_held, 1)),
+        }
+        if every || is_held == 0 {
+            finding.print(printer);
+        }
         if let Some(code) = printer.closed() {
             return Ok(ExitCode::from(code));
         }
+    }
+    if !every {
+        show(&groups, printer);
     }
     let mut elsewhere = 0;
     for claim in claims::all()?.into_iter().filter(|_| is_all(lines)) {
         let Some(because) = claim.untried else { continue };
         let claim = claim.claim;
         elsewhere += 1;
+        if !every {
+            continue;
+        }
         match printer.is_json() {
             true => printer.json(&json!({ "claim": claim, "verdict": "elsewhere", "because": because })),
             false => {
@@ -143,10 +163,25 @@ async fn all(config: Config, lines: &[&Attack], printer: &Printer) -> Result<Exi
              tests that try them"
         ));
     }
+    if !every {
+        printer.note("bailey prove --all shows every line with its control; bailey prove NAME some of them");
+    }
     if is_nothing_shown(count) {
         printer.alarm("no line could be tried, so nothing is shown about this installation");
     }
     Ok(ExitCode::from(code(count)))
+}
+
+/// Shows how many lines of each group held, in columns.
+fn show(groups: &[(&str, usize, usize)], printer: &Printer) {
+    for row in groups.chunks(COLUMNS) {
+        let cells = row.iter().map(|(name, held, of)| {
+            let style = if held == of { Style::Green } else { Style::Yellow };
+            let text = format!("{name} {held} of {of}");
+            format!("{}{}", printer.paint(style, &text), " ".repeat(CELLS.saturating_sub(text.len())))
+        });
+        printer.line(format!("held  {}", cells.collect::<String>().trim_end()));
+    }
 }
 
 /// Whether the run shows nothing. The numbers are: lines that held, lines that did not hold, and lines that

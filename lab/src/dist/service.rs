@@ -30,7 +30,7 @@ dpkg -i /package.deb >/dev/null
 useradd -m ann
 unit=/usr/lib/systemd/system/bailey@.service
 sed -e '/^\(Type\|NotifyAccess\|WatchdogSec\|Restart\|ExecReload\)/d' \
-    -e 's#^ExecStart=.*#ExecStart=bailey --color never prove\nType=oneshot\nStandardOutput=file:/proved#' $unit > /etc/systemd/system/prove@.service
+    -e 's#^ExecStart=.*#ExecStart=bailey --color never prove --all\nType=oneshot\nStandardOutput=file:/proved#' $unit > /etc/systemd/system/prove@.service
 systemctl enable trial.service 2>/dev/null
 systemctl mask serial-getty@ttyS0.service 2>/dev/null
 passwd -d root >/dev/null

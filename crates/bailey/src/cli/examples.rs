@@ -293,6 +293,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["prove"],
         &[
             ("bailey prove", "exit code 1 when something is NOT HELD"),
+            ("bailey prove --all", "every line, with its control"),
             ("bailey prove network law", "some of the lines, by name"),
             ("bailey --json prove", "one object per line, for scripts"),
         ],
