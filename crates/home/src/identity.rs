@@ -50,11 +50,13 @@ pub struct State<'a> {
     pub stopped: Option<Timestamp>,
     /// Whether a user is there to answer questions.
     pub is_attended: bool,
+    /// The day, with the time zone.
+    pub today: String,
 }
 
 /// The text of `IDENTITY.md`, which tells the agent about itself.
 pub fn text(state: &State<'_>) -> String {
-    let State { config, agent, shape, model, tools, sessions, stopped, is_attended } = state;
+    let State { config, agent, shape, model, tools, sessions, stopped, is_attended, today } = state;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let walls = match shape {
         Shape::Walled => {
@@ -85,6 +87,7 @@ pub fn text(state: &State<'_>) -> String {
         ),
         format!("- Walls: {walls}"),
         format!("- Model at the start: {model}"),
+        format!("- Day at the start: {today}"),
         format!("- Tools: {}", tools.join(", ")),
         format!("- Limits: {} tool calls a turn; questions: {asked}", config.tool_calls),
         format!(

@@ -448,17 +448,24 @@ fn papers(
 ) -> Result<(Papers, Option<String>)> {
     let Some(options) = session.options else { return Ok((Papers::default(), None)) };
     let (stopped, sessions) = file.standing(id)?;
-    let model = options.model.as_ref().or(session.config.model.as_ref());
+    // The same choice as that of the session's models.
+    let before = match session.opening {
+        Opening::Resume(id) => file.model_of(id)?.filter(|model| session.config.find(model).is_ok()),
+        Opening::New(_) | Opening::Visit(_) => None,
+    };
+    let by_key = || session.config.default_model(|key| session.keys.has(key)).ok();
+    let model = options.model.clone().or(before).or_else(by_key);
     let tools = session.config.toolbox(&session.workspace, &Standpoint::default()).specs();
     let text = identity::text(&identity::State {
         config: session.config,
         agent: session.home.agent.as_deref(),
         shape,
-        model: model.map(String::as_str),
+        model: model.as_deref(),
         tools: tools.iter().map(|tool| bailey_protocol::ToolSpec::wire_name(&tool.name)).collect(),
         sessions,
         stopped,
-        is_attended: !session.unattended,
+        is_attended: !session.unattended && options.approve != Answering::Never,
+        today: clock::today(),
     });
     let text = session.keys.redactor.redact(&text).text.into_owned();
     // The session needs the text, but not the file on disk.

@@ -13,6 +13,7 @@ fn state<'a>(config: &'a Config, model: &'a str) -> State<'a> {
         sessions,
         stopped: None,
         is_attended: false,
+        today: "Monday 2026-11-30, UTC".into(),
     }
 }
 
@@ -26,9 +27,13 @@ fn it_is_bounded_and_ends_with_its_mark_whatever_a_name_holds() {
         assert_eq!(text.lines().filter(|line| *line == END).count(), 1, "{text}");
     }
     let text = text(&state(&config, "test/model"));
-    for part in
-        ["- Model at the start: test/model\n", "fs_read, command_run", "- Stopped: no\n", "nobody is there"]
-    {
+    for part in [
+        "- Model at the start: test/model\n",
+        "fs_read, command_run",
+        "- Stopped: no\n",
+        "nobody is there",
+        "- Day at the start: Monday 2026-11-30, UTC\n",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
