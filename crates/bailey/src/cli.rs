@@ -2,6 +2,7 @@
 
 mod daemon;
 mod examples;
+mod groups;
 mod journal;
 mod rules;
 mod setup;
@@ -18,15 +19,18 @@ use bailey_web::command as page;
 pub(crate) use daemon::Agent;
 pub(crate) use journal::{Archive, Audit, Export};
 pub(crate) use rules::{Approvals, Extensions, Policy, Simulate, Update};
-pub(crate) use setup::{Config, Does, Explain, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier};
+pub(crate) use setup::{
+    Config, Does, Explain, Init, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier,
+};
 pub(crate) use work::{Approve, Sessions};
 
 use crate::{
+    commands::is_terminal,
     exit,
     print::{Color, Printer},
 };
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
 /// The heading of the options that every command takes.
 const GENERAL: &str = "General options";
@@ -66,18 +70,63 @@ pub(crate) struct Cli {
     /// Private: the process that serves a session beneath the daemon
     #[arg(long, hide = true)]
     pub(crate) desk: bool,
+    /// Whether no command was typed.
+    #[arg(skip)]
+    pub(crate) is_bare: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 impl Cli {
-    /// What was typed; who typed something wrong, or asked for help, gets that and the program ends.
+    /// What was typed. A mistake, or a request for help, is answered, and the program ends.
     pub(crate) fn typed() -> Self {
-        let matches = command().try_get_matches();
-        let matches =
-            matches.unwrap_or_else(|error| ended(&setup::without_values(error, std::env::args_os())));
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| ended(&error))
+        let typed: Vec<OsString> = std::env::args_os().collect();
+        let (matches, is_bare) = match command().try_get_matches_from(&typed) {
+            Ok(matches) => (matches, false),
+            Err(error) => completed(&error, &typed, is_terminal())
+                .unwrap_or_else(|| ended(&setup::without_values(error, typed.iter().cloned()))),
+        };
+        let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| ended(&error));
+        Self { is_bare, ..cli }
     }
+}
+
+/// The commands that a group stands for by itself: it shows what is there.
+const SHOWN: [(&str, &str); 14] = [
+    ("agent", "list"),
+    ("approvals", "list"),
+    ("audit", "log"),
+    ("channels", "list"),
+    ("config", "show"),
+    ("policy", "show"),
+    ("prewarm", "list"),
+    ("schedule", "list"),
+    ("secrets", "list"),
+    ("sessions", "list"),
+    ("soul", "show"),
+    ("tools", "list"),
+    ("trust", "show"),
+    ("web", "list"),
+];
+
+/// What was meant where only a command is missing: that of the group that was named; or, on a terminal, a
+/// conversation.
+fn completed(error: &clap::Error, typed: &[OsString], is_here: bool) -> Option<(clap::ArgMatches, bool)> {
+    use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
+    if !matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
+        return None;
+    }
+    let with = |word: &str| {
+        let words = typed.iter().cloned().chain([word.into()]);
+        command().try_get_matches_from(words).ok()
+    };
+    let named = SHOWN.iter().filter(|(group, _)| typed.iter().any(|word| word == group));
+    let shown = named.filter_map(|(group, shows)| {
+        let found = with(shows)?;
+        (found.subcommand_name() == Some(*group)).then_some((found, false))
+    });
+    let talk = || with("chat").filter(|_| is_here).map(|found| (found, true));
+    shown.into_iter().next().or_else(talk)
 }
 
 /// Says what is wrong with what was typed, or helps.
@@ -94,7 +143,7 @@ fn ended(said: &clap::Error) -> ! {
 
 /// The whole command line, with its examples.
 pub(crate) fn command() -> clap::Command {
-    examples::add(Cli::command())
+    groups::add(examples::add(Cli::command()))
 }
 
 const MODELS_HELP: &str = "\
@@ -236,8 +285,8 @@ pub(crate) enum Command {
     /// Prepare workspaces in advance, with the dependencies of a project installed
     #[command(subcommand, alias = "pool")]
     Prewarm(prewarm::Args),
-    /// Write a commented configuration and the default rules
-    Init,
+    /// Set up this home: the configuration, the default rules, and on a terminal a model
+    Init(Init),
     /// Check everything that Bailey needs, and say how to fix what is missing
     Doctor {
         /// Ask no model provider
@@ -254,7 +303,7 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
-    /// Show, edit and check the configuration
+    /// Show, set, edit and check the configuration
     #[command(subcommand)]
     Config(Config),
     /// Store keys where only Bailey finds them
@@ -287,6 +336,8 @@ pub(crate) enum Command {
     },
     /// Print the version and how this program was built
     Version,
+    /// Say which version this is, and how to get the next one
+    Update,
 }
 
 #[derive(Debug, clap::Args)]

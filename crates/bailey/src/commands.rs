@@ -19,7 +19,10 @@ mod sessions;
 mod soul;
 mod tools;
 mod trust;
+mod update;
 mod version;
+
+pub(crate) use init::is_terminal;
 
 #[cfg(feature = "fuzz")]
 pub(crate) use bailey_session::chat::server::fuzz as desk;
@@ -53,13 +56,14 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
     };
     match cli.command {
         Command::Version => version::run(printer),
+        Command::Update => update::run(old_home().ok().as_ref(), printer),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut crate::cli::command(), "bailey", &mut script);
             printer.part(String::from_utf8_lossy(&script));
             Ok(ExitCode::SUCCESS)
         }
-        Command::Init => init::run(&home()?, printer),
+        Command::Init(asked) => wait(init::run(&home()?, asked, printer)),
         Command::Doctor { offline } => wait(doctor::run(cli.home.clone(), offline, printer)),
         Command::Prove { lines, all } => wait(bailey_selftest::run(&home()?, &lines, all, printer)),
         Command::Config(command) => config::run(&home()?, command, printer),
@@ -94,6 +98,10 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::server::run(&home()?, chat, printer)),
         Command::Chat(chat) => match cli.handoff {
+            None if cli.is_bare => wait(async {
+                init::first(&home()?, printer).await?;
+                chat::keep().await
+            }),
             None => wait(chat::keep()),
             Some(handoff) => wait(chat::run(&home()?, chat, &handoff, printer)),
         },

@@ -2,7 +2,10 @@
 //! be let in.
 
 use anyhow::{Context as _, Result, bail};
-use bailey_home::home::{Home, change_json, read_json};
+use bailey_home::{
+    config::people_of_environment,
+    home::{Home, change_json, read_json},
+};
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Role, Speaker, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -51,12 +54,20 @@ impl Stranger {
 }
 
 impl People {
-    /// The people of a channel.
+    /// The people of a channel, with those of the environment.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When the file cannot be read, or a variable has no valid value.
     pub fn of(home: &Home, channel: &str) -> Result<Self> {
-        read_json(&path(home, channel))
+        let mut people: Self = read_json(&path(home, channel))?;
+        // The environment adds people, and changes nobody whom the owner let in.
+        for (id, role) in people_of_environment(channel)? {
+            if people.people.iter().all(|person| person.id != id) {
+                let name = id.clone();
+                people.people.push(Person { id, name, role, since: SystemClock.now() });
+            }
+        }
+        Ok(people)
     }
 
     /// Changes the people of a channel, one process after the other.

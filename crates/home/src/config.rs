@@ -8,6 +8,7 @@ mod agent;
 mod approvals;
 mod auto_apply;
 mod calls;
+pub mod change;
 mod channels;
 mod credentials;
 mod document;
@@ -30,7 +31,9 @@ pub use approvals::{Approvals, NotCompliant, Step};
 pub use auto_apply::AutoApply;
 pub use channels::Channel;
 pub use document::Document;
-pub use environment::{known as known_variables, unknown as unknown_variables};
+pub use environment::{
+    known as known_variables, people as people_of_environment, unknown as unknown_variables,
+};
 pub use error::ConfigError;
 pub use extensions::{Calls as ProgramCalls, Declared};
 pub use memory::Memory;

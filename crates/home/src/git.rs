@@ -60,6 +60,20 @@ impl Git {
         (!lines.is_empty()).then(|| format!("[user]\n{lines}"))
     }
 
+    /// Gives the user this name and e-mail for commits, in the file that `git config --global` would write.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn introduce(user: &Path, name: &str, email: &str) -> std::io::Result<PathBuf> {
+        use std::io::Write as _;
+        let [first, second] = [user.join(".gitconfig"), own(user).join("config")];
+        let file = if !first.exists() && second.exists() { second } else { first };
+        let (name, email) = (text::quoted(name), text::quoted(email));
+        let mut open = fs::OpenOptions::new().append(true).create(true).open(&file)?;
+        open.write_all(format!("[user]\n\tname = \"{name}\"\n\temail = \"{email}\"\n").as_bytes())?;
+        Ok(file)
+    }
+
     /// The author of commits; `None` where git would refuse to make a commit.
     pub fn identity(&self) -> Option<String> {
         let variable = |name: &str| self.variables.iter().find(|(it, _)| it == name).map(|(_, value)| value);

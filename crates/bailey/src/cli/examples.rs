@@ -11,7 +11,9 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["run"],
         &[
             ("bailey run \"make the tests pass\"", "in a repository"),
-            ("bailey --json run --approve never \"explain src/main.rs\"", "from a script"),
+            ("git diff | bailey run \"review this\"", "with standard input as context"),
+            ("bailey run --answer --approve never \"explain src/main.rs\"", "the answer alone"),
+            ("bailey --json run --approve never \"explain src/main.rs\"", "the last line is the outcome"),
         ],
     ),
     (
@@ -78,7 +80,10 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["logs"], &[("bailey logs -f", "also new lines"), ("bailey --json logs -n 5", "from a script")]),
     (
         &["sessions", "list"],
-        &[("bailey sessions list", ""), ("bailey sessions list -n 10 --project .", "the newest ten of this project")],
+        &[
+            ("bailey sessions list", ""),
+            ("bailey sessions list -n 10 --project .", "the newest ten of this project"),
+        ],
     ),
     (&["sessions", "search"], &[("bailey sessions search flaky test", "with both words")]),
     (&["sessions", "show"], &[("bailey sessions show 3f2a", "by some of its digits")]),
@@ -305,6 +310,13 @@ pub(super) const EXAMPLES: &[Examples] = &[
             "each value with the file and line, or the variable, it came from",
         )],
     ),
+    (
+        &["config", "set"],
+        &[
+            ("bailey config set model ollama/qwen3-coder", ""),
+            ("bailey config set limits.day_tokens 2000000", ""),
+        ],
+    ),
     (&["config", "edit"], &[("bailey config edit", "in $VISUAL, else $EDITOR")]),
     (&["config", "check"], &[("bailey config check", "exit code 2 when there is a mistake")]),
     (
@@ -335,6 +347,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[("bailey completions bash > ~/.local/share/bash-completion/completions/bailey", "")],
     ),
     (&["man"], &[("bailey man ~/.local/share/man/man1", "a page for each command")]),
+    (&["update"], &[("bailey update", "nothing is fetched or changed")]),
     (&["version"], &[("bailey version", ""), ("bailey --json version", "")]),
 ];
 

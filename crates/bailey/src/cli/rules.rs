@@ -56,6 +56,9 @@ pub(crate) enum Approvals {
         /// The question, or its first digits
         #[arg(required_unless_present = "all", conflicts_with = "all")]
         question: Option<String>,
+        /// The reason, in words, as with --reason
+        #[arg(value_name = "WHY", conflicts_with_all = ["all", "reason"])]
+        why: Vec<String>,
         /// Say no to all open questions
         #[arg(long)]
         all: bool,

@@ -26,6 +26,17 @@ pub(super) fn without_values(error: clap::Error, typed: impl IntoIterator<Item =
     }
 }
 
+/// The arguments of `bailey init`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    /// Ask nothing, also on a terminal
+    #[arg(long)]
+    pub(crate) no_questions: bool,
+    /// Private: ask these providers for their models, and print what they answer
+    #[arg(long, hide = true, value_name = "PROVIDER,…")]
+    pub(crate) look: Option<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Show every value in force
@@ -36,6 +47,13 @@ pub(crate) enum Config {
         /// As in this directory's repository
         #[arg(long, short = 'C', value_name = "DIR")]
         directory: Option<PathBuf>,
+    },
+    /// Set one value of config.toml; everything else in the file stays as it is
+    Set {
+        /// The key, as `config show` prints it, such as `model` or `limits.day_tokens`
+        key: String,
+        /// The value: as TOML, or a text as it is
+        value: String,
     },
     /// Open config.toml in $VISUAL or $EDITOR; it is replaced only when it has no mistake
     Edit,
@@ -128,6 +146,9 @@ pub(crate) struct Explain {
     /// tool; else the agent]
     #[arg(long, value_enum)]
     pub(crate) role: Option<Role>,
+    /// Also show the rules that do not fit
+    #[arg(long)]
+    pub(crate) all: bool,
     /// As if the command asked for a way to the network
     #[arg(long)]
     pub(crate) network: bool,

@@ -1,7 +1,7 @@
-//! The command line as a whole: one shape of help, examples that are true, documents that say what the
-//! program says.
+//! The command line as a whole: one shape of help, examples that are true, documents that agree with the
+//! program.
 
-use super::{EXIT_CODES, command, examples::EXAMPLES};
+use super::{EXIT_CODES, SHOWN, command, completed, examples::EXAMPLES, groups::GROUPS};
 use clap::Command;
 
 fn leaves<'a>(command: &'a Command, above: &[&'a str], into: &mut Vec<(Vec<&'a str>, &'a Command)>) {
@@ -18,6 +18,53 @@ fn leaves<'a>(command: &'a Command, above: &[&'a str], into: &mut Vec<(Vec<&'a s
 #[test]
 fn the_command_line_is_well_formed() {
     command().debug_assert();
+}
+
+#[test]
+fn every_command_stands_in_one_group_of_the_help() {
+    let mut command = command();
+    let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    grouped.sort_unstable();
+    let mut known: Vec<&str> =
+        command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name).collect();
+    known.retain(|name| *name != "help");
+    known.sort_unstable();
+    assert_eq!(grouped, known);
+    let help = command.render_help().to_string();
+    for part in ["Work with the agent:", "  run         Give the agent a task", "--home <DIR>", "Exit codes:"]
+    {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+    assert!(!help.contains("Commands:"), "{help}");
+    let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 100).collect();
+    assert!(wide.is_empty(), "{wide:?}");
+}
+
+/// A group by itself shows what is there, and `bailey` by itself begins a conversation, but for scripts.
+#[test]
+fn a_missing_command_is_the_one_that_shows_something() {
+    let completed = |typed: &[&str], is_here| {
+        let typed: Vec<std::ffi::OsString> = typed.iter().map(Into::into).collect();
+        let error = command().try_get_matches_from(&typed).unwrap_err();
+        let (found, is_bare) = completed(&error, &typed, is_here)?;
+        let (name, below) = found.subcommand()?;
+        Some((name.to_owned(), below.subcommand_name().map(str::to_owned), is_bare))
+    };
+    for (group, shows) in SHOWN {
+        let meant = Some((group.to_owned(), Some(shows.to_owned()), false));
+        assert_eq!(completed(&["bailey", "--json", group], false), meant);
+        assert_eq!(completed(&["bailey", group, "--json"], true), meant);
+    }
+    let talk = Some(("chat".to_owned(), None, true));
+    assert_eq!(
+        (completed(&["bailey"], true), completed(&["bailey", "--home", "x"], true)),
+        (talk.clone(), talk)
+    );
+    // The controls: without a terminal, and with another mistake.
+    for typed in [&["bailey"][..], &["bailey", "--home", "sessions"]] {
+        assert_eq!(completed(typed, false), None);
+    }
+    assert_eq!(completed(&["bailey", "sessions", "lst"], true), None);
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> R
             };
             desk.answer(&question, answer, &reason).await
         }
-        Approvals::Reject { question: Some(question), reason, .. } => {
+        Approvals::Reject { question: Some(question), why, reason, .. } => {
+            let reason = if why.is_empty() { reason } else { why.join(" ") };
             desk.answer(&question, Answer::No, &reason).await
         }
         Approvals::Reject { question: None, session, kind, reason, .. } => {

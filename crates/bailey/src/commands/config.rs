@@ -4,7 +4,9 @@ use crate::{
     agent_file, cli,
     client::Client,
     compose,
-    config::{Channel, Config, Document, Origin, TEMPLATE, is_private, known_variables, unknown_variables},
+    config::{
+        Channel, Config, Document, Origin, TEMPLATE, change, is_private, known_variables, unknown_variables,
+    },
     exit,
     home::{Home, write_private},
     print::{Printer, Style},
@@ -23,6 +25,13 @@ use std::{
 pub(super) fn run(home: &Home, command: cli::Config, printer: &Printer) -> Result<ExitCode> {
     match command {
         cli::Config::Show { origin, directory } => show(home, directory.as_deref(), origin, printer),
+        cli::Config::Set { key, value } => {
+            set(home, &[(&key, &change::spelled(&value))])
+                // A number may be meant as a text.
+                .or_else(|error| set(home, &[(&key, &change::text(&value))]).map_err(|_| error))?;
+            tell_set(home, &key, printer)?;
+            Ok(ExitCode::SUCCESS)
+        }
         cli::Config::Edit => edit(home, printer),
         cli::Config::Check { file } => check(home, file, printer),
     }
@@ -229,6 +238,50 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
         printer.note("the daemon uses the old configuration until you run `bailey reload`");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sets values, which are TOML, at keys of config.toml: all of them, or none where the file would have a
+/// mistake.
+pub(super) fn set(home: &Home, values: &[(&str, &str)]) -> Result<()> {
+    let path = home.config();
+    let old = if path.exists() { read(&path)? } else { TEMPLATE.to_owned() };
+    let mut text = old.clone();
+    for (key, value) in values {
+        text = change::set(&text, key, value).map_err(exit::Mistyped)?;
+    }
+    let document = Document::parse(&path, text.clone())?;
+    let config = Config::of(home, &document)?;
+    kinds::check(&config, &document)?;
+    if let Some(model) = &config.model {
+        config.find(model).map_err(|error| exit::Mistyped(format!("`model`: {error:#}")))?;
+    }
+    if path.exists() && read(&path)? != old {
+        bail!("somebody else changed `{}` meanwhile; nothing was changed", path.display());
+    }
+    write_private(&path, text.as_bytes())
+}
+
+/// Tells the value that is in force now.
+fn tell_set(home: &Home, key: &str, printer: &Printer) -> Result<()> {
+    let config = Config::load(home)?;
+    let values = config.values();
+    let value = values.iter().find(|(known, _)| known == key).map(|(_, value)| value);
+    let origin = config.origin(key).to_string();
+    if printer.is_json() {
+        printer.json(&json!({ "key": key, "value": value, "origin": origin }));
+    } else {
+        let value = value.map_or_else(String::new, |value| format!(" = {}", shown(value)));
+        printer.line(format!(
+            "{} {}{}",
+            printer.paint(Style::Green, "set:"),
+            printer.paint(Style::Plain, &format!("{key}{value}")),
+            printer.paint(Style::Dim, &format!("  # {origin}")),
+        ));
+    }
+    if Client::is_there(home) {
+        printer.note("the daemon uses the old configuration until you run `bailey reload`");
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -1,7 +1,11 @@
-//! `bailey init`: a commented configuration, the default rules, and a personality that is accepted. It asks
-//! nothing, finds out what it can, overwrites nothing, and says what comes next.
+//! `bailey init`: a commented configuration, the default rules, and a personality that is accepted. It looks
+//! for keys and programs, overwrites nothing, and says what comes next. On a terminal it asks for a model;
+//! elsewhere it asks nothing.
+
+mod ask;
 
 use crate::{
+    cli::Init,
     config::{Config, TEMPLATE},
     home::{Home, make_private},
     identity,
@@ -14,7 +18,7 @@ use bailey_kernel::Paper;
 use serde_json::json;
 use std::{
     fs::OpenOptions,
-    io::{ErrorKind, Write as _},
+    io::{self, ErrorKind, IsTerminal as _, Write as _},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -32,12 +36,44 @@ const ENV: &str =
 struct Machine {
     /// Providers whose key is there, each with the key's name.
     keys: Vec<(String, String)>,
+    model: Option<String>,
     git: Option<PathBuf>,
     /// The repository that we stand in.
     repository: Option<PathBuf>,
 }
 
-pub(super) fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
+/// Writes the files of a new home, and asks on a terminal.
+pub(super) async fn run(home: &Home, asked: Init, printer: &Printer) -> Result<ExitCode> {
+    if let Some(providers) = &asked.look {
+        ask::look(home, providers, printer).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    make(home, printer)?;
+    if !asked.no_questions && !printer.is_json() && is_terminal() {
+        ask::ask(home, printer).await?;
+    }
+    tell_next(home, printer)
+}
+
+/// Sets up a home in which no conversation could begin, before the first one.
+pub(super) async fn first(home: &Home, printer: &Printer) -> Result<()> {
+    if ask::is_needed(home)? {
+        make(home, printer)?;
+        ask::ask(home, printer).await?;
+        if ask::is_needed(home)? {
+            Config::load(home)?.default_model(|_| false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a person is there to answer.
+pub(crate) fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Makes the files that are missing.
+fn make(home: &Home, printer: &Printer) -> Result<()> {
     make_private(&home.policy())?;
     let files = [
         (home.config(), TEMPLATE),
@@ -57,6 +93,11 @@ pub(super) fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
             printer.line(format!("{what}  {}", printer.paint(Style::Plain, &path.display().to_string())));
         }
     }
+    Ok(())
+}
+
+/// Says what is there, and what comes next.
+fn tell_next(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let found = look(home)?;
     let next = next(&found);
     if printer.is_json() {
@@ -89,6 +130,7 @@ fn look(home: &Home) -> Result<Machine> {
     let repository = project::find(None, home).ok().map(|(root, _)| root);
     Ok(Machine {
         keys: keys.collect(),
+        model: config.model.clone(),
         git: on_path("git"),
         repository: repository.filter(|root| root.join(".git").exists()),
     })
@@ -101,7 +143,9 @@ fn tell(found: &Machine, printer: &Printer) {
     for (provider, key) in &found.keys {
         line(Style::Green, "found", &format!("{key}, the key of {provider}"));
     }
-    if found.keys.is_empty() {
+    if let Some(model) = &found.model {
+        line(Style::Green, "found", &format!("the model {model}"));
+    } else if found.keys.is_empty() {
         line(Style::Yellow, "none ", "no key of a model provider, neither in the environment nor in .env");
     }
     match &found.git {
@@ -120,15 +164,16 @@ fn tell(found: &Machine, printer: &Printer) {
 /// The commands that come next, the first first, each with what is to be known of it.
 fn next(found: &Machine) -> Vec<(&'static str, &'static str)> {
     let mut next = Vec::new();
-    if found.keys.is_empty() {
+    if found.keys.is_empty() && found.model.is_none() {
         next.push(("bailey secrets set ANTHROPIC_API_KEY", "or OPENAI_API_KEY, GEMINI_API_KEY"));
-        next.push(("bailey config edit", "or set a local model, which needs no key"));
+        next.push(("bailey config set model ollama/NAME", "or a local model, which needs no key"));
     }
     next.push(("bailey doctor", "checks everything that Bailey needs"));
     if found.repository.is_none() {
         next.push(("cd your/repository", ""));
     }
-    next.push(("bailey run \"make the tests pass\"", ""));
+    next.push(("bailey run \"make the tests pass\"", "does one task"));
+    next.push(("bailey", "begins a conversation"));
     next
 }
 

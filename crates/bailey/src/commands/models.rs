@@ -3,7 +3,7 @@
 use crate::{
     cli,
     compose::{self, Keys},
-    config::{Config, Provider},
+    config::{Config, Origin, Provider},
     exit,
     front::one_line,
     home::Home,
@@ -14,10 +14,16 @@ use bailey_kernel::{Acted, Kernel, Scope};
 use bailey_llm::{Catalogue, Endpoint};
 use bailey_protocol::{Action, Report, Status};
 use serde::Serialize;
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 /// How long a provider may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Who has less time than this is asked a second time.
+const LITTLE: Duration = Duration::from_secs(1);
 
 /// A column that is narrower than this is not folded, in cells.
 const NARROWEST: usize = 20;
@@ -130,7 +136,7 @@ async fn ask_all(
     for (shown, endpoint) in shown.iter_mut().zip(endpoints) {
         if shown.key_present {
             let (kernel, scope, about) = (kernel.clone(), scope.clone(), endpoint.clone());
-            let answer = tokio::spawn(async move { ask(&kernel, &scope, &about).await });
+            let answer = tokio::spawn(async move { ask(&kernel, &scope, &about, PATIENCE).await });
             open.push((shown.provider.clone(), answer.abort_handle()));
             asked.push((shown, endpoint, answer));
         }
@@ -157,15 +163,58 @@ async fn ask_all(
     printer.waiting(waits_for, answers).await
 }
 
+/// The models that these providers list, or what is wrong with each, after at most `patience`. All are asked
+/// at once.
+pub(super) async fn listed(
+    home: &Home,
+    config: &Config,
+    keys: Keys,
+    providers: &[String],
+    patience: Duration,
+) -> Result<Vec<Result<Vec<String>, String>>> {
+    let catalogue = compose::catalogue(home)?;
+    let endpoint = |name: &String| compose::endpoint(config, &catalogue, &format!("{name}/-"));
+    let endpoints: Vec<Endpoint> = providers.iter().map(endpoint).collect::<Result<_>>()?;
+    let (kernel, scope, _events, _guest) = compose::owner(home, config, keys, &endpoints).await?;
+    let asked: Vec<_> = endpoints
+        .into_iter()
+        .map(|endpoint| {
+            let (kernel, scope) = (kernel.clone(), scope.clone());
+            tokio::spawn(async move {
+                let begun = Instant::now();
+                let mut list = ask(&kernel, &scope, &endpoint, patience).await;
+                // The first request of a home waits for the journal, too, and may be late by that.
+                if list.is_err() && patience < LITTLE && begun.elapsed() >= patience {
+                    list = ask(&kernel, &scope, &endpoint, patience).await;
+                }
+                let list = list.map_err(|(_, problem)| problem)?;
+                let models = list.as_deref().map(|list| endpoint.listed_models(list));
+                // A server of one model may have no list.
+                models.unwrap_or(Some(Vec::new())).ok_or_else(|| "it answers, but lists no models".to_owned())
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for answer in asked {
+        all.push(answer.await?);
+    }
+    Ok(all)
+}
+
 /// The list of models where the server has one, or whether somebody answered at all and what is wrong.
-async fn ask(kernel: &Kernel, scope: &Scope, endpoint: &Endpoint) -> Result<Option<Vec<u8>>, (bool, String)> {
+async fn ask(
+    kernel: &Kernel,
+    scope: &Scope,
+    endpoint: &Endpoint,
+    patience: Duration,
+) -> Result<Option<Vec<u8>>, (bool, String)> {
     let action = Action::Model {
         provider: endpoint.provider.clone(),
         model: "(list)".into(),
         request: endpoint.models_request(),
     };
-    let acted = tokio::time::timeout(PATIENCE, kernel.act(scope, action, &[])).await;
-    let seconds = PATIENCE.as_secs();
+    let acted = tokio::time::timeout(patience, kernel.act(scope, action, &[])).await;
+    let seconds = patience.as_secs_f64();
     let Ok(acted) = acted else {
         let url = &endpoint.base_url;
         return Err((
@@ -252,13 +301,14 @@ fn show_uses(printer: &Printer, uses: &[Use]) {
     let width = uses.iter().map(|used| used.used_for.len()).max().unwrap_or_default();
     for used in uses {
         let window = used.window_tokens.map_or("window unknown".into(), |tokens| format!("{tokens} tokens"));
-        let price = if used.price_known { "price known" } else { "price unknown" };
+        let price = if used.price_known { "price known" } else { "price unknown (models.toml can set it)" };
+        let from = if used.origin == Origin::Default.to_string() { "built in" } else { &used.origin };
         printer.line(format!(
             "{}{:pad$}  {}  {}",
             printer.paint(Style::Bold, &used.used_for),
             "",
             printer.paint(Style::Plain, &used.model),
-            printer.paint(Style::Dim, &format!("{window}, {price}; {}", used.origin)),
+            printer.paint(Style::Dim, &format!("{window}, {price}; {from}")),
             pad = width - used.used_for.len(),
         ));
         if !used.problem.is_empty() {
@@ -284,7 +334,8 @@ fn show_providers(printer: &Printer, shown: &[ModelLine], listed: Option<&str>) 
             Some(key) => format!("needs {key}"),
             None => "no key needed".into(),
         };
-        let about = format!("{}, {}, {key}; {}", shown.base_url, shown.wire, shown.origin);
+        let from = if shown.origin == Origin::Default.to_string() { "built in" } else { &shown.origin };
+        let about = format!("{}, {}, {key}; {from}", shown.base_url, shown.wire);
         let about = folded(printer, Style::Dim, &about, width + 2 + "not reached".len() + 2);
         printer.line(format!(
             "{}{:pad$}  {}{:state$}  {}",

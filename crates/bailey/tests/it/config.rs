@@ -477,3 +477,71 @@ fn what_keeps_a_channel_from_work_is_said_before_anybody_writes_there() {
         assert!(warning.starts_with("channel `t`: ") && warning.contains(why), "{more}: {warning}");
     }
 }
+
+/// One value is set, all else of the file stays, and what would be a mistake changes nothing.
+#[test]
+fn a_value_is_set_and_a_mistake_is_not() {
+    let stage = Stage::new(&[]);
+    assert_eq!(stage.ran(&["init"]).code, Some(0));
+    let path = stage.home().join("config.toml");
+    let before = fs::read_to_string(&path).unwrap();
+    let set = |key: &str, value: &str| stage.ran(&["config", "set", key, value]);
+    let ran = set("model", "ollama/qwen3-coder");
+    assert!(ran.code == Some(0) && ran.stdout.contains("set: model = \"ollama/qwen3-coder\""), "{ran:?}");
+    assert_eq!(set("limits.day_tokens", "2_000_000").code, Some(0));
+    assert_eq!(set("limits.day_money", "5 USD").code, Some(0));
+    let after = fs::read_to_string(&path).unwrap();
+    let new: Vec<&str> = after.lines().filter(|line| !before.lines().any(|old| old == *line)).collect();
+    assert_eq!(new, ["model = \"ollama/qwen3-coder\"", "day_money = \"5 USD\"", "day_tokens = 2_000_000"]);
+    let shown = stage.ran(&["config", "show"]).stdout;
+    assert!(shown.contains("limits.day_tokens = 2000000"), "{shown}");
+    for (key, value, why) in [
+        ("model", "nobody/x", "no provider `nobody`"),
+        ("limits.tool_calls", "0", "1 or more"),
+        ("limits.tool_cals", "5", "tool_cals"),
+        ("limits", "5", "is a table"),
+        ("a b", "5", "not a key"),
+    ] {
+        let ran = set(key, value);
+        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{key}: {ran:?}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), after, "{key}");
+    }
+}
+
+/// A channel and its people come from the environment, beside what the file has and never over it.
+#[test]
+fn a_channel_comes_from_the_environment_alone() {
+    let stage = Stage::new(&[]);
+    let project = stage.project().display().to_string();
+    let with = |arguments: &[&str], variables: &[(&str, &str)]| {
+        Ran::of(stage.bailey(arguments).envs(variables.iter().copied()).output().unwrap())
+    };
+    let variables = [
+        ("BAILEY_TELEGRAM_WORKSPACE", project.as_str()),
+        ("BAILEY_TELEGRAM_OWNERS", "4711"),
+        ("BAILEY_TELEGRAM_USERS", "4711, 815"),
+        ("TELEGRAM_BOT_TOKEN", "1:abc"),
+    ];
+    let none = with(&["--json", "channels", "people"], &[]);
+    assert!(!none.stdout.contains("4711"), "the control: {none:?}");
+    let people = with(&["channels", "people"], &variables);
+    assert!(
+        people.code == Some(0) && people.stdout.contains("4711") && people.stdout.contains("815"),
+        "{people:?}"
+    );
+    let origin = with(&["config", "show", "--origin"], &variables).stdout;
+    assert!(
+        origin.contains("channels.telegram.workspace") && origin.contains("BAILEY_TELEGRAM_WORKSPACE"),
+        "{origin}"
+    );
+    for wrong in ["ann", "4711,", "4711 815"] {
+        let ran = with(&["config", "check"], &[("BAILEY_TELEGRAM_OWNERS", wrong)]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("BAILEY_TELEGRAM_OWNERS"), "{wrong}: {ran:?}");
+    }
+    // A channel of the file stays as it is.
+    fs::create_dir_all(stage.home()).unwrap();
+    let own = "[channels.telegram]\nkind = \"telegram\"\nkey_env = \"MINE\"\nworkspace = \"/mine\"\n";
+    fs::write(stage.home().join("config.toml"), own).unwrap();
+    let shown = with(&["config", "show"], &variables).stdout;
+    assert!(shown.contains("\"/mine\"") && !shown.contains(&project), "{shown}");
+}

@@ -44,6 +44,7 @@ mod guide;
 mod health;
 mod house;
 mod identity;
+mod init;
 mod keys;
 mod law;
 mod limit;

@@ -3,10 +3,12 @@
 //! or redirect a provider of the file, because the new address would then get that provider's key.
 
 use super::{
-    Config, ConfigError, Origin, Provider,
+    Channel, Config, ConfigError, Origin, Provider,
     models::{is_url, wire_of},
 };
 use bailey_llm::Wire;
+use bailey_protocol::Role;
+use std::path::Path;
 
 /// Every variable of Bailey's own, with its effect. Keys of providers have the names that `key_env` gives
 /// them.
@@ -23,6 +25,12 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     (TOOL_CALLS, "lowers `limits.tool_calls`"),
     (COMMAND_SECONDS, "lowers `limits.command_seconds`"),
     (KEY_FILE, "the key file of the sealed store, for `secrets.key_file`"),
+    (
+        TELEGRAM_WORKSPACE,
+        "a channel named `telegram`: the full path of its project; its token is TELEGRAM_BOT_TOKEN",
+    ),
+    (TELEGRAM_OWNERS, "the ids of people who may write there as owners, with commas between them"),
+    (TELEGRAM_USERS, "the same for users"),
 ];
 
 const MODEL: &str = "BAILEY_MODEL";
@@ -33,6 +41,15 @@ const SESSION_TOKENS: &str = "BAILEY_SESSION_TOKENS";
 const TOOL_CALLS: &str = "BAILEY_TOOL_CALLS";
 const COMMAND_SECONDS: &str = "BAILEY_COMMAND_SECONDS";
 const KEY_FILE: &str = "BAILEY_KEY_FILE";
+const TELEGRAM_WORKSPACE: &str = "BAILEY_TELEGRAM_WORKSPACE";
+const TELEGRAM_OWNERS: &str = "BAILEY_TELEGRAM_OWNERS";
+const TELEGRAM_USERS: &str = "BAILEY_TELEGRAM_USERS";
+
+/// The channel that the environment names, and the secret that identifies it.
+const CHANNEL: &str = "telegram";
+const CHANNEL_KEY: &str = "TELEGRAM_BOT_TOKEN";
+/// The longest id of a person, in digits.
+const ID_DIGITS_MAX: usize = 20;
 
 /// The provider that the environment names.
 const PROVIDER: &str = "env";
@@ -49,6 +66,8 @@ impl Config {
             self.origins.note("model", Origin::Variable(MODEL));
         }
         self.environment_provider(&get)?;
+        self.environment_channel(&get)?;
+        people_of(&get)?;
         if let Some(file) = get(KEY_FILE) {
             self.secrets.key_file.get_or_insert_with(|| {
                 self.origins.note("secrets.key_file", Origin::Variable(KEY_FILE));
@@ -68,6 +87,29 @@ impl Config {
             if self.lower(key, number) {
                 self.origins.note(&format!("limits.{key}"), Origin::Variable(name));
             }
+        }
+        Ok(())
+    }
+
+    fn environment_channel(&mut self, get: &impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+        // A channel in the user's file stays as it is.
+        let Some(workspace) = get(TELEGRAM_WORKSPACE).filter(|_| !self.channels.contains_key(CHANNEL)) else {
+            return Ok(());
+        };
+        if !Path::new(&workspace).is_absolute() {
+            return Err(wrong(TELEGRAM_WORKSPACE, &workspace, "write the full path of the project"));
+        }
+        let channel = Channel {
+            kind: CHANNEL.into(),
+            key_env: CHANNEL_KEY.into(),
+            workspace: workspace.into(),
+            model: None,
+            agent: None,
+            base_url: None,
+        };
+        self.channels.insert(CHANNEL.into(), channel);
+        for field in ["kind", "key_env", "workspace"] {
+            self.origins.note(&format!("channels.{CHANNEL}.{field}"), Origin::Variable(TELEGRAM_WORKSPACE));
         }
         Ok(())
     }
@@ -107,6 +149,35 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// The people whom the environment lets write on a channel, each with a role. Only the owner's own
+/// environment is read, and only for the channel that it can name.
+///
+/// # Errors
+/// When a value is no list of ids.
+pub fn people(channel: &str) -> Result<Vec<(String, Role)>, ConfigError> {
+    if channel != CHANNEL {
+        return Ok(Vec::new());
+    }
+    people_of(&|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
+fn people_of(get: &impl Fn(&str) -> Option<String>) -> Result<Vec<(String, Role)>, ConfigError> {
+    let mut people = Vec::new();
+    for (name, role) in [(TELEGRAM_OWNERS, Role::Owner), (TELEGRAM_USERS, Role::User)] {
+        let Some(value) = get(name) else { continue };
+        for id in value.split(',').map(str::trim) {
+            let is_id = !id.is_empty() && id.len() <= ID_DIGITS_MAX && id.bytes().all(|b| b.is_ascii_digit());
+            if !is_id {
+                return Err(wrong(name, &value, "write the numbers of people, with commas between them"));
+            }
+            if !people.iter().any(|(known, _)| known == id) {
+                people.push((id.to_owned(), role));
+            }
+        }
+    }
+    Ok(people)
 }
 
 /// The names of Bailey's own variables.

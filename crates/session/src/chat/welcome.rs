@@ -58,7 +58,7 @@ pub(super) fn welcome(home: &Home, printer: &Printer) -> Result<()> {
         identity::accept(home, Some(&text))?;
     }
     write_private(&user, about.as_bytes())?;
-    printer.note("you can edit both files yourself at any time: docs/repositories.md");
+    printer.note("you can edit both files yourself at any time; now say what you want, or type /help");
     Ok(())
 }
 

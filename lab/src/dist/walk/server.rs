@@ -14,7 +14,7 @@ pub(super) fn walk(walk: &mut Walk) -> Result<()> {
     walk.remarks("Install, a home, a project");
     let install = "sudo apt install ./bailey_VERSION_amd64.deb";
     walk.does_as(install, &install.replace("VERSION", version()), &[SUDO])?;
-    walk.does("bailey init")?;
+    walk.does("bailey init --no-questions")?;
     walk.does_as(
         "bailey secrets set ANTHROPIC_API_KEY",
         "bailey secrets set ANTHROPIC_API_KEY",

@@ -4,6 +4,7 @@
 use super::line;
 use crate::{
     cli::{Does, Explain, Role as Asker},
+    clock,
     config::Config,
     exit::Mistyped,
     home::Home,
@@ -13,7 +14,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Clock as _, Fact, SystemClock, fact::Stored};
 use bailey_policy::{
-    Answer, ExtensionReply, Facts, Judged, Places, Policy, RuleOutcome, Verdict,
+    Answer, Considered, ExtensionReply, Facts, Judged, Places, Policy, RuleOutcome, Verdict,
     file::{Terms, request, usual_role},
 };
 use bailey_protocol::{
@@ -33,7 +34,7 @@ const SUCH_AS: &str = "bailey policy explain exec -- cargo test";
 pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Result<ExitCode> {
     let (policy, _) = super::in_force(home)?;
     match asked.entry {
-        Some(seq) => entry(home, &policy, seq, printer).await,
+        Some(seq) => entry(home, &policy, seq, asked.all, printer).await,
         None => {
             let (root, workspace) = project::find(asked.directory.as_deref(), home)?;
             let mut config = Config::load(home)?;
@@ -59,7 +60,7 @@ pub(super) async fn run(home: &Home, asked: Explain, printer: &Printer) -> Resul
                 labels: Labels::default(),
                 cost: Cost::default(),
             };
-            explain(home, &policy, effect, &workspace.0, printer)?;
+            explain(home, &policy, effect, &workspace.0, asked.all, printer)?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -72,14 +73,21 @@ struct Exported {
     payload: Option<Blob>,
 }
 
-async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Result<ExitCode> {
+async fn entry(home: &Home, policy: &Policy, seq: u64, every: bool, printer: &Printer) -> Result<ExitCode> {
     let journal = crate::commands::journal(home, printer).await?;
     let lines = journal.export(seq.saturating_sub(1), 1).await?;
     let found = lines.first().filter(|(found, _)| *found == seq);
     let (_, text) =
         found.with_context(|| format!("the journal has no entry {seq}: see `bailey audit log`"))?;
     let Exported { entry, payload } = serde_json::from_str(text).context("the entry cannot be read")?;
+    let question =
+        || payload.as_ref().and_then(|payload| serde_json::from_slice::<Question>(&payload.0).ok());
+    let asked = match &entry.fact {
+        Fact::Asked { .. } => question().unwrap_or_default(),
+        _ => Question::default(),
+    };
     let (verdict, reasons) = match &entry.fact {
+        Fact::Asked { .. } => ("asked about", &asked.reasons),
         Fact::Intent { reasons, .. } => ("let through", reasons),
         Fact::Denied { reasons, .. } => ("denied", reasons),
         Fact::Judged { reasons, verdict, .. } => match verdict {
@@ -88,22 +96,24 @@ async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Res
             Said::Denied => ("denied", reasons),
         },
         other => bail!(
-            "entry {seq} is a `{}`, which is not a decision: only `intent`, `denied` and `judged` entries \
-             are; `bailey audit log` shows them",
+            "entry {seq} is a `{}`, which is not a decision: only `intent`, `asked`, `denied` and `judged` \
+             entries are; `bailey audit log` shows them",
             other.name()
         ),
     };
     if printer.is_json() {
         printer.json(&json!({ "entry": seq, "then": verdict, "reasons": reasons }));
     } else {
-        let time = entry.time.to_string();
-        let time = time.get(..19).unwrap_or(&time);
+        let time = clock::local_second(entry.time);
         printer.line(printer.paint(Style::Bold, &format!("then, {time}: {verdict}")));
         reasons.iter().for_each(|reason| printer.line(printer.paint(Style::Plain, &format!("  {reason}"))));
         printer.line("");
         printer.line(printer.paint(Style::Bold, "by today's rules:"));
     }
-    let effect: Option<Effect> = payload.and_then(|payload| serde_json::from_slice(&payload.0).ok());
+    let effect: Option<Effect> = match &entry.fact {
+        Fact::Asked { .. } => asked.effect,
+        _ => payload.and_then(|payload| serde_json::from_slice(&payload.0).ok()),
+    };
     let Some(effect) = effect else {
         printer.note("the journal no longer holds the whole action, so it cannot be judged again");
         return Ok(ExitCode::SUCCESS);
@@ -112,11 +122,26 @@ async fn entry(home: &Home, policy: &Policy, seq: u64, printer: &Printer) -> Res
         Some(session) => journal.session(&session.to_string()).await?.workspace.0,
         None => String::new(),
     };
-    explain(home, policy, effect, &workspace, printer)?;
+    explain(home, policy, effect, &workspace, every, printer)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printer: &Printer) -> Result<()> {
+/// A question as its entry holds it: the card's reasons, and the effect that waits.
+#[derive(Default, Deserialize)]
+struct Question {
+    #[serde(default)]
+    reasons: Vec<String>,
+    effect: Option<Effect>,
+}
+
+fn explain(
+    home: &Home,
+    policy: &Policy,
+    effect: Effect,
+    workspace: &str,
+    every: bool,
+    printer: &Printer,
+) -> Result<()> {
     let places = Places {
         workspace: workspace.into(),
         user_home: home.user.display().to_string(),
@@ -167,7 +192,9 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
     printer.line(
         printer.paint(Style::Bold, &format!("{kind} {target}{does}, asked by the {}", effect.role.name())),
     );
-    for it in &considered {
+    let is_silent = |it: &&Considered<'_>| it.heard == RuleOutcome::Silent && it.why.is_none();
+    let silent = considered.iter().filter(is_silent).count();
+    for it in considered.iter().filter(|it| every || !is_silent(it)) {
         let after = match it.heard {
             RuleOutcome::Spoke => "",
             RuleOutcome::Excepted => "  — one of its exceptions fits",
@@ -179,6 +206,10 @@ fn explain(home: &Home, policy: &Policy, effect: Effect, workspace: &str, printe
         if let Some(why) = &it.why {
             printer.line(printer.paint(Style::Dim, &format!("      {why}")));
         }
+    }
+    if silent > 0 && !every {
+        let rules = if silent == 1 { "1 rule does".into() } else { format!("{silent} rules do") };
+        printer.note(&format!("{rules} not fit (--all shows them)"));
     }
     let then = match asked.as_slice() {
         [] => String::new(),
