@@ -37,7 +37,7 @@ impl RunResult {
                 let room = ANSWER_BYTES_MAX.saturating_sub(self.reply.len());
                 self.reply.push_str(text.get(..text.floor_char_boundary(room)).unwrap_or(text));
             }
-            Happening::Usage { usage, cost } => {
+            Happening::Usage { usage, cost, .. } => {
                 self.spent(usage, cost.as_ref());
                 // A summary of the context is a model call without text.
                 if !self.reply.is_empty() {
@@ -136,11 +136,17 @@ mod tests {
 
     fn usage(cost: Option<u64>) -> Happening {
         let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
-        Happening::Usage { usage, cost: cost.map(|nanos| Money { nanos, currency: "USD".into() }) }
+        let cost = cost.map(|nanos| Money { nanos, currency: "USD".into() });
+        Happening::Usage { usage, cost, context: None }
     }
 
     fn call() -> Happening {
-        Happening::Call { call: CallId("c1".into()), tool: "fs.read".into(), target: "a.txt".into() }
+        Happening::Call {
+            call: CallId("c1".into()),
+            tool: "fs.read".into(),
+            target: "a.txt".into(),
+            own: false,
+        }
     }
 
     fn result(happenings: &[Happening]) -> RunResult {
