@@ -585,7 +585,7 @@ impl Front<'_> {
                     let updated = session.updated.get(..16).unwrap_or_default().replace('T', " ");
                     self.note(
                         Style::Plain,
-                        &format!("  {name}  {updated}  {}  {}", session.workspace, session.title),
+                        &format!("  {name}  {updated} UTC  {}  {}", session.workspace, session.title),
                     );
                 }
                 self.prompt();

@@ -6,6 +6,7 @@ use super::{
     handoff::{Handoff, Onward},
 };
 use crate::{
+    clock,
     front::{pick_without_signals, short},
     home::Home,
     place::origin,
@@ -78,8 +79,7 @@ pub(super) async fn choose(
         bail!("there is no earlier conversation yet: `bailey chat` begins one");
     }
     let row = |session: &&SessionInfo| {
-        let updated = session.updated.to_string();
-        let updated = updated.get(..16).unwrap_or(&updated).replace('T', " ");
+        let updated = clock::local(session.updated);
         let place = if is_elsewhere { format!("  ({})", session.workspace) } else { String::new() };
         format!("{}  {updated}  {}{place}", short(&session.id), session.title)
     };
