@@ -86,6 +86,7 @@ pub(crate) fn happening(redactor: &Redactor, mut happening: Happening) -> Happen
         Happening::Text { text }
         | Happening::Notice { text }
         | Happening::Unseen { text }
+        | Happening::Sent { text, .. }
         | Happening::Output { text, .. } => clean(text),
         Happening::Call { tool, target, .. } => {
             clean(tool);

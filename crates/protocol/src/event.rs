@@ -1,6 +1,8 @@
 //! The events that front ends receive: with `--json`, one JSON object on each line.
 
-use crate::{ApprovalId, CallId, Digest, EffectId, Enforced, Money, Seq, SessionId, number::decimal};
+use crate::{
+    ApprovalId, CallId, Digest, EffectId, Enforced, Money, SentFile, Seq, SessionId, number::decimal,
+};
 use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
@@ -404,6 +406,17 @@ pub enum Happening {
         path: String,
         /// Whether it is new to the model.
         state: GuideState,
+    },
+    /// The agent sent a message of its own, apart from its answer.
+    Sent {
+        /// The person at a channel whom it is for, `CHANNEL:ID`; `None` for the session's own person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+        /// The words, without secrets.
+        text: String,
+        /// A file that goes with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<SentFile>,
     },
     /// Something that the user should know: a retry, a masked file, a resumed effect.
     Notice {

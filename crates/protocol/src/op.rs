@@ -38,6 +38,11 @@ pub enum Op {
         /// Its entry in the journal.
         entry: Seq,
     },
+    /// Be told of a message that was said before, and of its turn. This says nothing and starts nothing.
+    Follow {
+        /// The name that the message's source gave it ([`Inbound::key`]).
+        key: String,
+    },
     /// End the running turn.
     Cancel,
     /// Compare the session's changes with the project.
@@ -52,6 +57,13 @@ pub enum Op {
     },
     /// Take the last apply back.
     Undo,
+    /// Throw the session's changes away.
+    Discard {
+        /// The digest of the changes that were shown. When the changes are different by now, nothing is
+        /// thrown away. With `None` it takes the changes as they are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Digest>,
+    },
     /// List the sessions of this home.
     Sessions,
     /// Go on with another model.
@@ -96,12 +108,14 @@ impl Op {
             Self::Say(_) => "say",
             Self::Answer { .. } => "answer",
             Self::AskAgain { .. } => "ask_again",
+            Self::Follow { .. } => "follow",
             Self::Cancel => "cancel",
             Self::Pin { .. } => "pin",
             Self::Unpin { .. } => "unpin",
             Self::Changes => "changes",
             Self::Apply { .. } => "apply",
             Self::Undo => "undo",
+            Self::Discard { .. } => "discard",
             Self::Sessions => "sessions",
             Self::Model { .. } => "model",
             Self::Run { .. } => "run",

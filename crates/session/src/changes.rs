@@ -443,11 +443,13 @@ impl Host {
                     op @ (Op::Answer { .. }
                     | Op::AskAgain { .. }
                     | Op::Say(_)
+                    | Op::Follow { .. }
                     | Op::Pin { .. }
                     | Op::Unpin { .. }
                     | Op::Changes
                     | Op::Apply { .. }
                     | Op::Undo
+                    | Op::Discard { .. }
                     | Op::Sessions
                     | Op::Model { .. }
                     | Op::Run { .. }

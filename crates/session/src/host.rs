@@ -1,6 +1,6 @@
 //! One session, from its opening to its end.
 
-use crate::{aside, pins::Pins};
+use crate::{Changes, aside, pins::Pins};
 use bailey_agent::{
     Brain, CallsLeft, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, PendingCalls, Retry,
     TurnEnd, Warned,
@@ -509,6 +509,11 @@ impl Host {
                     self.tell_changed().await?;
                     undone
                 }
+                Op::Discard { shown } => {
+                    let discarded = self.discard_now(shown, ops).await;
+                    self.tell_changed().await?;
+                    discarded
+                }
                 Op::Run { command } => self.run_command(command, ops).await,
                 Op::Files { like } => self.find_files(like).await,
                 Op::Compact => self.compact(ops).await,
@@ -526,6 +531,10 @@ impl Host {
                     let scope = self.kernel.turn_of(&self.connection);
                     self.kernel.ask_again(&scope, id).await.map_err(Into::into)
                 }
+                Op::Follow { key } => {
+                    let scope = self.kernel.turn_of(&self.connection);
+                    follow(&self.kernel, &self.connection, &scope, key).await.map_err(Into::into)
+                }
                 // No turn runs.
                 Op::Cancel => continue,
             };
@@ -542,20 +551,33 @@ impl Host {
     }
 
     async fn apply_now(&self, shown: Option<Digest>, ops: &mut mpsc::Receiver<Op>) -> Result<(), HostError> {
-        let changes = self.changes().await?;
-        if let Some(shown) = shown
-            && shown != changes.shown()
-        {
-            return Err(HostError::Merge(
-                "the changes are no longer those that were shown, so nothing was applied: look at them \
-                 again, then apply"
-                    .into(),
-            ));
-        }
+        let changes = self.changes_as_shown(shown, "nothing was applied").await?;
         if changes.is_empty() && !self.is_half_applied().await? {
             return Err(HostError::Merge("this session has no changes that can be applied".into()));
         }
         self.apply(&changes, ops).await.map(drop)
+    }
+
+    async fn discard_now(
+        &self,
+        shown: Option<Digest>,
+        ops: &mut mpsc::Receiver<Op>,
+    ) -> Result<(), HostError> {
+        if shown.is_some() {
+            self.changes_as_shown(shown, "nothing was thrown away").await?;
+        }
+        self.discard(ops).await.map(drop)
+    }
+
+    /// The changes, when they are still those that a person was shown.
+    async fn changes_as_shown(&self, shown: Option<Digest>, undone: &str) -> Result<Changes, HostError> {
+        let changes = self.changes().await?;
+        match shown {
+            Some(shown) if shown != changes.shown() => Err(HostError::Merge(format!(
+                "the changes are no longer those that were shown, so {undone}: look at them again first"
+            ))),
+            _ => Ok(changes),
+        }
     }
 
     /// The answerer of cards here, for the journal.
@@ -704,6 +726,16 @@ async fn tell_sessions(kernel: &Kernel, scope: &Scope) -> Result<(), Refused> {
     kernel.tell(scope, Happening::Sessions { sessions }).await
 }
 
+/// Tells of a message that was said before.
+async fn follow(kernel: &Kernel, connection: &Connection, scope: &Scope, key: String) -> Result<(), Refused> {
+    let inbound = Inbound { key: Some(key), ..Inbound::default() };
+    if kernel.is_repeated(connection, &inbound).await? {
+        return Ok(());
+    }
+    let error = "the session knows no such message".to_owned();
+    kernel.tell(scope, Happening::Failed { op: "follow".into(), error }).await
+}
+
 /// Takes ops from the front end during a turn.
 struct Front<'a> {
     pins: &'a mut Pins,
@@ -735,6 +767,7 @@ impl Front<'_> {
             Op::Files { like } => {
                 aside::tell_found(self.kernel, &self.owner, self.scope.workspace(), like).await?;
             }
+            Op::Follow { key } => follow(self.kernel, self.connection, self.scope, key).await?,
             Op::Pin { text } => {
                 self.news.push(self.pins.add(self.kernel, self.connection, self.scope, &text).await?);
             }
@@ -746,6 +779,7 @@ impl Front<'_> {
             Op::Changes
             | Op::Apply { .. }
             | Op::Undo
+            | Op::Discard { .. }
             | Op::Model { .. }
             | Op::Run { .. }
             | Op::Compact

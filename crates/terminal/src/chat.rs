@@ -545,7 +545,11 @@ impl Front<'_> {
                 self.rested();
             }
             Happening::Merged { direction, files, conflicts, commits, stays } => {
-                let what = if direction == "undo" { "undone" } else { "applied" };
+                let what = match direction.as_str() {
+                    "undo" => "undone",
+                    "discard" => "thrown away",
+                    _ => "applied",
+                };
                 if !files.is_empty() || commits.is_empty() {
                     self.note(Style::Green, &format!("  {what}: {}", some_of(files)));
                 }

@@ -244,7 +244,7 @@ impl<'a> Desk<'a> {
             Op::Say(inbound) => Some(inbound.clone()),
             _ => None,
         };
-        if self.is_draining && matches!(op, Op::Say(_) | Op::Apply { .. } | Op::Undo) {
+        if self.is_draining && matches!(op, Op::Say(_) | Op::Apply { .. } | Op::Undo | Op::Discard { .. }) {
             let error = "the daemon is ending: say it again when it is back".to_owned();
             return self.clients.fail(self.printer, client, name, error);
         }

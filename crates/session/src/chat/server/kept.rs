@@ -10,6 +10,8 @@ use std::{collections::VecDeque, sync::Arc};
 /// How many lines, and bytes of them, are kept.
 const LINES_MAX: usize = 2048;
 const BYTES_MAX: usize = 4 << 20;
+/// The longest line that is kept, where it may go: a file or a diff that is longer is not told again.
+const LINE_BYTES_MAX: usize = 1 << 20;
 /// The largest size of a joined piece, in bytes of its lines.
 const PIECE_BYTES_MAX: usize = 64 << 10;
 
@@ -76,8 +78,12 @@ impl TurnEvents {
             });
             self.bytes -= gone;
         }
+        let what = LineKind::of(happening);
+        if what.may_go() && text.len() > LINE_BYTES_MAX {
+            return;
+        }
         self.bytes += text.len();
-        self.lines.push_back(KeptEvent { text, what: LineKind::of(happening) });
+        self.lines.push_back(KeptEvent { text, what });
         if self.is_full() {
             self.join();
         }

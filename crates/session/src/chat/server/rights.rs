@@ -19,12 +19,13 @@ pub(super) fn of(speaker: &Speaker, op: Op) -> Result<Op, String> {
 fn may(role: Role, op: &Op) -> bool {
     let needed = match op {
         Op::Say(_) => Role::Guest,
-        Op::Cancel | Op::Changes | Op::Pin { .. } | Op::Unpin { .. } => Role::User,
+        Op::Cancel | Op::Follow { .. } | Op::Changes | Op::Pin { .. } | Op::Unpin { .. } => Role::User,
         // A yes allows an action, and the names of sessions show other work in this home.
         Op::Answer { .. }
         | Op::AskAgain { .. }
         | Op::Apply { .. }
         | Op::Undo
+        | Op::Discard { .. }
         | Op::Model { .. }
         | Op::Compact
         | Op::Show { .. }
