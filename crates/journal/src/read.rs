@@ -7,7 +7,7 @@ use crate::{
     fact::{Confined, Fact, Recorded},
     project::{FAMILY, title},
 };
-use bailey_protocol::{Digest, SessionId, Timestamp, Touched, TurnId, WsPath, number::Seq};
+use bailey_protocol::{Digest, SessionId, Speaker, Timestamp, Touched, TurnId, WsPath, number::Seq};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, Tx, params};
 
 /// A session as its projection holds it.
@@ -356,6 +356,25 @@ impl Journal {
         Ok(last.await?.map(|last: Recorded| match last.entry.fact {
             Fact::Accepted { turn, .. } => (last.entry.seq, Some(turn)),
             _ => (last.entry.seq, None),
+        }))
+    }
+
+    /// The person who said the last message of a session; `None` for the owner at a terminal.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn speaker(&self, session: SessionId) -> Result<Option<Speaker>, JournalError> {
+        let last = self.store().glance(move |db| {
+            let mut statement = db.prepare_cached(
+                "SELECT body, NULL FROM entry WHERE session = ?1 AND type = 'accepted' AND archive IS NULL
+                 ORDER BY seq DESC LIMIT 1",
+            )?;
+            let mut rows = statement.query_map(params![session.to_string()], stored_row)?;
+            rows.next().map(|row| recorded(row?)).transpose()
+        });
+        Ok(last.await?.and_then(|last: Recorded| match last.entry.fact {
+            Fact::Accepted { by, .. } => by,
+            _ => None,
         }))
     }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use bailey_journal::{Macaroon, Purpose};
 use bailey_policy::HostGlob;
-use bailey_protocol::{Action, Cost, Digest, EffectId, Labels};
+use bailey_protocol::{Action, Cost, Digest, EffectId, Happening, Labels};
 use std::{fmt, sync::Arc};
 use tokio::sync::Mutex;
 
@@ -68,6 +68,14 @@ impl Door {
                 }
             }
         })
+    }
+
+    /// Tells the session's front ends something that the running effect does.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn tell(&self, happening: Happening) -> Result<(), Refused> {
+        self.kernel.tell(&self.scope, happening).await
     }
 
     /// Writes down that an action was refused by whoever would perform it, whatever the rules say of it.

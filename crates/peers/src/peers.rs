@@ -24,6 +24,11 @@ pub trait Peer: Send + Sync + 'static {
     /// The tools that it has now.
     fn tools(&self) -> Vec<PeerTool>;
 
+    /// Whether its tools are offered beside the built-in ones. Those of a built-in tool's executor are not.
+    fn is_offered(&self) -> bool {
+        true
+    }
+
     /// Performs a call of one of its tools. The arguments are a JSON object.
     ///
     /// # Errors
@@ -123,7 +128,7 @@ impl ToolSource for Peers {
             // Without an answer in time, their tools come with a later step.
             timeout(START, self.settled.subscribe().wait_for(|settled| *settled)).await.ok();
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner).clone();
-            let here = here.values().flat_map(|peer| peer.tools());
+            let here = here.values().filter(|peer| peer.is_offered()).flat_map(|peer| peer.tools());
             let peers = self.runner.peers();
             let shelves = peers.iter().filter_map(|peer| self.runner.shelf(peer));
             here.chain(shelves.flat_map(|shelf| shelf.tools().to_vec())).collect()

@@ -24,6 +24,7 @@ use crate::{
     git::Git,
     home::{Home, write_private},
     identity::{self, Papers},
+    messenger::Messenger,
     notifier::Notifier,
     person::person,
     place::Place,
@@ -47,6 +48,7 @@ use bailey_peers::Peers;
 use bailey_policy::Policy;
 use bailey_protocol::{Event, SessionId, WsPath};
 use bailey_sandbox::{Coming, Native, Shape, Walls};
+use bailey_tools::MESSAGE_PEER;
 use std::{collections::BTreeMap, fs, io, path::Path, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
@@ -334,6 +336,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     let walls = Arc::new(walls);
     let runner = settled.run(&walls, journal.seal());
     let peers = Arc::new(Peers::new(journal.seal(), runner.clone()));
+    peers.add(MESSAGE_PEER.into(), Arc::new(Messenger::new(journal.clone(), id)));
     let copied = (shape == Shape::Copied).then(|| project.display().to_string());
     let (kernel, registrar) = Kernel::new(
         mint,

@@ -38,7 +38,7 @@ const TIMEOUT: Parameter = ("timeout_s", &["timeout_seconds", "timeout_secs", "t
 
 /// Where two parameters share a name, the value decides. A name that has another meaning elsewhere is not
 /// here: `timeout` is in milliseconds for some agents and in seconds for others.
-const TABLE: [Row; 17] = [
+const TABLE: [Row; 18] = [
     Row {
         tool: "fs.read",
         names: &["read_file", "read", "readfile", "view", "view_file", "file_read", "open_file", "cat"],
@@ -178,6 +178,15 @@ const TABLE: [Row; 17] = [
     },
     Row { tool: "process.log", names: &[], parameters: &[("process", &["process_id", "number", "id"])] },
     Row { tool: "process.stop", names: &[], parameters: &[("process", &["process_id", "number", "id"])] },
+    Row {
+        tool: "message.send",
+        names: &["send_message", "message_user", "notify_user"],
+        parameters: &[
+            ("text", &["message", "content", "body"]),
+            ("file", &["path", "file_path", "attachment", "media"]),
+            ("to", &["recipient", "target"]),
+        ],
+    },
     Row { tool: "agent.run", names: &["task"], parameters: &[("task", &["prompt", "instructions"])] },
     Row { tool: "agent.adapt", names: &[], parameters: &[] },
 ];

@@ -3,9 +3,9 @@
 use crate::{
     agent_adapt::AgentAdapt, agent_run::AgentRun, command_run::CommandRun, config::ToolConfig,
     fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList, fs_patch::FsPatch, fs_read::FsRead,
-    fs_write::FsWrite, git_run::GitRun, process_log::ProcessLog, process_stop::ProcessStop,
-    search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun, typed::Parsed, web_fetch::WebFetch,
-    web_request::WebRequest,
+    fs_write::FsWrite, git_run::GitRun, message_send::MessageSend, process_log::ProcessLog,
+    process_stop::ProcessStop, search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun,
+    typed::Parsed, web_fetch::WebFetch, web_request::WebRequest,
 };
 use bailey_kernel::Tool;
 use bailey_protocol::{Kind, ToolSpec};
@@ -43,6 +43,7 @@ impl Toolbox {
             Arc::new(Parsed::new(WebRequest)),
             Arc::new(Parsed::new(ProcessLog)),
             Arc::new(Parsed::new(ProcessStop)),
+            Arc::new(Parsed::new(MessageSend)),
             Arc::new(Parsed::new(AgentRun)),
             Arc::new(Parsed::new(AgentAdapt)),
         ])

@@ -11,7 +11,7 @@ use bailey_tools::{ToolConfig, Toolbox};
 use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "agent_adapt",
     "agent_run",
     "command_run",
@@ -22,6 +22,7 @@ const NAMES: [&str; 17] = [
     "fs_read",
     "fs_write",
     "git_run",
+    "message_send",
     "process_log",
     "process_stop",
     "search_glob",

@@ -13,7 +13,7 @@ const SECONDS_MAX: u64 = 3_600;
 const PEERS_MAX: usize = 32;
 const NAME_CHARS_MAX: usize = 32;
 /// Names that the built-in tools begin with.
-const TAKEN: [&str; 11] = [
+const TAKEN: [&str; 12] = [
     "agent",
     "bailey",
     "command",
@@ -21,6 +21,7 @@ const TAKEN: [&str; 11] = [
     "fs",
     "functions",
     "git",
+    "message",
     "process",
     "search",
     "test",

@@ -2,9 +2,9 @@ use super::*;
 use crate::{
     agent_adapt::AgentAdapt, agent_run::AgentRun, command_run::CommandRun, config::ToolConfig,
     fs_edit::FsEdit, fs_exists::FsExists, fs_list::FsList, fs_patch::FsPatch, fs_read::FsRead,
-    fs_write::FsWrite, git_run::GitRun, process_log::ProcessLog, process_stop::ProcessStop,
-    search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun, toolbox::Toolbox, typed::Typed,
-    web_fetch::WebFetch, web_request::WebRequest,
+    fs_write::FsWrite, git_run::GitRun, message_send::MessageSend, process_log::ProcessLog,
+    process_stop::ProcessStop, search_glob::SearchGlob, search_grep::SearchGrep, test_run::TestRun,
+    toolbox::Toolbox, typed::Typed, web_fetch::WebFetch, web_request::WebRequest,
 };
 use bailey_protocol::Limits;
 use serde::Serialize;
@@ -85,6 +85,7 @@ fn every_schema_matches_its_struct() {
         agree(WebRequest),
         agree(ProcessLog),
         agree(ProcessStop),
+        agree(MessageSend),
         agree(AgentRun),
         agree(AgentAdapt),
     ];

@@ -4,7 +4,7 @@ use bailey_protocol::{Report, Status, ToolSpec};
 use serde_json::{Value, json};
 
 /// Every name by which designs call a tool.
-const NAMES: [(&str, &[&str]); 17] = [
+const NAMES: [(&str, &[&str]); 18] = [
     ("fs.read", &["read_file", "fs_read", "FS.Read", " fs.read ", "Read", "view"]),
     ("fs.write", &["write_file", "fs_write", "Write", "write_to_file", "create_file"]),
     ("fs.edit", &["edit_file", "str_replace", "Edit", "replace"]),
@@ -23,6 +23,7 @@ const NAMES: [(&str, &[&str]); 17] = [
     ("web.request", &["web_request", "http_request"]),
     ("process.log", &["process_log"]),
     ("process.stop", &["Process.Stop"]),
+    ("message.send", &["send_message", "Message.Send"]),
     ("agent.run", &["task", "Task"]),
     ("agent.adapt", &["agent_adapt"]),
 ];
