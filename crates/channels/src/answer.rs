@@ -1,6 +1,11 @@
 //! An answer while it is written: messages of ours that are edited until they say all of it.
 
-use crate::{Conversation, Post, bridge::Bridge};
+use crate::{
+    Conversation, Post,
+    bridge::{Bridge, seconds},
+    notes::Notes,
+};
+use std::time::Duration;
 
 /// What stands in a message before its words do.
 const BEGUN: &str = "…";
@@ -22,14 +27,25 @@ pub(super) struct LiveAnswer {
 struct AnswerMessage {
     message: String,
     says: String,
+    /// When it was sent, in seconds since 1970.
+    sent: u64,
 }
 
 impl LiveAnswer {
-    /// One that stands in these messages already, as far as it does.
-    pub(super) fn in_messages(messages: Vec<String>) -> Self {
-        let pages =
-            messages.into_iter().map(|message| AnswerMessage { message, says: String::new() }).collect();
+    /// One that stands in a conversation's messages already, as far as it does.
+    pub(super) fn in_messages(notes: &Notes, at: &Conversation) -> Self {
+        let messages = notes.shown.get(&at.0).into_iter().flatten();
+        let sent = notes.shown_at.get(&at.0).copied().unwrap_or_default();
+        let page = |message: &String| AnswerMessage { message: message.clone(), says: String::new(), sent };
+        let pages = messages.map(page).collect();
         Self { pages, ..Self::default() }
+    }
+
+    /// The same messages, before anything is known to stand in them.
+    pub(super) fn afresh(&mut self) {
+        let mut pages = std::mem::take(&mut self.pages);
+        pages.iter_mut().for_each(|page| page.says.clear());
+        *self = Self { pages, ..Self::default() };
     }
 
     pub(super) fn write(&mut self, text: &str) {
@@ -49,6 +65,18 @@ impl LiveAnswer {
     /// All that it says is this.
     pub(super) fn replace(&mut self, text: String) {
         (self.text, self.doing, self.is_dirty) = (text, None, true);
+    }
+
+    /// Puts a line before it.
+    pub(super) fn head(&mut self, line: &str) {
+        self.text.insert_str(0, &format!("{line}\n\n"));
+        self.is_dirty = true;
+    }
+
+    /// Whether people may not notice its end, because its last message is older than this: platforms notify
+    /// of new messages, and of no change of one.
+    pub(super) fn is_older_than(&self, age: Duration) -> bool {
+        self.pages.last().is_some_and(|page| seconds().saturating_sub(page.sent) > age.as_secs())
     }
 
     pub(super) fn doing(&mut self, what: String) {
@@ -88,7 +116,7 @@ impl LiveAnswer {
                 let begun = Post { text: bridge.channel.plain(BEGUN), buttons: Vec::new() };
                 let name = bridge.beginning(at);
                 let message = bridge.deliver(at, name, || bridge.channel.send(at, &begun)).await?;
-                self.pages.push(AnswerMessage { message, says: String::new() });
+                self.pages.push(AnswerMessage { message, says: String::new(), sent: seconds() });
                 note(self.messages());
             }
             let Some(page) = self.pages.get_mut(number) else { continue };
@@ -103,6 +131,7 @@ impl LiveAnswer {
                 // It was deleted, or can be edited no more.
                 let instead = format!("{name} instead");
                 page.message = bridge.deliver(at, instead, || bridge.channel.send(at, &post)).await?;
+                page.sent = seconds();
                 page.says = text;
                 note(self.messages());
             } else {

@@ -10,12 +10,12 @@ use super::{
     guard::{Guarded, guard},
     notes::{Notes, PendingMessage},
     talk,
-    words::Stop,
+    words::{Stop, menu},
 };
 use crate::{
     ANSWER_BYTES_MAX, Arrival, Call, Channel, Conversation, Event, Failure, Kind, Listener, Message, News,
     Post, Reaction, Reply, Sender, Tap, Us, kinds,
-    need::{Given, Need, PersonAnswer, PersonRequest, RequestKind, Taken},
+    need::{Due, Given, Need, PersonAnswer, PersonRequest, RequestKind, Taken},
 };
 use anyhow::{Result, bail};
 use bailey_egress::{UplinkEnd, UplinkError, uplink::Request};
@@ -138,7 +138,7 @@ pub async fn run(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode>
             talks: RefCell::default(),
             stopping: RefCell::default(),
         };
-        bridge.serve(printer).await
+        bridge.serve(kind, printer).await
     };
     LocalSet::new().run_until(opened.during("channel", serve)).await
 }
@@ -153,7 +153,7 @@ fn named(book: &DurableState<Notes>, name: &str) -> String {
 }
 
 impl Bridge {
-    async fn serve(mut self, printer: &Printer) -> Result<ExitCode> {
+    async fn serve(mut self, kind: &Kind, printer: &Printer) -> Result<ExitCode> {
         self.us = loop {
             let Some(hello) = self.channel.hello() else { break Us::default() };
             let greeted = match self.call(hello).await {
@@ -174,6 +174,10 @@ impl Bridge {
         let us = if self.us.name.is_empty() { "itself" } else { &self.us.name };
         printer.note(&format!("the channel {} is up, as {us}", self.name));
         let bridge = Rc::new(self);
+        spawn_local(bridge.clone().give_menu());
+        if kind.writes_to_people() {
+            spawn_local(bridge.clone().take_results());
+        }
         for open in bridge.book.get(|notes| notes.open.clone()) {
             let at = Conversation(open.at.clone());
             bridge.pass(at, talk::TalkEvent::Message(open)).await;
@@ -202,6 +206,75 @@ impl Bridge {
             };
             printer.note(&told);
         }
+    }
+
+    /// Gives the platform the commands for its menu, once for each bot and each set of commands. People who
+    /// have no menu have `/help`.
+    async fn give_menu(self: Rc<Self>) {
+        let menu = menu();
+        let Some(call) = self.channel.menu(&menu) else { return };
+        let told: Vec<&[u8]> = [&*self.us.id, &*self.url]
+            .into_iter()
+            .chain(menu.iter().flat_map(|entry| [entry.name, &*entry.what]))
+            .map(str::as_bytes)
+            .collect();
+        let told = Some(Digest::of_parts(&told));
+        if self.book.get(|notes| notes.menu == told) {
+            return;
+        }
+        if let Ok(Reply { status: 200, .. }) = self.call(call).await {
+            self.book.change(|notes| notes.menu = told).ok();
+        }
+    }
+
+    /// Takes the tasks of schedules whose results are for this channel. Each is noted before the daemon
+    /// forgets it, and answered like a message.
+    async fn take_results(self: Rc<Self>) {
+        let mut noted = None;
+        loop {
+            let Ok((given, _)) = self.link.ask(&Need::Due(noted.take())).await else { return };
+            let Given::Due(Due { key, at, id, name }) = given else {
+                sleep(PAUSE_MIN).await;
+                continue;
+            };
+            let open = PendingMessage {
+                key: key.clone(),
+                at: at.clone(),
+                id,
+                name,
+                text: String::new(),
+                is_quoted: false,
+                files: Vec::new(),
+                is_schedules: true,
+                told: None,
+            };
+            let is_noted = self.book.change(|notes| {
+                if notes.open.iter().all(|old| old.key != open.key) {
+                    notes.open.push(open.clone());
+                }
+            });
+            match is_noted {
+                Ok(()) => {
+                    noted = Some(key);
+                    self.pass(Conversation(at), talk::TalkEvent::Message(open)).await;
+                }
+                // It is given once more.
+                Err(_) => sleep(PAUSE_MAX).await,
+            }
+        }
+    }
+
+    /// The conversation that a tap is about: that of a schedule's results has buttons in the one that people
+    /// see.
+    fn tapped_at(&self, tap: &Tap) -> Conversation {
+        let (_, id) = tap.data.split_once(':').unwrap_or_default();
+        let about = self.book.get(|notes| {
+            let card = notes.cards.get(id).map(|card| &card.at);
+            let offer = || notes.offers.iter().find(|(_, offer)| offer.id == id).map(|(at, _)| at);
+            card.or_else(offer).cloned()
+        });
+        let about = about.map(Conversation).filter(|about| about.parts().0 == tap.at.0);
+        about.unwrap_or_else(|| tap.at.clone())
     }
 
     pub(super) async fn take_delivery(
@@ -248,7 +321,10 @@ impl Bridge {
         let mut came = Vec::new();
         for arrival in news.arrivals {
             match arrival {
-                Arrival::Tap(tap) => came.push((tap.at.clone(), talk::TalkEvent::Tap(tap))),
+                Arrival::Tap(tap) => {
+                    let tap = Tap { at: self.tapped_at(&tap), ..tap };
+                    came.push((tap.at.clone(), talk::TalkEvent::Tap(tap)));
+                }
                 Arrival::Message(message) if message.is_to_us => came.extend(self.look_through(message)),
                 Arrival::Message(_) => {}
             }
@@ -319,7 +395,8 @@ impl Bridge {
             file.name = self.redactor.redact(&file.name).text.into_owned();
         }
         let (id, name) = (from.id, from.name);
-        let open = PendingMessage { key, at: at.0.clone(), id, name, text, is_quoted, files, told: None };
+        let (place, is_schedules, told) = (at.0.clone(), false, None);
+        let open = PendingMessage { key, at: place, id, name, text, is_quoted, files, is_schedules, told };
         Some((at, talk::TalkEvent::Message(open)))
     }
 

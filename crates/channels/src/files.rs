@@ -34,8 +34,8 @@ impl Fetched {
     /// What is said to the person, where something is not there.
     pub(super) fn words(&self) -> Option<String> {
         let missing = (!self.missing.is_empty()).then(|| format!("Not read: {}.", self.missing.join("; ")));
-        let spoken = "Bailey cannot turn speech into text yet: the agent gets your voice message only as a \
-            file.";
+        let spoken = "Bailey cannot turn speech into text yet: the agent gets your voice message as a file that it \
+            cannot hear. Write it in words, or let your phone's keyboard write what you say.";
         let spoken = self.is_spoken.then(|| spoken.to_owned());
         let words: Vec<String> = missing.into_iter().chain(spoken).collect();
         (!words.is_empty()).then(|| words.join("\n"))

@@ -67,6 +67,12 @@ impl Kind {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
+    /// Whether messages can be sent to a person by their id, so that results of schedules can come there.
+    #[must_use]
+    pub fn writes_to_people(&self) -> bool {
+        (self.channel)().alone("1").is_some()
+    }
+
     /// The way to the servers of a configured channel.
     pub(crate) fn uplink(&self, name: &str, configured: &Configured) -> Uplink {
         let owned = |methods: &[&str]| methods.iter().map(|method| (*method).to_owned()).collect();

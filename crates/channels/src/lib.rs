@@ -15,8 +15,8 @@
 //! The caller is the process of `bridge.rs`. The daemon starts it, and it is bound. Its way to the platform
 //! is one effect from opening to closing, so the journal has no entry for each poll and each edit; the
 //! messages stand in the sessions where they are said. `listen.rs` does a listener's commands, `talk.rs`
-//! holds one conversation, `notes.rs` the state that must survive a kill, and `command.rs` the command
-//! `bailey channels`.
+//! holds one conversation (`talk/changes.rs` the changes of its session), `notes.rs` the state that must
+//! survive a kill, and `command.rs` the command `bailey channels`.
 //!
 //! Data from the platform is foreign. A person is known by the id that the platform vouches for
 //! ([`Sender::id`]), never by the name that they call themselves. A message with another person's words is
@@ -92,6 +92,26 @@ pub trait Channel: Send + Sync {
 
     /// Plain words in the platform's markup.
     fn plain(&self, text: &str) -> String;
+
+    /// The same in letters of one width, with their lines and columns as they are, when the platform can.
+    fn fixed(&self, text: &str) -> String {
+        self.plain(text)
+    }
+
+    /// Gives the platform the commands for its menu; `None` when it has none.
+    fn menu(&self, _: &[MenuEntry]) -> Option<Call> {
+        None
+    }
+
+    /// The conversation with one person alone; `None` when the platform does not name it after the person.
+    fn alone(&self, _person: &str) -> Option<Conversation> {
+        None
+    }
+
+    /// Sends a file; `None` when the platform takes none. Doing it twice sends it twice.
+    fn send_file(&self, _: &Conversation, _: &Upload) -> Option<Call> {
+        None
+    }
 
     /// The name under which the platform counts a conversation, maybe with others, when it asks for a pause.
     fn counted<'a>(&self, at: &'a Conversation) -> &'a str {
@@ -230,7 +250,7 @@ pub struct Call {
     /// Headers. The key's is not among them.
     pub headers: Vec<(String, String)>,
     /// The body: JSON, unless a header says otherwise.
-    pub body: String,
+    pub body: Vec<u8>,
     /// The longest time to the answer.
     pub patience: Duration,
     /// The most bytes of the answer.
@@ -240,8 +260,8 @@ pub struct Call {
 impl Call {
     /// A request with a body.
     #[must_use]
-    pub fn new(method: &'static str, target: String, body: String) -> Self {
-        let headers = Vec::new();
+    pub fn new(method: &'static str, target: String, body: impl Into<Vec<u8>>) -> Self {
+        let (headers, body) = (Vec::new(), body.into());
         Self { method, target, headers, body, patience: PATIENCE, bytes_max: ANSWER_BYTES_MAX }
     }
 }
@@ -306,6 +326,31 @@ pub enum Arrival {
 /// Where something is said: a chat, or a topic of one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Conversation(pub String);
+
+impl Conversation {
+    /// The place of a schedule's results in a conversation: people see them there, and they are about the
+    /// schedule's own session.
+    #[must_use]
+    pub fn of_schedule(&self, name: &str) -> Self {
+        Self(format!("{}{SCHEDULE}{name}", self.0))
+    }
+
+    /// The conversation that people see, and the schedule whose results stand there, if any.
+    #[must_use]
+    pub fn parts(&self) -> (&str, Option<&str>) {
+        Self::split(&self.0)
+    }
+
+    /// The same of a conversation's name.
+    #[must_use]
+    pub fn split(name: &str) -> (&str, Option<&str>) {
+        name.split_once(SCHEDULE).map_or((name, None), |(seen, schedule)| (seen, Some(schedule)))
+    }
+}
+
+/// What parts a conversation from the name of a schedule. A platform that has conversations with one person
+/// ([`Channel::alone`]) has it in no name of its own.
+const SCHEDULE: char = '#';
 
 /// The person who says something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -404,6 +449,26 @@ pub struct Post {
     pub text: String,
     /// The buttons beneath it.
     pub buttons: Vec<Button>,
+}
+
+/// A file for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upload {
+    /// Its name, without a folder.
+    pub name: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Whether it is shown as a picture.
+    pub is_picture: bool,
+}
+
+/// A command in the platform's menu.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MenuEntry {
+    /// Its name, without the stroke.
+    pub name: &'static str,
+    /// What it does.
+    pub what: String,
 }
 
 /// A button.

@@ -31,6 +31,22 @@ pub enum Need {
     /// Waits for a server's next delivery, for as long as it takes, and reports the outcome of the one
     /// before.
     Delivery(Option<Taken>),
+    /// Waits for the next task of a schedule whose result is for this channel, for as long as it takes, and
+    /// says which one is noted, by its key.
+    Due(Option<String>),
+}
+
+/// A schedule's task, whose result is for a person at the channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Due {
+    /// The name of the message with which the task was said.
+    pub key: String,
+    /// The conversation for its result ([`Conversation::of_schedule`](crate::Conversation::of_schedule)).
+    pub at: String,
+    /// The person: the channel's owner.
+    pub id: String,
+    /// See `id`.
+    pub name: String,
 }
 
 /// The outcome of a delivery.
@@ -53,8 +69,12 @@ pub enum RequestKind {
     Connection,
     /// The same for a person who tapped a button: by that, an unknown person has not asked to be let in.
     Tap,
+    /// The same if the conversation has a session; this begins no session.
+    Known,
     /// The same if a process of the session runs; this begins no process.
     Running,
+    /// Whether the person is let in, so that a message may be sent to them.
+    Address,
     /// The conversation goes on as a new session.
     Clear,
     /// The output of a command of this program.
@@ -118,6 +138,8 @@ pub enum Given {
     Person(PersonAnswer),
     /// The next delivery.
     Delivery(Delivery),
+    /// The next task of a schedule.
+    Due(Due),
 }
 
 impl Refusable for Given {

@@ -30,6 +30,9 @@ pub(super) struct Notes {
     pub(super) taps: Vec<Tap>,
     /// The messages of ours that an answer stands in, by conversation.
     pub(super) shown: BTreeMap<String, Vec<String>>,
+    /// When the last of these was sent, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) shown_at: BTreeMap<String, u64>,
     /// The name of the message that is begun for an answer, by conversation, until it is known what the
     /// platform calls it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -45,6 +48,15 @@ pub(super) struct Notes {
     pub(super) delivered: BTreeMap<String, u64>,
     /// The messages of ours with questions that are open, by question.
     pub(super) cards: BTreeMap<String, CardNote>,
+    /// The message of ours that offers what to do with the changes that wait, by conversation.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) offers: BTreeMap<String, Offer>,
+    /// How far a conversation has shown what is shown once, by the journal's entries.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) seen: BTreeMap<String, u64>,
+    /// What the platform's menu holds, and whose menu it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) menu: Option<Digest>,
 }
 
 /// A message that is to be answered.
@@ -58,6 +70,9 @@ pub(super) struct PendingMessage {
     pub(super) is_quoted: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) files: Vec<Attachment>,
+    /// Whether it stands for a schedule's task, which was said by the clock: only its answer is wanted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_schedules: bool,
     /// What Bailey itself says to it, in the platform's markup, once that is known: it is on its way, or
     /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,6 +105,21 @@ pub(super) struct CardNote {
     /// Whether it was on its way to the platform: it stands there, or not.
     #[serde(default)]
     pub(super) is_on_its_way: bool,
+}
+
+/// A message with buttons for the changes that wait.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Offer {
+    /// Its name in the data of its buttons.
+    pub(super) id: String,
+    /// The platform's name for the message; empty until it is known.
+    pub(super) message: String,
+    /// Its words, in the platform's markup.
+    pub(super) text: String,
+    /// The changes that were shown: no other are applied or thrown away by its buttons.
+    pub(super) shown: Digest,
+    /// Whether a person saw the lines themselves, so that no button shows them.
+    pub(super) is_whole: bool,
 }
 
 /// What somebody is told whose message is in a copy that was brought back.
@@ -152,6 +182,7 @@ impl Notes {
     /// An answer stands whole: nothing of it is sent again.
     pub(super) fn answered(&mut self, at: &str) {
         self.shown.remove(at);
+        self.shown_at.remove(at);
         self.begun.remove(at);
         self.changes.remove(at);
     }

@@ -86,6 +86,12 @@ impl People {
         Some(Speaker { channel: channel.into(), id, name, role })
     }
 
+    /// The owner, as the first person who was let in as that.
+    pub fn owner(&self, channel: &str) -> Option<Speaker> {
+        let owner = self.people.iter().find(|person| person.role == Role::Owner)?;
+        self.speaker(channel, &owner.id)
+    }
+
     /// Whether a request of this person needs no note: they were told their code already, or too many people
     /// wait.
     pub fn is_noted(&self, id: &str) -> bool {

@@ -2,25 +2,32 @@
 //! questions that are open.
 
 mod cards;
+mod changes;
+mod sent;
 
-use self::cards::UNSEEN;
+use self::{
+    cards::UNSEEN,
+    changes::{Ending, Want},
+};
 use super::{
     answer::LiveAnswer,
-    bridge::Bridge,
+    bridge::{Bridge, seconds},
     files::{self, Fetched},
     notes::{Notes, PendingMessage},
-    words::{Command, HELP, Stop},
+    words::{Command, Stop, help},
 };
 use crate::{
     Conversation, Post, Sender, Tap,
     need::{PersonAnswer, RequestKind},
 };
 use anyhow::{Context as _, Result};
-use bailey_protocol::{Answer as Verdict, ApprovalId, Event, Happening, Inbound, Op, Seq};
+use bailey_protocol::{
+    Answer as Verdict, ApprovalId, CallId, Event, Happening, Inbound, Op, Role, Seq, Verdict as Decision,
+};
 use bailey_session::wire::{self, EVENT_BYTES_MAX};
 use bailey_terminal::one_line;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     os::{fd::OwnedFd, unix::net},
     rc::Rc,
     time::Duration,
@@ -50,8 +57,14 @@ const REFUSED: Duration = Duration::from_millis(500);
 /// process.
 const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
+/// How old the last message of an answer may be when the turn ends: the end of a turn that took longer is a
+/// message of its own.
+const UNHEARD: Duration = Duration::from_secs(10);
 /// How long whoever tapped may wait for what came of it.
 const TAPPED: Duration = Duration::from_secs(5);
+
+/// Kinds of actions that may leave changes in the session.
+const CHANGING: [&str; 3] = ["exec", "change", "tool"];
 
 /// An event for a conversation, from the platform.
 #[derive(Debug)]
@@ -75,6 +88,7 @@ pub(super) enum TalkEvent {
 
 /// Somebody's connection to the session.
 struct Participant {
+    role: Role,
     write: OwnedWriteHalf,
     reader: JoinHandle<()>,
 }
@@ -82,6 +96,8 @@ struct Participant {
 struct Talk {
     bridge: Rc<Bridge>,
     at: Conversation,
+    /// The schedule whose results stand here: they are shown when they are whole.
+    schedule: Option<String>,
     participants: BTreeMap<String, Participant>,
     /// Whose connection tells what happens; the others' tell what they may not.
     listener: Option<String>,
@@ -89,6 +105,16 @@ struct Talk {
     to_hear: mpsc::Sender<(String, Option<Event>)>,
     answer: LiveAnswer,
     is_working: bool,
+    /// Since when the turn runs, if that is known.
+    began: Option<Instant>,
+    /// Whether the turn may have left changes.
+    may_have_changed: bool,
+    /// The tools of the turn's calls.
+    calls: BTreeMap<CallId, String>,
+    /// The session's project, with a stroke at the end.
+    workspace: String,
+    /// Requests about changes that wait for the session.
+    wants: VecDeque<Want>,
     /// Messages that the session has, and those that it was told of.
     accepted: BTreeSet<String>,
     said: BTreeSet<String>,
@@ -111,16 +137,23 @@ struct Talk {
 /// Serves a conversation, until it has rested for long.
 pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::Receiver<TalkEvent>) {
     let (to_hear, heard) = mpsc::channel(1024);
-    let shown = bridge.book.get(|notes| notes.shown.get(&at.0).cloned()).unwrap_or_default();
+    let answer = bridge.book.get(|notes| LiveAnswer::in_messages(notes, &at));
+    let schedule = at.parts().1.filter(|_| bridge.channel.alone("1").is_some()).map(str::to_owned);
     let mut talk = Talk {
         bridge,
         at,
+        schedule,
         participants: BTreeMap::new(),
         listener: None,
         heard,
         to_hear,
-        answer: LiveAnswer::in_messages(shown),
+        answer,
         is_working: false,
+        began: None,
+        may_have_changed: false,
+        calls: BTreeMap::new(),
+        workspace: String::new(),
+        wants: VecDeque::new(),
         accepted: BTreeSet::new(),
         said: BTreeSet::new(),
         files: BTreeMap::new(),
@@ -185,6 +218,11 @@ impl Talk {
             }
             // It was done before a kill, which left it open whether that was told.
             TalkEvent::Message(open) if open.told.is_some() => self.tell_again(open).await,
+            TalkEvent::Message(open) if open.is_schedules => {
+                // Each run of a schedule has a session of its own.
+                self.drop_voices();
+                self.say(&open).await;
+            }
             TalkEvent::Message(open) => match self.commanded(&open) {
                 Some(command) => {
                     let told = self.command(&open, command).await;
@@ -210,6 +248,8 @@ impl Talk {
         let said = match self.reach(&who, RequestKind::Connection).await {
             // Stopped before it was said.
             Ok(None) if !self.is_open(open) => return,
+            // The clock said it.
+            Ok(None) if open.is_schedules => self.ask(&who, &Op::Follow { key: open.key.clone() }).await,
             Ok(None) => match self.with_files(open) {
                 Some(inbound) => self.ask(&who, &Op::Say(inbound)).await,
                 None => return,
@@ -323,18 +363,18 @@ impl Talk {
 
     async fn connect(&mut self, who: &Sender, what: RequestKind) -> Result<Option<String>> {
         let (answer, fd) = self.bridge.ask(who, &self.at, what).await?;
-        match answer {
-            PersonAnswer::Connected(_) => {}
+        let role = match answer {
+            PersonAnswer::Connected(speaker) => speaker.role,
             PersonAnswer::Stranger(None) => return Ok(Some(String::new())),
             PersonAnswer::Stranger(Some(code)) => return Ok(Some(stranger(&self.bridge.name, &code))),
             PersonAnswer::Denied(why) => return Ok(Some(why)),
             PersonAnswer::Refused(why) | PersonAnswer::Done(why) => anyhow::bail!(why),
-        }
+        };
         let stream = net::UnixStream::from(fd.context("no connection came")?);
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
         let reader = spawn_local(listen(who.id.clone(), read, self.to_hear.clone()));
-        self.participants.insert(who.id.clone(), Participant { write, reader });
+        self.participants.insert(who.id.clone(), Participant { role, write, reader });
         self.listener.get_or_insert_with(|| who.id.clone());
         Ok(None)
     }
@@ -358,14 +398,19 @@ impl Talk {
                 self.show().await;
                 self.answer = LiveAnswer::default();
             }
+            Happening::Session { workspace, .. } => self.workspace = format!("{workspace}/"),
             Happening::Accepted { key } => {
-                self.is_working = true;
+                if !std::mem::replace(&mut self.is_working, true) {
+                    self.begin_turn(Some(Instant::now()));
+                }
                 self.wait = AGAIN;
                 self.accepted.extend(key.filter(|key| self.said.contains(key)));
                 self.show_busy();
             }
             Happening::Repeated { key, ended, text } => match ended {
                 Some(reason) if self.said.contains(&key) => {
+                    // What it did was told to somebody else.
+                    (self.began, self.may_have_changed) = (None, true);
                     self.accepted.insert(key);
                     self.answer.replace(text);
                     self.finish(&reason, None).await;
@@ -383,13 +428,61 @@ impl Talk {
                 let name = self.bridge.name(&self.at, &["unseen", &seq.0.to_string()]);
                 self.word(name, &text).await;
             }
+            Happening::GoingOn => {
+                self.begin_turn(None);
+                self.may_have_changed = true;
+            }
             Happening::Text { text } => self.answer.write(&text),
-            Happening::Call { tool, target, .. } => self.answer.doing(one_line(&format!("{tool} {target}"))),
+            Happening::Call { call, tool, .. } => {
+                self.answer.doing(one_line(&tool));
+                self.calls.insert(call, tool);
+            }
+            Happening::Decided { call, action, target, verdict, .. } => {
+                let is_to_be = matches!(verdict, Decision::Allowed | Decision::Approved);
+                self.may_have_changed |= is_to_be && CHANGING.contains(&&*action);
+                if let Some(tool) = call.and_then(|call| self.calls.get(&call)) {
+                    // Inside the workspace, the path relative to it says enough.
+                    let target = target.strip_prefix(&self.workspace).unwrap_or(&target);
+                    let target = if target == tool { "" } else { target };
+                    self.answer.doing(one_line(format!("{tool} {target}").trim_end()));
+                }
+            }
+            Happening::Sent { to, text, file } if self.is_new(seq) => {
+                self.sent(to, text, file).await;
+                self.is_seen(seq);
+            }
+            happening @ Happening::Diff { .. } => self.compared(happening).await,
+            happening @ Happening::Merged { .. } if self.is_new(seq) => {
+                self.merged(happening).await;
+                self.is_seen(seq);
+            }
             Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
             Happening::Answered { id, answer, why } => self.answered(id, answer, &why).await,
             Happening::End { reason, error, .. } => self.finish(&reason, error).await,
             _ => {}
         }
+    }
+
+    /// The answer as far as it stands in messages.
+    fn answer_so_far(&self) -> LiveAnswer {
+        self.bridge.book.get(|notes| LiveAnswer::in_messages(notes, &self.at))
+    }
+
+    fn begin_turn(&mut self, began: Option<Instant>) {
+        (self.began, self.may_have_changed) = (began, false);
+        self.calls.clear();
+    }
+
+    /// Whether what happened then was not shown yet: who comes to the session later is told all of its last
+    /// turn.
+    fn is_new(&self, seq: Seq) -> bool {
+        self.bridge.book.get(|notes| notes.seen.get(&self.at.0).is_none_or(|seen| *seen < seq.0))
+    }
+
+    fn is_seen(&self, seq: Seq) {
+        self.note(|notes| {
+            notes.seen.insert(self.at.0.clone(), seq.0);
+        });
     }
 
     /// A turn is over: its answer stands whole before its messages are forgotten.
@@ -405,11 +498,19 @@ impl Talk {
         self.answer.end();
         if self.accepted.is_empty() {
             // A turn of another front end's: who did not ask is not answered.
-            let shown = self.bridge.book.get(|notes| notes.shown.get(&self.at.0).cloned());
-            self.answer = LiveAnswer::in_messages(shown.unwrap_or_default());
+            self.answer = self.answer_so_far();
             return;
         }
+        if let Some(schedule) = &self.schedule {
+            self.answer.head(&format!("⏰ **{schedule}**"));
+        }
         self.show().await;
+        let ending = Ending {
+            reason: reason.to_owned(),
+            // Whoever comes in the middle does not know when it began.
+            took: self.began.map(|began| began.elapsed()).filter(|took| *took >= UNHEARD),
+            is_unheard: self.answer.is_older_than(UNHEARD),
+        };
         self.answer = LiveAnswer::default();
         let accepted = std::mem::take(&mut self.accepted);
         self.said.retain(|key| !accepted.contains(key));
@@ -418,6 +519,7 @@ impl Talk {
             notes.open.retain(|open| !accepted.contains(&open.key));
             notes.answered(&at);
         });
+        self.ended(ending).await;
     }
 
     async fn show(&mut self) {
@@ -426,6 +528,7 @@ impl Talk {
             // That they cannot be noted is that they may be begun twice.
             let change = |notes: &mut Notes| {
                 notes.shown.insert(at.0.clone(), messages);
+                notes.shown_at.insert(at.0.clone(), seconds());
                 notes.begun.remove(&at.0);
             };
             bridge.book.change(change).ok();
@@ -435,7 +538,20 @@ impl Talk {
     }
 
     async fn failed(&mut self, who: &str, op: &str, error: String) {
+        if self.not_done(who, op, &error).await {
+            return;
+        }
         match op {
+            "follow" => {
+                // Its session is gone, or never had the task.
+                let schedule = self.schedule.clone().unwrap_or_default();
+                let told = format!("⏰ {schedule}: there is no result. {error}");
+                for open in self.bridge.book.get(|notes| notes.open_in(&self.at)) {
+                    if self.said.remove(&open.key) {
+                        self.tell(&open, &told).await;
+                    }
+                }
+            }
             "say" => {
                 // Nobody has it.
                 self.said.retain(|key| self.accepted.contains(key));
@@ -462,6 +578,7 @@ impl Talk {
             && self.answer.is_dirty()
             && self.bridge.is_open(&self.at)
             && !self.accepted.is_empty()
+            && self.schedule.is_none()
         {
             self.show().await;
         }
@@ -471,6 +588,7 @@ impl Talk {
         let late: Vec<(ApprovalId, Tap, Instant)> = late;
         let late_words = "This question was answered before, or cannot be answered now.";
         late.iter().for_each(|(_, tap, _)| self.toast(tap, late_words));
+        self.look_at_wants().await;
         if self.again.is_some_and(|again| again <= Instant::now()) {
             self.again = None;
             self.say_again().await;
@@ -484,11 +602,11 @@ impl Talk {
             && !self.is_working
             && self.again.is_none()
             && self.said.is_empty()
+            && self.wants_nothing()
             && self.has_no_card();
         if is_at_rest && self.idle.elapsed() > REST {
             // The session gives its process up when nobody needs it.
-            let names: Vec<String> = self.participants.keys().cloned().collect();
-            names.iter().for_each(|who| self.drop_voice(who));
+            self.drop_voices();
             self.is_over = self.idle.elapsed() > KEPT;
         }
     }
@@ -499,14 +617,20 @@ impl Talk {
 
     /// A connection has ended: what was not answered is said again, over a new one.
     fn lose(&mut self, who: &str) {
+        self.forget_wants(who);
         self.drop_voice(who);
         self.later();
         if self.listener.is_none() {
             self.is_working = false;
             self.accepted.clear();
             self.said.clear();
-            self.answer = LiveAnswer::in_messages(self.answer.messages());
+            self.answer.afresh();
         }
+    }
+
+    fn drop_voices(&mut self) {
+        let names: Vec<String> = self.participants.keys().cloned().collect();
+        names.iter().for_each(|who| self.drop_voice(who));
     }
 
     fn drop_voice(&mut self, who: &str) {
@@ -524,19 +648,19 @@ impl Talk {
     async fn command(&mut self, open: &PendingMessage, command: Command) -> String {
         let who = Sender::from(open);
         match command {
-            Command::Help => HELP.to_owned(),
+            Command::Help => help(),
             Command::Missing(why) => why.to_owned(),
             Command::Unknown(name) => format!("There is no command /{name} here. /help lists the commands."),
             Command::Pin(text) => self.asked(&who, &Op::Pin { text }, "Kept in mind.").await,
-            Command::Page(page) => self.of_daemon(&who, RequestKind::Told(page)).await,
+            Command::Page(page) => without_columns(&self.of_daemon(&who, RequestKind::Told(page)).await),
+            Command::Changes(what) => self.of_changes(&who, what).await,
             Command::Clear if self.is_working || !self.said.is_empty() => {
                 // What the session was told would be told again to one that does not know it.
                 "A turn is running. Stop it with /stop or wait for its end, then send /clear again.".into()
             }
             Command::Clear => {
                 let told = self.of_daemon(&who, RequestKind::Clear).await;
-                let names: Vec<String> = self.participants.keys().cloned().collect();
-                names.iter().for_each(|who| self.drop_voice(who));
+                self.drop_voices();
                 // What waits for the old one is the new one's, which need not be waited for.
                 self.again = self.again.map(|_| Instant::now());
                 self.wait = AGAIN;
@@ -614,6 +738,15 @@ impl Talk {
     fn note(&self, change: impl FnOnce(&mut Notes)) {
         self.bridge.book.change(change).ok();
     }
+}
+
+/// A page for a narrow screen, in letters of any width: what stands in columns is parted by dots.
+fn without_columns(page: &str) -> String {
+    let line = |line: &str| {
+        let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+        cells.collect::<Vec<_>>().join(" · ")
+    };
+    page.trim_end().lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Asks the daemon for something: the connection that came, or what to tell whoever asks.

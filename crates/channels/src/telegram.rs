@@ -4,9 +4,10 @@ mod html;
 mod update;
 
 use crate::{
-    Attachment, Call, Channel, Command, Conversation, Event, Failure, KEY, Kind, Listener, Post, Reaction,
-    Reply, Tap, Us, kinds::KeyPlace,
+    Attachment, Call, Channel, Command, Conversation, Event, Failure, KEY, Kind, Listener, MenuEntry, Post,
+    Reaction, Reply, Tap, Upload, Us, kinds::KeyPlace,
 };
+use bailey_protocol::Digest;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use std::{sync::Arc, time::Duration};
@@ -21,6 +22,10 @@ const FILE_PATIENCE: Duration = Duration::from_secs(120);
 const UPDATES_MAX: u32 = 100;
 /// The longest pause that a server is granted when it asks for one.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
+/// The longest description of a command in the menu, in characters.
+const MENU_CHARS_MAX: usize = 256;
+/// The largest picture that is taken as one; a larger one is sent as a file.
+const PHOTO_BYTES_MAX: usize = 10 << 20;
 /// The longest text for a person who tapped, in characters.
 const TOAST_CHARS_MAX: usize = 200;
 
@@ -137,9 +142,34 @@ impl Channel for Telegram {
         html::escaped(text)
     }
 
+    fn fixed(&self, text: &str) -> String {
+        format!("<pre>{}</pre>", html::escaped(text.trim_end()))
+    }
+
+    fn menu(&self, commands: &[MenuEntry]) -> Option<Call> {
+        let entry = |entry: &MenuEntry| {
+            let what: String = entry.what.chars().take(MENU_CHARS_MAX).collect();
+            json!({ "command": entry.name, "description": what })
+        };
+        let commands: Vec<Value> = commands.iter().map(entry).collect();
+        Some(call("setMyCommands", json!({ "commands": commands })))
+    }
+
+    /// A private chat has the number of its person.
+    fn alone(&self, person: &str) -> Option<Conversation> {
+        person.parse::<u64>().ok().map(|id| Conversation(id.to_string()))
+    }
+
+    fn send_file(&self, to: &Conversation, file: &Upload) -> Option<Call> {
+        let is_photo = file.is_picture && file.bytes.len() <= PHOTO_BYTES_MAX;
+        let (method, field) = if is_photo { ("sendPhoto", "photo") } else { ("sendDocument", "document") };
+        Some(form(method, &To::of(to), field, file))
+    }
+
     /// A chat, with all of its topics.
     fn counted<'a>(&self, at: &'a Conversation) -> &'a str {
-        at.0.split_once('/').map_or(&*at.0, |(chat, _)| chat)
+        let (seen, _) = at.parts();
+        seen.split_once('/').map_or(seen, |(chat, _)| chat)
     }
 
     fn send(&self, to: &Conversation, post: &Post) -> Call {
@@ -199,6 +229,31 @@ fn call(method: &str, body: impl Serialize) -> Call {
     Call { patience: PATIENCE, ..Call::new("POST", format!("/bot{KEY}/{method}"), body) }
 }
 
+/// A request with a file (RFC 7578).
+fn form(method: &str, to: &To<'_>, field: &str, file: &Upload) -> Call {
+    // No file holds its own digest.
+    let boundary = Digest::of(&file.bytes).to_string();
+    let mut body = Vec::with_capacity(file.bytes.len() + 1024);
+    let mut part = |disposition: String, content: &[u8]| {
+        body.extend_from_slice(
+            format!("--{boundary}\r\nContent-Disposition: form-data; {disposition}").as_bytes(),
+        );
+        body.extend_from_slice(b"\r\n\r\n");
+        body.extend_from_slice(content);
+        body.extend_from_slice(b"\r\n");
+    };
+    part("name=\"chat_id\"".into(), to.chat_id.to_string().as_bytes());
+    if let Some(topic) = to.message_thread_id {
+        part("name=\"message_thread_id\"".into(), topic.to_string().as_bytes());
+    }
+    let is_plain = |c: char| !c.is_control() && !"\"\\/".contains(c);
+    let name: String = file.name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    part(format!("name=\"{field}\"; filename=\"{name}\""), &file.bytes);
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    let headers = vec![("content-type".to_owned(), format!("multipart/form-data; boundary={boundary}"))];
+    Call { headers, patience: FILE_PATIENCE, ..Call::new("POST", format!("/bot{KEY}/{method}"), body) }
+}
+
 /// Asks for updates again and again. The cursor is the number of the first update that is wanted: asking for
 /// it tells the server to forget the ones before.
 struct Polling {
@@ -226,8 +281,8 @@ impl Listener for Polling {
 impl To<'_> {
     /// A conversation is a chat, or `chat/topic`.
     fn of(to: &Conversation) -> Self {
-        let (chat, topic) =
-            to.0.split_once('/').map_or((to.0.as_str(), None), |(chat, topic)| (chat, Some(topic)));
+        let (seen, _) = to.parts();
+        let (chat, topic) = seen.split_once('/').map_or((seen, None), |(chat, topic)| (chat, Some(topic)));
         let message_thread_id = topic.and_then(|topic| topic.parse().ok());
         Self { chat_id: chat.parse().unwrap_or_default(), message_thread_id, ..Self::default() }
     }

@@ -228,8 +228,9 @@ mod tests {
     fn an_edit_names_its_message_and_pages_fit() {
         let to = crate::Conversation("c".into());
         let post = Post { text: "x".into(), ..Post::default() };
-        assert!(!Webhook.send(&to, &post).body.contains("message"));
-        assert!(Webhook.edit(&to, "m1", &post).body.contains(r#""message":"m1""#));
+        let body = |call: crate::Call| String::from_utf8(call.body).unwrap();
+        assert!(!body(Webhook.send(&to, &post)).contains("message"));
+        assert!(body(Webhook.edit(&to, "m1", &post)).contains(r#""message":"m1""#));
         let pages = Webhook.pages(&"é".repeat(70_000));
         assert_eq!(
             pages.iter().map(|page| page.chars().count()).collect::<Vec<_>>(),

@@ -1,6 +1,6 @@
 //! What begins with a stroke is said to Bailey and not to the agent.
 
-use crate::need::Page;
+use crate::{MenuEntry, need::Page};
 
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(super) enum Command {
     /// Keep these words in mind.
     Pin(String),
     Page(Page),
+    /// The changes of the session that belongs to the conversation.
+    Changes(OfChanges),
     /// An open question, by the first digits of its name, is answered. Without any it is to be told which
     /// there are.
     Answer {
@@ -23,6 +25,16 @@ pub(super) enum Command {
     Unknown(String),
 }
 
+/// What a person wants done with the session's changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OfChanges {
+    Show,
+    Apply,
+    Undo,
+    /// The person is asked once more.
+    Discard,
+}
+
 /// What ends something. It is no [`Command`], for those wait in the row of their conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
@@ -32,16 +44,55 @@ pub(super) enum Stop {
     Everything,
 }
 
-pub(super) const HELP: &str = "\
-What you write is for the agent; what begins with / is for Bailey:
-/stop — end the running turn
-/estop — stop everything in this home until a person releases it at the machine
-/clear, /reset — begin a new session with the next message
-/pin WORDS — keep these words in the agent's context for the whole session
-/approve ID, /reject ID [WHY] — answer an open question, by the ID at the end of its card
-/status /budget /tools /sandbox — show the daemon, the budget, the tools, the walls
-/backup — make a backup of this home
-/help — show this help";
+/// A command, as people are told of it.
+struct Told {
+    name: &'static str,
+    arguments: &'static str,
+    what: &'static str,
+}
+
+const fn told(name: &'static str, arguments: &'static str, what: &'static str) -> Told {
+    Told { name, arguments, what }
+}
+
+/// The commands of `/help` and of the platform's menu.
+const TABLE: &[Told] = &[
+    told("diff", "", "show the changes that wait"),
+    told("apply", "", "move the changes to your project"),
+    told("undo", "", "take the last apply back"),
+    told("discard", "", "throw the changes away"),
+    told("stop", "", "end the running turn"),
+    told("clear", "", "begin a new session with the next message"),
+    told("pin", "WORDS", "keep these words in the agent's context for the whole session"),
+    told("approve", "ID", "answer an open question with yes, by the ID at the end of its card"),
+    told("reject", "ID [WHY]", "answer an open question with no"),
+    told("status", "", "show the daemon and its sessions"),
+    told("budget", "", "show what was spent"),
+    told("tools", "", "list the agent's tools"),
+    told("sandbox", "", "show the walls"),
+    told("backup", "", "make a backup of this home"),
+    told("estop", "", "stop everything in this home until a person releases it at the machine"),
+    told("help", "", "show this help"),
+];
+
+/// The answer to `/help`.
+pub(super) fn help() -> String {
+    let mut help = String::from("What you write is for the agent; what begins with / is for Bailey:");
+    for Told { name, arguments, what } in TABLE {
+        let space = if arguments.is_empty() { "" } else { " " };
+        help.push_str(&format!("\n/{name}{space}{arguments} — {what}"));
+    }
+    help
+}
+
+/// The same for the platform's menu.
+pub(super) fn menu() -> Vec<MenuEntry> {
+    let entry = |Told { name, arguments, what }: &Told| {
+        let what = if arguments.is_empty() { (*what).to_owned() } else { format!("{arguments}: {what}") };
+        MenuEntry { name, what }
+    };
+    TABLE.iter().map(entry).collect()
+}
 
 /// The name of what is said to a bot, whether that is us, and the rest; none for what is said to the agent.
 /// In a group a person may name us first.
@@ -80,6 +131,10 @@ impl Command {
             "clear" | "reset" => Self::Clear,
             "pin" if !arguments.is_empty() => Self::Pin(arguments.into()),
             "pin" => Self::Help,
+            "diff" | "changes" => Self::Changes(OfChanges::Show),
+            "apply" => Self::Changes(OfChanges::Apply),
+            "undo" => Self::Changes(OfChanges::Undo),
+            "discard" => Self::Changes(OfChanges::Discard),
             "status" => Self::Page(Page::Status),
             "budget" => Self::Page(Page::Budget),
             "tools" => Self::Page(Page::Tools),
@@ -106,8 +161,24 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, Stop};
+    use super::{Command, OfChanges, Stop, TABLE, help, menu};
     use crate::need::Page;
+
+    #[test]
+    fn every_command_that_people_are_told_of_is_known_and_stands_in_the_menu() {
+        for told in TABLE {
+            let text = format!("/{} 1a2b", told.name);
+            let is_known = Stop::of(&text, "").is_some()
+                || !matches!(Command::of(&text, ""), None | Some(Command::Unknown(_)));
+            assert!(is_known, "{text}");
+            assert!(help().contains(&format!("\n/{}", told.name)));
+            // As the Bot API has it: 1 to 32 of these letters, and 256 characters at most.
+            assert!(told.name.bytes().all(|byte| byte.is_ascii_lowercase()) && told.name.len() <= 32);
+        }
+        assert_eq!(menu().len(), TABLE.len());
+        assert!(menu().iter().all(|entry| (1..=256).contains(&entry.what.chars().count())));
+        assert_eq!(Command::of("/Apply@me", "me"), Some(Command::Changes(OfChanges::Apply)));
+    }
 
     #[test]
     fn commands_are_told_from_words() {

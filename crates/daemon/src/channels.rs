@@ -2,11 +2,12 @@
 
 use super::{Daemon, attached::AttachedProcess};
 use anyhow::{Context as _, Error, Result, bail};
-pub(crate) use bailey_channels::need::{Given, Need, Page, PersonAnswer, PersonRequest, RequestKind};
-use bailey_channels::{Kind, People, Sessions};
+pub(crate) use bailey_channels::need::{Due, Given, Need, Page, PersonAnswer, PersonRequest, RequestKind};
+use bailey_channels::{Conversation, Kind, People, Sessions};
 use bailey_home::{
     config::{Channel, Config},
     program,
+    schedules::Schedules,
 };
 use bailey_protocol::{Role, SessionId, Speaker};
 use bailey_session::{
@@ -31,6 +32,8 @@ use tokio::{
 const LAST_WORD: Duration = Duration::from_millis(300);
 /// How long a copy of the home may take.
 pub(super) const COPY_MAX: Duration = Duration::from_secs(3600);
+/// How often a channel's process is told of schedules that owe it a result, when it is not told at once.
+const DUE_LOOK: Duration = Duration::from_secs(15);
 /// How long a page may take, and how many bytes of it are sent.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 const PAGE_BYTES_MAX: usize = 3500;
@@ -60,6 +63,12 @@ impl Daemon {
                             let next = kept.inbox.next(left, taken).await;
                             return Ok((next.map_or_else(gone, Given::Delivery), None));
                         }
+                        Need::Due(noted) => {
+                            let gone = || Given::Person(PersonAnswer::Refused("it has ended".into()));
+                            let is_there = || kept.inbox.left() == left;
+                            let due = daemon.next_due((&name, &channel), noted, is_there).await?;
+                            return Ok((due.map_or_else(gone, Given::Due), None));
+                        }
                     };
                     let (answer, fd) = daemon.serve_channel(&name, &channel, asked).await?;
                     Ok((Given::Person(answer), fd))
@@ -85,9 +94,10 @@ impl Daemon {
     ) -> Result<(PersonAnswer, Option<OwnedFd>)> {
         let people = People::of(&self.home, name)?;
         let Some(speaker) = people.speaker(name, &asked.id) else {
-            // A stranger who writes again and again causes no more writes here, and a stranger who taps takes
-            // no place of those who ask.
-            if asked.what == RequestKind::Tap || people.is_noted(&asked.id) {
+            // A stranger who writes again and again causes no more writes here, and one who taps, or is to be
+            // written to, takes no place of those who ask.
+            let is_asking = !matches!(asked.what, RequestKind::Tap | RequestKind::Address);
+            if !is_asking || people.is_noted(&asked.id) {
                 return Ok((PersonAnswer::Stranger(None), None));
             }
             let code = People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name))?;
@@ -101,8 +111,22 @@ impl Daemon {
         let denied = || {
             Ok((PersonAnswer::Denied("only an owner or an operator of this home may do that".into()), None))
         };
+        let of_schedule = schedule_at(channel, &asked.at);
         match asked.what {
-            RequestKind::Connection | RequestKind::Tap => {
+            RequestKind::Address => Ok((PersonAnswer::Done(speaker.name), None)),
+            _ if of_schedule.is_some() && !looks_after => denied(),
+            RequestKind::Connection | RequestKind::Tap | RequestKind::Known if of_schedule.is_some() => {
+                let session = self.open_result(name, of_schedule.unwrap_or_default()).await?;
+                let stream = self.introduce(session, &speaker)?;
+                Ok((PersonAnswer::Connected(speaker), Some(stream.into())))
+            }
+            RequestKind::Known
+                if Sessions::of(&self.home, name).about(&asked.at, &channel.workspace).is_none() =>
+            {
+                let told = "This conversation has no session yet: write what the agent is to do.";
+                Ok((PersonAnswer::Refused(told.into()), None))
+            }
+            RequestKind::Connection | RequestKind::Tap | RequestKind::Known => {
                 let stream = self.connect(name, channel, &asked.at, &speaker).await?;
                 Ok((PersonAnswer::Connected(speaker), Some(stream.into())))
             }
@@ -145,6 +169,58 @@ impl Daemon {
                 Ok((PersonAnswer::Done(told.into()), None))
             }
         }
+    }
+
+    /// Waits for the next task of a schedule whose result is for this channel; `noted` is the key of the one
+    /// that its process has noted. `None` once that process has ended.
+    async fn next_due(
+        &self,
+        (name, channel): (&str, &Channel),
+        noted: Option<String>,
+        is_there: impl Fn() -> bool,
+    ) -> Result<Option<Due>> {
+        if let Some(key) = noted {
+            Schedules::change(&self.home, |schedules| {
+                let mut owed = schedules.0.values_mut().map(|schedule| &mut schedule.owed);
+                if let Some(owed) = owed.find(|owed| owed.as_ref() == Some(&key)) {
+                    *owed = None;
+                }
+                Ok(())
+            })?;
+        }
+        while is_there() && !self.is_stopping.get() {
+            if let Some(due) = self.due_at(name, channel)? {
+                return Ok(Some(due));
+            }
+            tokio::select! {
+                () = self.owes.notified() => {}
+                () = sleep(DUE_LOOK) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// A task whose result is for this channel, if an owner is let in there.
+    fn due_at(&self, name: &str, channel: &Channel) -> Result<Option<Due>> {
+        let schedules = Schedules::of(&self.home)?.0;
+        let mut owed = schedules.into_iter().filter(|(_, schedule)| schedule.to.as_deref() == Some(name));
+        let Some((schedule, key)) = owed.find_map(|(schedule, it)| Some((schedule, it.owed?))) else {
+            return Ok(None);
+        };
+        let Some(Speaker { id, name: person, .. }) = People::of(&self.home, name)?.owner(name) else {
+            return Ok(None);
+        };
+        let alone = Kind::of(&channel.kind).and_then(|kind| (kind.channel)().alone(&id));
+        let at = alone.map(|alone| alone.of_schedule(&schedule).0);
+        Ok(at.map(|at| Due { key, at, id, name: person }))
+    }
+
+    /// Opens the session of a schedule's last run, whose result is for this channel.
+    async fn open_result(self: &Rc<Self>, name: &str, schedule: &str) -> Result<SessionId> {
+        let found = Schedules::of(&self.home)?.0.remove(schedule).filter(|it| it.to.as_deref() == Some(name));
+        let found = found.with_context(|| format!("the schedule `{schedule}` was removed"))?;
+        let session = found.session.context("the schedule has not run yet")?;
+        self.open_task(schedule, &found, Some(session)).await
     }
 
     /// A connection to a conversation's session, introduced as this person's.
@@ -267,4 +343,11 @@ impl Daemon {
             None => text,
         })
     }
+}
+
+/// The schedule whose results a conversation is about. Only kinds of channels that write to a person by their
+/// id have such conversations; elsewhere the platform chooses the names.
+fn schedule_at<'a>(channel: &Channel, at: &'a str) -> Option<&'a str> {
+    let can_write = Kind::of(&channel.kind).is_some_and(|kind| kind.writes_to_people());
+    Conversation::split(at).1.filter(|_| can_write)
 }

@@ -132,6 +132,8 @@ struct Daemon {
     /// Wakes the tasks that wait for a session's state, or for a session that is being opened.
     changed: Notify,
     ended: Notify,
+    /// Told when a schedule's result is owed to a channel.
+    owes: Notify,
 }
 
 /// Runs the daemon of a home until it is told to end. With `held`, it also ends when its standard input ends.
@@ -184,6 +186,7 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         memory: Watch::new(config.memory),
         changed: Notify::new(),
         ended: Notify::new(),
+        owes: Notify::new(),
     });
     daemon.log.note("started", json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") }));
     daemon.tell_health(Phase::Starting);

@@ -1,6 +1,7 @@
 //! `bailey schedule`: tasks that are done by the clock, beneath the daemon.
 
 use anyhow::{Context as _, Result, bail};
+use bailey_channels::{Kind as ChannelKind, People, kinds};
 use bailey_home::{
     config::Config,
     home::Home,
@@ -58,6 +59,9 @@ pub enum Args {
         /// given several times [default: everything that your rules allow or ask you about]
         #[arg(long, value_name = "KIND,…[:WHAT]")]
         may: Vec<String>,
+        /// The channel, such as `telegram`, where the results go to its owner [default: nowhere]
+        #[arg(long, value_name = "CHANNEL")]
+        to: Option<String>,
     },
     /// List the schedules, with the next time of each
     List,
@@ -80,7 +84,7 @@ const UNSEEN: &str = "tools look at a file before they change it: without `read`
 /// Adds, lists, runs or removes schedules.
 pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode> {
     match asked {
-        Args::Add { name, cron, task, directory, model, tokens, may } => {
+        Args::Add { name, cron, task, directory, model, tokens, may, to } => {
             let cron: Cron = cron.parse().map_err(Mistyped)?;
             if task.trim().is_empty() {
                 return Err(Mistyped("the task is empty; write what the agent is to do".into()).into());
@@ -88,11 +92,14 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
             if let Some(model) = &model {
                 Config::load(home)?.find(model).map_err(|error| Mistyped(format!("{error:#}")))?;
             }
+            if let Some(to) = &to {
+                may_go_to(home, to)?;
+            }
             let (directory, workspace) = project::find(directory.as_deref(), home)?;
             let scope = scope(&may).map_err(|error| Mistyped(error.to_string()))?;
             let cannot_look = may_change_unseen(&scope);
             vouch(home, scope, &workspace)?;
-            let (since, zone) = (SystemClock.now(), zone()?);
+            let (since, zone, sends_to) = (SystemClock.now(), zone()?, to.clone());
             let next = cron.after(since, &zone);
             let schedule = Schedule {
                 id: compose::new_session()?.to_string(),
@@ -103,6 +110,8 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
                 tokens,
                 may,
                 agent: home.agent.clone(),
+                to,
+                owed: None,
                 since,
                 session: None,
                 skipped: 0,
@@ -111,6 +120,14 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
             Schedules::change(home, |schedules| schedules.add(&name, schedule))?;
             let next = next.map(|next| local(next, &zone)).unwrap_or_default();
             printer.note(&format!("the schedule `{name}` was added; it runs next on {next}"));
+            if let Some(to) = &sends_to
+                && People::of(home, to)?.owner(to).is_none()
+            {
+                printer.warn(&format!(
+                    "no owner is let in on the channel `{to}` yet, so results wait: write to the bot, then \
+                     `bailey channels pair {to} CODE --as owner`"
+                ));
+            }
             if zone.is_unknown() {
                 printer.warn(UNSAID);
             }
@@ -154,6 +171,25 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// Checks that a channel can bring results to its owner.
+fn may_go_to(home: &Home, to: &str) -> Result<()> {
+    let config = kinds::load(home)?;
+    let Some(channel) = config.channels.get(to) else {
+        return Err(Mistyped(format!(
+            "there is no channel `{to}`; configure it in config.toml as [channels.{to}]: docs/channels.md says how"
+        ))
+        .into());
+    };
+    if !ChannelKind::of(&channel.kind).is_some_and(|kind| kind.writes_to_people()) {
+        return Err(Mistyped(format!(
+            "the channel `{to}` is a {}, which writes to nobody by itself; results can go to a `telegram` channel",
+            channel.kind
+        ))
+        .into());
+    }
+    Ok(())
+}
+
 /// Whether it may change what its tools may not look at first.
 fn may_change_unseen(scope: &[Condition]) -> bool {
     let has = |kind| scope.iter().flat_map(|it| &it.action).any(|kinds| kinds.contains(&kind));
@@ -191,12 +227,13 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
     let zone = zone()?;
     for (name, schedule) in schedules {
         let next = schedule.cron.after(SystemClock.now(), &zone);
-        let Schedule { cron, task, directory, model, tokens, may, agent, session, skipped, .. } = schedule;
+        let Schedule { cron, task, directory, model, tokens, may, agent, to, session, skipped, .. } =
+            schedule;
         if printer.is_json() {
             printer.json(&json!({
                 "name": name, "cron": cron, "task": task, "directory": directory, "model": model,
                 "tokens": tokens, "may": may, "agent": agent, "next": next.map(|next| next.to_string()), "session": session,
-                "skipped": skipped,
+                "skipped": skipped, "to": to,
             }));
             continue;
         }
@@ -211,7 +248,8 @@ fn list(home: &Home, printer: &Printer) -> Result<()> {
         } else {
             format!(", and skipped {times} because that session still ran")
         };
-        let place = format!("  in {}{by}{bound}{last}{left}", directory.display());
+        let to = to.map(|to| format!("; results to {to}")).unwrap_or_default();
+        let place = format!("  in {}{by}{bound}{to}{last}{left}", directory.display());
         printer.line(printer.paint(Style::Plain, &place));
         if !may.is_empty() {
             let may = format!("  may {}, and nothing else", may.join("; "));

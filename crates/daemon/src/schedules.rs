@@ -238,7 +238,7 @@ impl Daemon {
     }
 
     /// Opens the session of a time: a new one, or the one that was begun for it.
-    async fn open_task(
+    pub(super) async fn open_task(
         self: &Rc<Self>,
         name: &str,
         schedule: &Schedule,
@@ -272,7 +272,7 @@ impl Daemon {
         let speaker =
             Speaker { channel: CHANNEL.into(), id: name.into(), name: name.into(), role: Role::User };
         let key = format!("{CHANNEL}:{name}:{moment}");
-        let is_new = timeout(ACCEPTED_MAX, self.give(session, speaker, task, key))
+        let is_new = timeout(ACCEPTED_MAX, self.give(session, speaker, task, key.clone()))
             .await
             .context("the session did not take its task in time")??;
         // This comes last, so that after a cut before it the daemon looks whether the task was done.
@@ -280,8 +280,10 @@ impl Daemon {
             let schedule = schedules.still(name, &id)?;
             schedule.since = schedule.since.max(if is_new { last } else { moment });
             (schedule.session, schedule.begun, schedule.skipped) = (Some(session), None, 0);
+            schedule.owed = schedule.to.is_some().then(|| key.clone());
             Ok(())
         })?;
+        self.owes.notify_waiters();
         self.log.note("begun", json!({ "schedule": name, "session": session, "moment": moment.to_string() }));
         Ok(())
     }

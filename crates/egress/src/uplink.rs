@@ -53,7 +53,7 @@ pub struct Request {
     /// Headers. The key's header is not among them.
     pub headers: Vec<(String, String)>,
     /// The body: JSON, unless a header says otherwise.
-    pub body: String,
+    pub body: Vec<u8>,
     /// A receiver of signed bodies knows a request that is sent again by this name. A request of another name
     /// is another, also where it says the same.
     pub name: String,

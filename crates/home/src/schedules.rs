@@ -52,6 +52,12 @@ pub struct Schedule {
     /// allow.
     #[serde(default)]
     pub may: Vec<String>,
+    /// The channel where the results go, to its owner. `None`: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The name of the message with the last run's task, while its result is not handed to that channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owed: Option<String>,
     /// The due moment that was done last, or the moment when the owner wrote the schedule down. All moments
     /// that were due after it until now are done as one run.
     pub since: Timestamp,
@@ -108,7 +114,7 @@ impl Schedules {
         }
         Self::change(home, |schedules| {
             for schedule in schedules.0.values_mut() {
-                (schedule.since, schedule.begun) = (schedule.since.max(now), None);
+                (schedule.since, schedule.begun, schedule.owed) = (schedule.since.max(now), None, None);
             }
             Ok(())
         })
@@ -231,6 +237,8 @@ mod tests {
             agent: None,
             tokens: None,
             may: Vec::new(),
+            to: None,
+            owed: None,
             since: since.parse().unwrap(),
             session: None,
             skipped: 0,

@@ -173,7 +173,7 @@ impl Sender<'_> {
             method: "POST".into(),
             target: signal.path().into(),
             headers: Vec::new(),
-            body,
+            body: body.into_bytes(),
             name: String::new(),
             bytes_max: ANSWER_BYTES_MAX,
             patience: PATIENCE,

@@ -56,6 +56,19 @@ pub struct Shown {
     pub buttons: Vec<(String, String)>,
     /// How often it was changed.
     pub edits: usize,
+    /// The file that it is.
+    pub file: Option<Sent>,
+}
+
+/// A file that the bot sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// Its name.
+    pub name: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+    /// Whether it is shown as a picture.
+    pub is_photo: bool,
 }
 
 #[derive(Default)]
@@ -73,6 +86,8 @@ struct State {
     /// What fails next: a method, words in what is sent, and how.
     faults: Vec<(String, String, Fault)>,
     calls: BTreeMap<String, usize>,
+    /// The commands of the menu.
+    menu: Vec<(String, String)>,
     /// Whether the key is none any more, and how many messages were refused for it.
     is_locked: bool,
     locked_out: usize,
@@ -240,6 +255,11 @@ impl Telegram {
         shown.buttons.iter().find(|(words, _)| words == label).unwrap().1.clone()
     }
 
+    /// The commands of the menu, with what each does.
+    pub fn menu(&self) -> Vec<(String, String)> {
+        self.state.0.lock().unwrap().menu.clone()
+    }
+
     /// How often a method was called.
     pub fn calls(&self, method: &str) -> usize {
         self.state.0.lock().unwrap().calls.get(method).copied().unwrap_or_default()
@@ -316,6 +336,24 @@ impl State {
                 })),
             },
             "sendChatAction" => Ok(true.into()),
+            "setMyCommands" => {
+                let commands = body["commands"].as_array().cloned().unwrap_or_default();
+                let text =
+                    |command: &Value, field: &str| command[field].as_str().unwrap_or_default().to_owned();
+                self.menu =
+                    commands.iter().map(|it| (text(it, "command"), text(it, "description"))).collect();
+                let is_name = |name: &str| {
+                    let is_plain =
+                        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+                    (1..=32).contains(&name.len()) && name.bytes().all(is_plain)
+                };
+                let fits = |what: &str| (1..=256).contains(&what.chars().count());
+                let is_fit = self.menu.iter().all(|(name, what)| is_name(name) && fits(what));
+                if self.menu.len() > 100 || !is_fit {
+                    return bad("BOT_COMMAND_INVALID");
+                }
+                Ok(true.into())
+            }
             "answerCallbackQuery" => {
                 let words = body["text"].as_str().unwrap_or_default();
                 if words.chars().count() > 200 {
@@ -353,7 +391,10 @@ impl State {
                 }
                 if method == "sendMessage" {
                     self.last_message += 1;
-                    self.messages.insert((chat, self.last_message), Shown { text: plain, buttons, edits: 0 });
+                    self.messages.insert(
+                        (chat, self.last_message),
+                        Shown { text: plain, buttons, ..Shown::default() },
+                    );
                     return Ok(json!({ "message_id": self.last_message }));
                 }
                 let Some(id) = body["message_id"].as_i64() else { return bad("message_id is empty") };
@@ -363,11 +404,67 @@ impl State {
                 if shown.text == plain && shown.buttons == buttons {
                     return bad("message is not modified: specified new message content is the same");
                 }
-                *shown = Shown { text: plain, buttons, edits: shown.edits + 1 };
+                *shown = Shown { text: plain, buttons, edits: shown.edits + 1, file: None };
                 Ok(json!({ "message_id": id }))
             }
             other => Err((404, format!("Not Found: {other}"))),
         }
+    }
+}
+
+impl State {
+    /// Takes a file: a photo of at most 10 MB, or a document of at most 50 MB.
+    fn take_file(&mut self, method: &str, form: &Form) -> Result<Value, (u16, String)> {
+        let bad = |why: &str| Err((400, format!("Bad Request: {why}")));
+        let (field, most) = if method == "sendPhoto" { ("photo", 10 << 20) } else { ("document", 50 << 20) };
+        let Some(chat) = form.text("chat_id").and_then(|chat| chat.parse().ok()) else {
+            return bad("chat_id is empty");
+        };
+        let Some((Some(name), bytes)) = form.0.get(field).cloned() else { return bad("there is no file") };
+        if bytes.is_empty() || bytes.len() > most {
+            return bad("file must be non-empty and not too large");
+        }
+        let is_photo = method == "sendPhoto";
+        if is_photo && !bytes.starts_with(b"\x89PNG") && !bytes.starts_with(b"\xff\xd8") {
+            return bad("IMAGE_PROCESS_FAILED");
+        }
+        self.last_message += 1;
+        let file = Some(Sent { name, bytes, is_photo });
+        self.messages.insert((chat, self.last_message), Shown { file, ..Shown::default() });
+        Ok(json!({ "message_id": self.last_message }))
+    }
+}
+
+/// A form of several parts: each field with its file name, if it has one, and its content.
+struct Form(BTreeMap<String, (Option<String>, Vec<u8>)>);
+
+impl Form {
+    fn read(kind: &str, body: &[u8]) -> Option<Self> {
+        let boundary = kind.strip_prefix("multipart/form-data; boundary=")?;
+        let (begin, between) = (format!("--{boundary}\r\n"), format!("\r\n--{boundary}"));
+        let mut rest = body.strip_prefix(begin.as_bytes())?;
+        let mut parts = BTreeMap::new();
+        let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|here| here == what);
+        loop {
+            let head = find(rest, b"\r\n\r\n")?;
+            let words = String::from_utf8(rest[..head].to_vec()).ok()?;
+            let value = |name: &str| {
+                let (_, value) = words.split_once(&format!("; {name}=\""))?;
+                Some(value.split('"').next().unwrap_or_default().to_owned())
+            };
+            rest = &rest[head + 4..];
+            let end = find(rest, between.as_bytes())?;
+            parts.insert(value("name")?, (value("filename"), rest[..end].to_vec()));
+            rest = &rest[end + between.len()..];
+            match rest {
+                b"--\r\n" => return Some(Self(parts)),
+                _ => rest = rest.strip_prefix(b"\r\n")?,
+            }
+        }
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name).and_then(|(_, content)| String::from_utf8(content.clone()).ok())
     }
 }
 
@@ -418,7 +515,7 @@ fn serve(stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
         let mut words = line.split(' ');
         let verb = words.next().unwrap_or_default().to_owned();
         let path = words.next().unwrap_or_default().to_owned();
-        let mut length = 0;
+        let (mut length, mut kind) = (0, String::new());
         loop {
             let mut header = String::new();
             if read.read_line(&mut header).unwrap_or(0) == 0 {
@@ -429,6 +526,11 @@ fn serve(stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
             }
             if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse().unwrap();
+            }
+            if let Some((name, value)) = header.split_once(':')
+                && name.eq_ignore_ascii_case("content-type")
+            {
+                value.trim().clone_into(&mut kind);
             }
         }
         let mut body = vec![0; length];
@@ -442,8 +544,9 @@ fn serve(stream: TcpStream, shared: &(Mutex<State>, Condvar)) {
             continue;
         }
         assert_eq!(verb, "POST", "{path}");
+        let form = Form::read(&kind, &body);
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let Some(answer) = exchange(&path, &body, shared) else { return };
+        let Some(answer) = exchange(&path, &body, form, shared) else { return };
         let (code, body) = answer;
         let head = format!(
             "HTTP/1.1 {code} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -499,7 +602,12 @@ fn give(path: &str, write: &mut TcpStream, (state, changed): &(Mutex<State>, Con
 }
 
 /// The answer to a request; none where the connection is cut.
-fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)) -> Option<(u16, String)> {
+fn exchange(
+    path: &str,
+    body: &Value,
+    form: Option<Form>,
+    (state, changed): &(Mutex<State>, Condvar),
+) -> Option<(u16, String)> {
     let error = |code: u16, why: &str| {
         (code, json!({ "ok": false, "error_code": code, "description": why }).to_string())
     };
@@ -547,7 +655,10 @@ fn exchange(path: &str, body: &Value, (state, changed): &(Mutex<State>, Condvar)
         let updates: Vec<Value> = held.updates.iter().take(100).cloned().collect();
         return Some((200, json!({ "ok": true, "result": updates }).to_string()));
     }
-    let answer = held.answer(&method, body);
+    let answer = match form {
+        Some(form) if ["sendPhoto", "sendDocument"].contains(&&*method) => held.take_file(&method, &form),
+        _ => held.answer(&method, body),
+    };
     if matches!(fault, Some(Fault::Unheard)) {
         return None;
     }

@@ -1,7 +1,7 @@
 //! `message.send`: words and a file of the workspace, to the session's own person or to another one.
 //!
 //! The two are different effects, so that rules can tell them apart: [`TO_OWN`] stays with the person whose
-//! session it is, [`TO_OTHERS`] leaves them. What is sent of a file is named by its digest: a human is asked
+//! session it is, [`TO_OTHERS`] leaves them. A file is named by the digest of its content: a human is asked
 //! about that content, and no other is sent.
 
 use crate::{
@@ -22,7 +22,7 @@ const TO_OWN: &str = "message.send";
 const TO_OTHERS: &str = "message.send_to";
 /// The most characters of a text.
 const TEXT_CHARS_MAX: usize = 8_000;
-/// What the calls claim, so that one is sent after the other.
+/// The path that all calls claim, so that one is sent after the other.
 const OUTBOX: &str = "~/.bailey/outbox";
 
 /// Sends a message.
@@ -36,14 +36,14 @@ pub(crate) struct Args {
     to: Option<String>,
 }
 
-/// What is sent, as rules judge it and a human is shown it.
+/// A message, as rules judge it and a human is shown it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OutgoingMessage {
     /// The person at a channel, `CHANNEL:ID`; `None` for the session's own person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The words; maybe none beside a file.
+    /// The words; may be empty beside a file.
     pub text: String,
     /// The file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,7 +228,7 @@ mod tests {
         let message: OutgoingMessage = serde_json::from_str(&used.args).unwrap();
         assert_eq!(message.file.unwrap().digest, digest);
         assert!(!used.args.contains("a,b,c"));
-        // What is too large was not read whole.
+        // A file that is too large was not read whole.
         assert!(
             plan(None, Some("a.csv"), None, &[read(b"a,b,c", None)]).unwrap_err().contains("at most 8 MiB")
         );

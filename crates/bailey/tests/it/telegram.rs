@@ -4,7 +4,9 @@ mod attacks;
 mod cards;
 mod files;
 mod rights;
+mod sent;
 mod stops;
+mod task;
 
 use crate::{
     attacks::actor::controls,

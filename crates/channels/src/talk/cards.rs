@@ -73,6 +73,7 @@ impl Talk {
     }
 
     pub(super) async fn tapped(&mut self, tap: Tap) {
+        let Some(tap) = self.tapped_offer(tap).await else { return };
         let Some((id, answer)) = verdict(&tap.data) else {
             return self.toast(&tap, "This button belongs to no question of Bailey's.");
         };

@@ -1,7 +1,7 @@
 use super::{Telegram, html};
 use crate::{
     Arrival, Attachment, AttachmentKind, Button, Channel as _, Command, Conversation, Event, Failure,
-    Message, News, Post, Reply, Us,
+    Message, News, Post, Reply, Upload, Us,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn it_is_asked_for_what_comes_after_the_news_that_were_given_out() {
     let offset = |commands: &[Command]| -> i64 {
         let [Command::Ask(call)] = commands else { panic!("{commands:?}") };
         assert_eq!((call.method, call.target.as_str()), ("POST", "/bot{key}/getUpdates"));
-        serde_json::from_str::<Value>(&call.body).unwrap()["offset"].as_i64().unwrap()
+        serde_json::from_slice::<Value>(&call.body).unwrap()["offset"].as_i64().unwrap()
     };
     for (cursor, first) in [(None, 0), (Some("7"), 7), (Some("seven"), 0)] {
         let mut listener = Telegram.listen(&us(), cursor);
@@ -279,7 +279,7 @@ fn files_are_what_they_are_said_to_be_and_of_a_photo_the_largest_that_fits() {
 fn a_file_is_asked_for_where_the_server_says_that_it_is() {
     let file = Attachment { id: "f".into(), kind: AttachmentKind::File, name: String::new(), bytes: None };
     let call = Telegram.locate(&file).unwrap();
-    assert_eq!((call.target.as_str(), call.body.as_str()), ("/bot{key}/getFile", r#"{"file_id":"f"}"#));
+    assert_eq!((call.target.as_str(), &*call.body), ("/bot{key}/getFile", &br#"{"file_id":"f"}"#[..]));
     let located =
         Telegram.located(&reply(&json!({ "file_id": "f", "file_path": "photos/1.jpg" })), 9).unwrap();
     assert_eq!(
@@ -317,7 +317,7 @@ fn in_a_group_only_what_is_to_us_is_and_topics_are_apart() {
     topic["is_topic_message"] = true.into();
     assert_eq!(heard(&json!({ "update_id": 1, "message": topic })).at.0, "-7/12");
     let sent: Value =
-        serde_json::from_str(&Telegram.send(&Conversation("-7/12".into()), &Post::default()).body).unwrap();
+        serde_json::from_slice(&Telegram.send(&Conversation("-7/12".into()), &Post::default()).body).unwrap();
     assert_eq!((&sent["chat_id"], &sent["message_thread_id"]), (&json!(-7), &json!(12)));
 }
 
@@ -424,7 +424,7 @@ fn no_server_is_asked_for_a_preview_and_buttons_stand_beneath() {
     let post = Post { text: "x".into(), buttons: vec![Button { label: "Yes".into(), data: "y".into() }] };
     let to = Conversation("42".into());
     for call in [Telegram.send(&to, &post), Telegram.edit(&to, "7", &post)] {
-        let body: Value = serde_json::from_str(&call.body).unwrap();
+        let body: Value = serde_json::from_slice(&call.body).unwrap();
         assert_eq!(body["link_preview_options"]["is_disabled"], true);
         assert_eq!(body["reply_markup"]["inline_keyboard"][0][0]["callback_data"], "y");
         assert!(call.target.starts_with("/bot{key}/"));
@@ -535,4 +535,33 @@ proptest! {
     fn whatever_a_server_says_is_read_or_passed_by(body in proptest::collection::vec(any::<u8>(), 0..400)) {
         answered(&us(), 0, &Reply { status: 200, body }).ok();
     }
+}
+
+/// The attack: a file's name ends the head of its part and adds a field. Control: a plain name stays.
+#[test]
+fn a_files_name_adds_nothing_to_a_form() {
+    let to = Conversation("-7/12".into());
+    let file = |name: &str| Upload { name: name.into(), bytes: b"x\r\n--y".to_vec(), is_picture: false };
+    let body = |name: &str| {
+        let call = Telegram.send_file(&to, &file(name)).unwrap();
+        assert_eq!(call.target, "/bot{key}/sendDocument");
+        String::from_utf8(call.body).unwrap()
+    };
+    assert!(body("an ö.csv").contains("filename=\"an ö.csv\"\r\n\r\nx\r\n--y\r\n--"));
+    let attack = body("a\"\r\n\r\n--b\r\nContent-Disposition: form-data; name=\"chat_id\"\r\n\r\n666/..");
+    assert_eq!(attack.matches("\r\nContent-Disposition: ").count(), 3, "{attack}");
+    assert_eq!(attack.matches("name=\"chat_id\"").count(), 1, "{attack}");
+    assert!(attack.contains("\r\n\r\n-7\r\n") && attack.contains("name=\"message_thread_id\"\r\n\r\n12\r\n"));
+}
+
+#[test]
+fn results_of_a_schedule_stand_in_the_conversation_with_one_person() {
+    let alone = Telegram.alone("42").unwrap();
+    let at = alone.of_schedule("nightly");
+    assert_eq!(at.parts(), ("42", Some("nightly")));
+    assert_eq!((Telegram.counted(&at), alone.parts()), ("42", ("42", None)));
+    let sent: Value = serde_json::from_slice(&Telegram.send(&at, &Post::default()).body).unwrap();
+    assert_eq!(sent["chat_id"], 42);
+    // A group is nobody's.
+    assert_eq!((Telegram.alone("-100"), Telegram.alone("Ann")), (None, None));
 }

@@ -198,10 +198,10 @@ impl Sender {
     }
 
     /// The headers of a signed body. A receiver knows one that is sent again by its id (Standard Webhooks).
-    fn signed(&self, key: &str, body: &str, name: &str) -> Result<[(&'static str, String); 3], Unsendable> {
-        let id = format!("msg_{}", Digest::of_parts(&[name.as_bytes(), body.as_bytes()]));
+    fn signed(&self, key: &str, body: &[u8], name: &str) -> Result<[(&'static str, String); 3], Unsendable> {
+        let id = format!("msg_{}", Digest::of_parts(&[name.as_bytes(), body]));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let signature = signature::sign(key, &id, now, body.as_bytes());
+        let signature = signature::sign(key, &id, now, body);
         let signature = signature.ok_or_else(|| Unsendable::BadSecret(self.key.clone()))?;
         Ok([("webhook-id", id), ("webhook-timestamp", now.to_string()), ("webhook-signature", signature)])
     }

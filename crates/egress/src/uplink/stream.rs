@@ -197,7 +197,7 @@ async fn open<'a>(
         method: method.into(),
         target: target.clone(),
         headers: headers.clone(),
-        body: String::new(),
+        body: Vec::new(),
         name: String::new(),
         bytes_max: 0,
         patience: *patience,
