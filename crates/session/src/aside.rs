@@ -240,7 +240,7 @@ fn pictures(text: &str) -> Vec<String> {
     };
     let words = text.split_whitespace().map(|word| {
         let quotes = |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | ',' | ';' | ':' | '!' | '?');
-        word.trim_matches(quotes).trim_end_matches('.')
+        word.trim_start_matches(quotes).trim_end_matches(|c| quotes(c) || c == '.')
     });
     let words = words.filter_map(|word| word.strip_prefix('@').or(word.starts_with('/').then_some(word)));
     let mut found: Vec<String> = words.filter(is_picture).map(str::to_owned).collect();

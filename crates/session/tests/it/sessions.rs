@@ -4,7 +4,7 @@ use crate::support::{ASK_DEPLOY, Front, open, say, session};
 use bailey_agent::TurnEnd;
 use bailey_journal::{Entry, Fact, Journal, Payload, Query, Recorded};
 use bailey_kernel::{Completion, JournalError, SessionLock, StopReason};
-use bailey_protocol::{Answer, Happening, Labels, Op, SessionId, Usage};
+use bailey_protocol::{Answer, Happening, Inbound, Labels, Op, SessionId, Usage};
 use bailey_session::{Host, HostError, Opening};
 use bailey_testkit::{Bench, Gate, Message, ModelServer, Reply, Setup, tool_call};
 use serde_json::json;
@@ -60,7 +60,10 @@ async fn a_message_that_comes_too_late_waits_for_the_next_turn() {
     // The turn is cancelled while the model still thinks, so that nothing in it can see the message.
     let talking = async {
         tokio::task::spawn_blocking(move || waiting.wait_for(1)).await.unwrap();
-        ops.send(Op::Say(say("and the blue one"))).await.unwrap();
+        let of_channel = Inbound { key: Some("1".into()), ..say("and the blue one") };
+        ops.send(Op::Say(of_channel)).await.unwrap();
+        // The owner's own message comes back to them.
+        ops.send(Op::Say(say("and the red one"))).await.unwrap();
         ops.send(Op::Cancel).await.unwrap();
     };
     let (end, ()) = tokio::join!(host.say(say("hi"), &mut heard), talking);
@@ -68,7 +71,8 @@ async fn a_message_that_comes_too_late_waits_for_the_next_turn() {
     gate.open();
     assert!(host.is_interrupted());
     assert_eq!(host.go_on(&mut heard).await.unwrap(), TurnEnd::Answered);
-    assert!(server.requests().last().unwrap().body.contains("and the blue one"));
+    let seen = server.requests().last().unwrap().body.clone();
+    assert!(seen.contains("and the blue one") && !seen.contains("and the red one"), "{seen}");
 }
 
 #[tokio::test]
