@@ -1,5 +1,5 @@
 //! A task beneath the daemon. The process that reads the turn's output is bound and can open no session, so
-//! there are two processes. [`run`] opens the session, waits, and afterwards compares and applies the
+//! there are two processes. `run` opens the session, waits, and afterwards compares and applies the
 //! changes, as `bailey sessions apply` does. [`listen`] is the turn's terminal; when the user leaves, the
 //! turn goes on.
 
