@@ -105,11 +105,18 @@ impl Hands {
     /// many tokens the conversation took before and takes now.
     ///
     /// # Errors
-    /// When there is no model, or the journal cannot be written.
+    /// When there is no model or no summary comes, or the journal cannot be written; then the context stays.
     pub async fn compact(&self, context: &mut Context) -> Result<(u64, u64), Refused> {
         let before = budget::taken(context);
         let budget = self.budget(context).ok_or_else(|| Refused::Failed("there is no model".into()))?;
-        self.sum_up(context, &budget::all_summable(context), &budget).await?;
+        let old = budget::all_summable(context);
+        let segments = context.segments().iter().filter(|segment| old.contains(&segment.entry()));
+        let tokens: u64 = segments.map(Segment::tokens).sum();
+        if tokens >= SUMMABLE_TOKENS_MIN {
+            // Without a summary nothing is left out: the context still has room.
+            let summary = self.summary(context, (&old, tokens), &budget).await?;
+            context.condense(summary);
+        }
         Ok((before, budget::taken(context)))
     }
 

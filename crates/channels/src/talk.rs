@@ -218,6 +218,11 @@ impl Talk {
             }
             // It was done before a kill, which left it open whether that was told.
             TalkEvent::Message(open) if open.told.is_some() => self.tell_again(open).await,
+            // The result of the run before comes first.
+            TalkEvent::Message(open) if open.is_schedules && !self.said.is_empty() => {
+                self.again.get_or_insert(Instant::now() + self.wait);
+                drop(open);
+            }
             TalkEvent::Message(open) if open.is_schedules => {
                 // Each run of a schedule has a session of its own.
                 self.drop_voices();
@@ -294,6 +299,12 @@ impl Talk {
             // What came after one that cannot be said waits with it.
             if self.again.is_some() {
                 return;
+            }
+            if open.is_schedules && !self.said.is_empty() {
+                return self.later();
+            }
+            if open.is_schedules {
+                self.drop_voices();
             }
             self.say(&open).await;
         }
@@ -447,7 +458,9 @@ impl Talk {
                     self.answer.doing(one_line(format!("{tool} {target}").trim_end()));
                 }
             }
-            Happening::Sent { to, text, file } if self.is_new(seq) => {
+            // A turn of a person elsewhere, such as the owner at the page, sends nothing here.
+            Happening::Sent { to: None, of, .. } if !self.is_of_here(of.as_deref()) => self.is_seen(seq),
+            Happening::Sent { to, text, file, .. } if self.is_new(seq) => {
                 self.sent(to, text, file).await;
                 self.is_seen(seq);
             }
@@ -461,6 +474,15 @@ impl Talk {
             Happening::End { reason, error, .. } => self.finish(&reason, error).await,
             _ => {}
         }
+    }
+
+    /// Whether a person, `CHANNEL:ID`, speaks in this conversation. A schedule speaks in its own.
+    fn is_of_here(&self, person: Option<&str>) -> bool {
+        let person = person.and_then(|person| person.split_once(':'));
+        self.schedule.is_some()
+            || person.is_some_and(|(channel, id)| {
+                channel == self.bridge.name && self.participants.contains_key(id)
+            })
     }
 
     /// The answer as far as it stands in messages.
@@ -661,6 +683,7 @@ impl Talk {
             Command::Clear => {
                 let told = self.of_daemon(&who, RequestKind::Clear).await;
                 self.drop_voices();
+                self.give_up_all("The conversation was cleared.").await;
                 // What waits for the old one is the new one's, which need not be waited for.
                 self.again = self.again.map(|_| Instant::now());
                 self.wait = AGAIN;

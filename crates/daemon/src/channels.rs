@@ -232,7 +232,7 @@ impl Daemon {
         speaker: &Speaker,
     ) -> Result<net::UnixStream> {
         let known = Sessions::of(&self.home, name).about(at, &channel.workspace);
-        let mut again = Vec::new();
+        let mut again = vec!["--unattended".to_owned()];
         if let Some(model) = &channel.model {
             again.extend(["--model".to_owned(), model.clone()]);
         }

@@ -10,6 +10,10 @@ use alloc::{
 
 /// The most commands that loops come to.
 const COMMANDS_MAX: usize = 512;
+/// The longest line that is unrolled, and the most bytes of one value and of all commands.
+const LINE_BYTES_MAX: usize = 4 << 10;
+const VALUE_BYTES_MAX: usize = 4 << 10;
+const ALL_BYTES_MAX: usize = 256 << 10;
 /// The most digits of a number of `seq`.
 const DIGITS_MAX: usize = 6;
 
@@ -30,6 +34,9 @@ type Variables = Vec<(String, String)>;
 
 /// The commands of a line with loops, unrolled. `None` where it has no loop, or one that is not plain.
 pub(crate) fn unrolled(line: &str) -> Option<Vec<Vec<String>>> {
+    if line.len() > LINE_BYTES_MAX {
+        return None;
+    }
     let commands = steps(words(line)?);
     let mut all = Vec::new();
     run(&commands, &mut Variables::new(), &mut all)?;
@@ -45,6 +52,10 @@ fn run(commands: &[Vec<Word>], variables: &mut Variables, all: &mut Vec<Vec<Stri
             push(words, all)?;
             rest = after;
             continue;
+        }
+        // A loop in a loop multiplies, and may use the outer one's variable.
+        if !variables.is_empty() {
+            return None;
         }
         let (name, values) = head(command, variables, all)?;
         let (first, body) = after.split_first()?;
@@ -82,7 +93,11 @@ fn head(
                 push([&["seq".to_string()], numbers.as_slice()].concat(), all)?;
             }
             // A value that a shell would split or expand once more is not known.
-            _ => values.push(value(word, variables).filter(|value| value.chars().all(is_plain))?),
+            // Of an empty value nothing is left, so the next word may be the program.
+            _ => {
+                let is_whole = |value: &String| !value.is_empty() && value.chars().all(is_plain);
+                values.push(value(word, variables).filter(is_whole)?);
+            }
         }
     }
     Some((name.to_string(), values))
@@ -111,9 +126,11 @@ fn sequence(numbers: &[String]) -> Option<Vec<String>> {
 fn push(words: Vec<String>, all: &mut Vec<Vec<String>>) -> Option<()> {
     let program = words.first()?;
     // These may set the variable of a loop, or another one.
-    let sets =
-        program.contains('=') || program == "printf" && words.iter().any(|word| word.starts_with("-v"));
-    if sets || all.len() >= COMMANDS_MAX {
+    let sets = program.contains('=')
+        || program == "unset"
+        || program == "printf" && words.iter().any(|word| word.starts_with("-v"));
+    let bytes: usize = all.iter().chain([&words]).flatten().map(|word| word.len() + 1).sum();
+    if sets || program.is_empty() || all.len() >= COMMANDS_MAX || bytes > ALL_BYTES_MAX {
         return None;
     }
     all.push(words);
@@ -169,6 +186,9 @@ fn value(word: &Word, variables: &Variables) -> Option<String> {
             Piece::Variable(name) => {
                 let (_, found) = variables.iter().rev().find(|(known, _)| known == name)?;
                 value.push_str(found);
+                if value.len() > VALUE_BYTES_MAX {
+                    return None;
+                }
             }
             Piece::Sequence(_) => return None,
         }
@@ -294,7 +314,6 @@ mod tests {
             commands("cd sub && for f in a b\ndo cat ${f}.txt | wc -l\ndone; ls"),
             ["cd sub", "cat a.txt", "wc -l", "cat b.txt", "wc -l", "ls"]
         );
-        assert_eq!(commands("for a in 1 2; do for b in x; do echo $a$b; done; done"), ["echo 1x", "echo 2x"]);
         assert_eq!(commands("for p in pip; do $p install x; done"), ["pip install x"]);
     }
 
@@ -319,6 +338,10 @@ mod tests {
             "for i in a; do echo $i",
             "for i in a; echo $i; done",
             "for i in $(seq 1 99999); do echo $i; done",
+            "for i in ''; do $i pip install x; done",
+            "for i in ls; do for i in pip; do true; done; $i install x; done",
+            "for i in ls; do unset i; $i pip install x; done",
+            "for a in 1 2; do for b in 1 2; do done; done",
         ] {
             assert!(unrolled(line).is_none(), "{line}: {:?}", unrolled(line));
         }

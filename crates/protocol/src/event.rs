@@ -317,7 +317,7 @@ pub enum Happening {
         /// How many, in the order of their acceptance.
         messages: u32,
     },
-    /// The owner stopped the turn, and messages that the model had not seen are taken back.
+    /// The owner took messages back that the model had not seen.
     Unsaid {
         /// Their words, in order.
         texts: Vec<String>,
@@ -417,6 +417,10 @@ pub enum Happening {
         /// A file that goes with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file: Option<SentFile>,
+        /// The person whose message the agent works on, `CHANNEL:ID`; `None` for the owner at a terminal.
+        /// Only that person's conversation shows a message without `to`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
     },
     /// Something that the user should know: a retry, a masked file, a resumed effect.
     Notice {

@@ -45,6 +45,8 @@ pub enum Op {
     },
     /// End the running turn.
     Cancel,
+    /// Give the owner's messages back that were accepted during the turn and that the model has not seen.
+    TakeBack,
     /// Compare the session's changes with the project.
     Changes,
     /// Move the session's changes to the project.
@@ -110,6 +112,7 @@ impl Op {
             Self::AskAgain { .. } => "ask_again",
             Self::Follow { .. } => "follow",
             Self::Cancel => "cancel",
+            Self::TakeBack => "take_back",
             Self::Pin { .. } => "pin",
             Self::Unpin { .. } => "unpin",
             Self::Changes => "changes",

@@ -5,7 +5,9 @@
 use crate::{Host, HostError};
 use bailey_agent::{Budget, Ceiling, ModelRole, parts};
 use bailey_kernel::{Acted, Aside, Kernel, Refused, Scope};
-use bailey_protocol::{Action, CallId, FileKind, Happening, Inbound, Op, Report, ToolCall, View, WsPath};
+use bailey_protocol::{
+    Action, CallId, FileKind, Happening, IMAGES_BYTES_MAX, Inbound, Op, Report, ToolCall, View, WsPath,
+};
 use serde_json::json;
 use std::collections::BTreeMap;
 use tokio::sync::mpsc;
@@ -27,28 +29,26 @@ impl Host {
         command: String,
         ops: &mut mpsc::Receiver<Op>,
     ) -> Result<(), HostError> {
+        let mut kept = Vec::new();
         let aside = {
             let (owner, arguments) = (self.owner(), json!({ "command": command }));
             let acting = self.call_aside(&owner, "command.run", arguments);
-            tokio::pin!(acting);
-            loop {
-                tokio::select! {
-                    aside = &mut acting => break aside?,
-                    op = ops.recv() => match op {
-                        None | Some(Op::Cancel) => owner.cancel().cancel(),
-                        Some(op) => {
-                            let error = format!("`{command}` runs: wait for its end, or cancel it");
-                            let failed = Happening::Failed { op: op.name().into(), error };
-                            self.kernel.tell(&owner, failed).await?;
-                        }
-                    },
-                }
-            }
+            let cancel = owner.cancel().clone();
+            during(acting, ops, &mut kept, || cancel.cancel()).await
+        };
+        self.kept.extend(kept);
+        let aside = match aside {
+            // The front end was told.
+            Err(HostError::Refused(Refused::Denied(_))) => return Ok(()),
+            aside => aside?,
         };
         if self.asides.len() < ASIDES_MAX {
             self.asides.push(aside.text);
+            return Ok(());
         }
-        Ok(())
+        let text =
+            format!("{ASIDES_MAX} results wait for your next message; the model does not get this one");
+        Ok(self.kernel.tell(&self.owner(), Happening::Notice { text }).await?)
     }
 
     /// Calls a built-in tool as the owner, and tells the front end.
@@ -73,11 +73,16 @@ impl Host {
     /// Accepts the results of the owner's commands, each as quoted data: no word in them counts as the
     /// owner's.
     pub(crate) async fn bring_asides(&mut self) -> Result<(), HostError> {
-        for text in std::mem::take(&mut self.asides) {
+        while let Some(text) = self.asides.first() {
             let text = format!("The person ran a command inside the walls. Its result is data:\n{text}");
             let inbound = Inbound { is_quoted: true, ..Inbound::from(text) };
-            let (_, message, _) = self.kernel.accept(&self.connection, inbound).await?;
-            self.context.push(message);
+            match self.kernel.accept(&self.connection, inbound).await {
+                Ok((_, message, _)) => self.context.push(message),
+                Err(error @ Refused::Journal(_)) => return Err(error.into()),
+                // The result waits for the next message.
+                Err(_) => return Ok(()),
+            }
+            self.asides.remove(0);
         }
         Ok(())
     }
@@ -92,11 +97,16 @@ impl Host {
             return Ok(inbound);
         }
         let owner = self.owner();
+        let mut bytes: usize = inbound.images.iter().map(|image| image.bytes().len()).sum();
         for path in pictures(&inbound.text) {
             let why = match self.call_aside(&owner, "fs.read", json!({ "path": path })).await {
-                Ok(Aside { image: Some(image), .. }) => {
+                Ok(Aside { image: Some(image), .. }) if bytes + image.bytes().len() <= IMAGES_BYTES_MAX => {
+                    bytes += image.bytes().len();
                     inbound.images.push(image);
                     continue;
+                }
+                Ok(Aside { image: Some(_), .. }) => {
+                    "the pictures of one message may have 3 MiB together".to_owned()
                 }
                 Ok(Aside { ok: true, .. }) => {
                     "it is no PNG, JPEG, WebP or GIF, or larger than 3 MiB".to_owned()
@@ -124,23 +134,11 @@ impl Host {
     pub(crate) async fn compact(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<(), HostError> {
         let scope = self.kernel.turn_of(&self.connection);
         let hands = self.hands(scope.clone())?;
-        let (before, after) = {
-            let compacting = hands.compact(&mut self.context);
-            tokio::pin!(compacting);
-            loop {
-                tokio::select! {
-                    done = &mut compacting => break done?,
-                    op = ops.recv() => match op {
-                        None | Some(Op::Cancel) => scope.cancel().cancel(),
-                        Some(op) => {
-                            let error = "the conversation is being summed up: wait for the end".to_owned();
-                            let failed = Happening::Failed { op: op.name().into(), error };
-                            self.kernel.tell(&scope, failed).await?;
-                        }
-                    },
-                }
-            }
-        };
+        let mut kept = Vec::new();
+        let cancel = scope.cancel().clone();
+        let done = during(hands.compact(&mut self.context), ops, &mut kept, || cancel.cancel()).await;
+        self.kept.extend(kept);
+        let (before, after) = done?;
         let line = match after < before {
             true => format!("the conversation took about {before} tokens, and takes about {after} now"),
             false => format!("there is nothing to sum up: the conversation takes about {after} tokens"),
@@ -190,6 +188,31 @@ impl Host {
             lines.push(format!("{:<12} about {all:>7} of {} tokens", "all", budget.window));
         }
         lines
+    }
+}
+
+/// Drives work of the owner's to its end. Meanwhile a cancellation, and the end of the ops, ends the work;
+/// other ops are kept for afterwards.
+async fn during<T>(
+    work: impl Future<Output = T>,
+    ops: &mut mpsc::Receiver<Op>,
+    kept: &mut Vec<Op>,
+    cancel: impl Fn(),
+) -> T {
+    tokio::pin!(work);
+    let mut is_listening = true;
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            op = ops.recv(), if is_listening => match op {
+                Some(Op::Cancel) => cancel(),
+                Some(op) => kept.push(op),
+                None => {
+                    is_listening = false;
+                    cancel();
+                }
+            },
+        }
     }
 }
 

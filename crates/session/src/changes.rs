@@ -454,6 +454,7 @@ impl Host {
                     | Op::Model { .. }
                     | Op::Run { .. }
                     | Op::Files { .. }
+                    | Op::TakeBack
                     | Op::Compact
                     | Op::Show { .. }),
                 ) => {

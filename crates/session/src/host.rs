@@ -14,7 +14,7 @@ use bailey_protocol::{
     Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
 };
 use bailey_tools::Tools;
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{collections::VecDeque, path::PathBuf, sync::Arc, time::Instant};
 use tokio::sync::mpsc;
 
 /// The most sessions in one list.
@@ -134,6 +134,8 @@ pub struct Host {
     pins: Pins,
     /// The results of the owner's own commands, which the next message brings along.
     pub(crate) asides: Vec<String>,
+    /// Ops that came while the owner's own command ran.
+    pub(crate) kept: VecDeque<Op>,
     /// The changes as they were told last.
     pub(crate) changed: Option<Happening>,
     _lock: SessionLock,
@@ -253,6 +255,7 @@ impl Host {
             context,
             pins,
             asides: Vec::new(),
+            kept: VecDeque::new(),
             changed: None,
             _lock: lock,
         };
@@ -399,7 +402,6 @@ impl Host {
         self.confine().await?;
         // Read first, so that the project's text stands before the person's message.
         self.read_guides().await?;
-        self.bring_asides().await?;
         let inbound = self.with_pictures(inbound).await?;
         let accepted = self.kernel.accept(&self.connection, inbound).await;
         let (scope, message, turn) = accepted.map_err(|error| match error {
@@ -408,6 +410,7 @@ impl Host {
             error => error,
         })?;
         tell_unseen(&self.kernel, &scope, self.models.as_ref(), &message).await?;
+        self.bring_asides().await?;
         self.context.push(message);
         Ok((scope, turn))
     }
@@ -472,7 +475,14 @@ impl Host {
     /// more, this returns the error at once.
     pub async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<Option<TurnEnd>, HostError> {
         let mut last = Ok(None);
-        while let Some(op) = ops.recv().await {
+        loop {
+            let op = match self.kept.pop_front() {
+                Some(op) => op,
+                None => match ops.recv().await {
+                    Some(op) => op,
+                    None => break,
+                },
+            };
             let name = op.name();
             let done = match op {
                 Op::Say(inbound) if self.kernel.is_repeated(&self.connection, &inbound).await? => continue,
@@ -536,7 +546,7 @@ impl Host {
                     follow(&self.kernel, &self.connection, &scope, key).await.map_err(Into::into)
                 }
                 // No turn runs.
-                Op::Cancel => continue,
+                Op::Cancel | Op::TakeBack => continue,
             };
             if let Err(error) = done {
                 self.tell_failed(name, &error).await?;
@@ -625,10 +635,6 @@ impl Host {
                 }
             }
         };
-        let own = front.own;
-        if matches!(ended, Ok(TurnEnd::Cancelled)) {
-            self.take_back(&hands.news, &own).await?;
-        }
         // A message that came too late for this turn waits for the next one.
         hands.hear(&mut self.context).await?;
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
@@ -639,20 +645,6 @@ impl Host {
         let took_ms = u64::try_from(begun.elapsed().as_millis()).ok();
         self.kernel.tell(&scope, Happening::End { reason, error, fault, took_ms }).await?;
         Ok(ended?)
-    }
-
-    /// Takes back the owner's messages that the model has not seen, because the owner stopped the turn.
-    async fn take_back(&self, news: &News, own: &[Seq]) -> Result<(), HostError> {
-        let mut texts = Vec::new();
-        for message in news.take_back(own) {
-            self.kernel.unsay(&self.connection, message.entry()).await?;
-            texts.push(message.text().to_owned());
-        }
-        if !texts.is_empty() {
-            let scope = self.kernel.turn_of(&self.connection);
-            self.kernel.tell(&scope, Happening::Unsaid { texts }).await?;
-        }
-        Ok(())
     }
 
     /// The means of a turn, or of other work with the model.
@@ -754,6 +746,16 @@ impl Front<'_> {
     async fn take(&mut self, op: Op) -> Result<(), Refused> {
         match op {
             Op::Cancel => self.scope.cancel().cancel(),
+            Op::TakeBack => {
+                let mut texts = Vec::new();
+                for message in self.news.take_back(&self.own) {
+                    self.kernel.unsay(self.connection, message.entry()).await?;
+                    texts.push(message.text().to_owned());
+                }
+                if !texts.is_empty() {
+                    self.kernel.tell(self.scope, Happening::Unsaid { texts }).await?;
+                }
+            }
             Op::Say(inbound) if self.kernel.is_repeated(self.connection, &inbound).await? => {}
             Op::Say(inbound) => {
                 // A person at a channel was told that the message is accepted.

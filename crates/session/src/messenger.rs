@@ -2,8 +2,8 @@
 //! judged, written down, and then told to the session's front ends. The channel that the person writes on
 //! shows it there; a terminal shows it in a line.
 //!
-//! No file with a secret in it leaves this way: what is read for a model passes the screen, and a file is
-//! sent as it is.
+//! A file in which a secret is recognised does not leave this way. The search sees the bytes as text; it does
+//! not look into archives, pictures and compressed documents.
 
 use bailey_journal::Journal;
 use bailey_kernel::{BoxFuture, Io};
@@ -44,10 +44,14 @@ impl Messenger {
         };
         self.take(Instant::now())?;
         let said = match &to {
-            None => "sent to your person, in the conversation that they follow".into(),
+            None => {
+                "told to your person, where they wrote to you; a terminal shows a file's name only".into()
+            }
             Some(to) => format!("handed to the channel, which sends it to {to}"),
         };
-        io.door.tell(Happening::Sent { to, text, file }).await.map_err(|error| error.to_string())?;
+        let speaker = self.journal.speaker(self.session).await.map_err(|error| error.to_string())?;
+        let of = speaker.map(|Speaker { channel, id, .. }| format!("{channel}:{id}"));
+        io.door.tell(Happening::Sent { to, text, file, of }).await.map_err(|error| error.to_string())?;
         Ok(CallReport { ok: true, text: said, touched: Vec::new() })
     }
 

@@ -76,14 +76,16 @@ impl Asker {
     }
 
     /// Shows a card and takes the answer.
-    pub(crate) async fn ask(self, printer: &Printer, card: &Card) -> (Answer, String) {
+    ///
+    /// While the user has a message half written, a yes wants Enter behind it.
+    pub(crate) async fn ask(self, printer: &Printer, card: &Card, is_writing: bool) -> (Answer, String) {
         match self {
             Self::Terminal => {}
             Self::Later => return std::future::pending().await,
             Self::Never => return (Answer::No, "`--approve never` asks nobody".into()),
             Self::Nobody => return (Answer::No, "there is no terminal to ask on".into()),
         }
-        match ask_terminal(printer, card).await {
+        match ask_terminal(printer, card, is_writing).await {
             Ok(answer) => answer,
             Err(error) => (Answer::No, format!("the terminal could not be read: {error}")),
         }
@@ -144,13 +146,18 @@ enum Meaning {
     Details,
 }
 
-async fn ask_terminal(printer: &Printer, card: &Card) -> std::io::Result<(Answer, String)> {
+async fn ask_terminal(printer: &Printer, card: &Card, is_writing: bool) -> std::io::Result<(Answer, String)> {
     let (prompt, choice) = (Prompt::open(printer)?, Choice::of(card));
     let terminal = prompt.terminal();
     terminal.write(&draw_brief(printer, card, terminal.size().0)).await?;
     let mut question = choice.words();
     let closed = || Ok((Answer::No, "the terminal was closed".to_owned()));
-    let is_key = |key: char| choice.meaning(&key.to_lowercase().to_string()).is_some();
+    // A yes for longer than once is never one letter of a word that begins like it.
+    let is_key = |key: char| match choice.meaning(&key.to_lowercase().to_string()) {
+        Some(Meaning::Answer(Answer::No) | Meaning::Details) => true,
+        Some(Meaning::Answer(Answer::Yes)) => !is_writing,
+        Some(Meaning::Answer(Answer::YesForSession | Answer::YesForPattern)) | None => false,
+    };
     loop {
         let Some(typing) = prompt.key_or_line(&question, Some(&is_key)).await? else {
             return closed();

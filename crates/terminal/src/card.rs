@@ -53,8 +53,9 @@ pub(crate) fn draw_brief(printer: &Printer, card: &Card, cells: usize) -> String
     for part in &card.parts {
         if let CardPart::Field { name, value, brief: true } = part {
             let fits = name.len() + value.len() <= SHORT_BYTES && !value.contains('\n');
-            // A value cannot draw a field of its own.
-            let one = || format!("{name}: {}", value.replace('·', "⟨U+00B7⟩"));
+            // A value cannot draw a field of its own: characters that look like the dot take a row.
+            let fits = fits && value.is_ascii();
+            let one = || format!("{name}: {value}");
             if fits { short.push(one()) } else { long.push((name, value)) }
         }
     }

@@ -115,6 +115,11 @@ impl Chat {
         })
     }
 
+    /// Whether the user has a message half written.
+    pub(super) fn is_writing(&self) -> bool {
+        !self.line.text().is_empty()
+    }
+
     fn terminal(&self) -> Option<&Terminal> {
         match &self.input {
             Input::Keys(terminal) => Some(terminal),
@@ -280,8 +285,16 @@ impl Front<'_> {
     /// Handles Escape: it stops the work that runs.
     fn stop(&mut self) {
         if !self.is_idle() && !self.is_cancelled {
+            self.take_back();
             self.cancel();
             self.note(Style::Yellow, "stopping");
+        }
+    }
+
+    /// Asks for the queued messages that the model has not seen.
+    pub(super) fn take_back(&mut self) {
+        if self.chat.as_ref().is_some_and(|chat| !chat.queued.is_empty()) {
+            self.send(Op::TakeBack);
         }
     }
 

@@ -133,7 +133,7 @@ impl<'a> Drawing<'a> {
                 self.waiting = None;
                 self.line(screen, Style::Yellow, text);
             }
-            Happening::Sent { to, text, file } => {
+            Happening::Sent { to, text, file, .. } => {
                 let whom = to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
                 let file = file.as_ref().map(|file| format!(" [{}]", file.name)).unwrap_or_default();
                 self.line(screen, Style::Cyan, &format!("  message{whom}: {}{file}", text.trim()));

@@ -306,6 +306,7 @@ impl<'a> Front<'a> {
             }
             TerminalSignal::Cancel if self.is_idle() => self.interrupted(),
             TerminalSignal::Cancel => {
+                self.take_back();
                 self.cancel();
                 self.screen.clear();
                 self.printer.note("cancelling (Ctrl-C again to leave at once)");
@@ -347,8 +348,9 @@ impl<'a> Front<'a> {
         self.screen.clear();
         self.pause_keys();
         let (asker, printer) = (self.asker, self.printer);
+        let is_writing = self.chat.as_ref().is_some_and(Chat::is_writing);
         let answering = async move {
-            let (answer, why) = asker.ask(printer, &card).await;
+            let (answer, why) = asker.ask(printer, &card, is_writing).await;
             Some(Op::Answer { id, answer, why, by: None })
         };
         self.answering = Some((id, Box::pin(answering)));

@@ -12,7 +12,11 @@ use super::{
 };
 use crate::print::Printer;
 use bailey_secrets::neutralise;
-use std::io;
+use std::{io, time::Duration};
+use tokio::time::timeout;
+
+/// Keys that follow an answer this soon belong to it.
+const REST: Duration = Duration::from_millis(250);
 
 /// The longest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 4096;
@@ -83,6 +87,8 @@ impl Prompt {
                     continue;
                 }
                 if let Some(key) = typed.single(&read).filter(|key| is_key(*key)) {
+                    // The rest of a word, such as `yes`, is no message.
+                    while let Ok(Ok(Some(_))) = timeout(REST, self.terminal.read_keys()).await {}
                     answered();
                     self.terminal.write(&format!("{}\n", shown(key))).await?;
                     return Ok(Some(Typing::Key(key)));

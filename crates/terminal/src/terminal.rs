@@ -58,7 +58,7 @@ pub(super) fn answered() {
 
 fn note_typing(keys: &[Key]) {
     if let Some(last) = keys.last() {
-        let is_within = matches!(last, Key::Char(_) | Key::Paste(_));
+        let is_within = !matches!(last, Key::Enter);
         *TYPED.lock().unwrap_or_else(PoisonError::into_inner) = is_within.then(Instant::now);
     }
 }

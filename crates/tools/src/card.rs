@@ -242,6 +242,10 @@ impl Draft<'_> {
 
     fn change(&mut self, files: &[FileChange], red: &HashSet<&WsPath>, seen: &[Output]) -> String {
         for file in first(files, |file| red.contains(&file.path)) {
+            if files.len() > 1 {
+                let verb = verb(file.base.is_some(), file.new.is_some()).to_lowercase();
+                self.brief(&verb, &file.path.0);
+            }
             let (diff, known) = diff::of_change(file, seen, DIFF_LINES_MAX.min(self.lines), self.redactor);
             if !known {
                 let path = &file.path;

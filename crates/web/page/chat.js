@@ -1,6 +1,6 @@
 // A conversation: what was said and done before, from the journal, and what happens now, from the session's events.
 
-import { button, diff, el, field, fill, plain, say, short, time, trouble, worker } from "./dom.js";
+import { button, diff, el, field, fill, plain, say, short, time, trouble, twice, worker } from "./dom.js";
 import * as home from "./home.js";
 import { markdown } from "./markdown.js";
 
@@ -198,12 +198,12 @@ class Conversation {
       multiple: true,
       hidden: true,
       "aria-label": "Files for the agent",
-      onchange: () => (this.attach(pick.files), (pick.value = "")),
+      onchange: () => (this.attach([...pick.files]), (pick.value = "")),
     });
     this.words.addEventListener("paste", (event) => {
       const { files } = event.clipboardData ?? { files: [] };
       if (files.length) event.preventDefault();
-      this.attach(files);
+      this.attach([...files]);
     });
     const form = el(
       "form",
@@ -211,7 +211,7 @@ class Conversation {
         class: "composer",
         onsubmit: (event) => (event.preventDefault(), this.speak()),
         ondragover: (event) => event.preventDefault(),
-        ondrop: (event) => (event.preventDefault(), this.attach(event.dataTransfer.files)),
+        ondrop: (event) => (event.preventDefault(), this.attach([...event.dataTransfer.files])),
       },
       this.words,
       pick,
@@ -226,8 +226,13 @@ class Conversation {
     this.log.replaceChildren();
   }
 
-  // Files that go with the next message.
-  async attach(files) {
+  // Files that go with the next message: those that are still read are waited for.
+  attach(files) {
+    this.reading = Promise.resolve(this.reading).then(() => this.read(files)).catch((error) => this.put(trouble(error)));
+    return this.reading;
+  }
+
+  async read(files) {
     for (const file of files) {
       const kind = IMAGES.has(file.type) ? "images" : "files";
       const all = this.files.filter((it) => it.kind === kind).reduce((sum, it) => sum + it.size, file.size);
@@ -253,7 +258,7 @@ class Conversation {
   tellStatus() {
     const { context } = this;
     const tokens = context && (context.window ? `context ${Math.round((100 * Number(context.tokens)) / context.window)}% of ${thousands(context.window)}` : `context ${thousands(context.tokens)}`);
-    const money = [...this.money].map(([currency, nanos]) => `${amount(nanos)} ${currency}`);
+    const money = [...this.money].map(([currency, nanos]) => `${amount(nanos)} ${currency} since this page opened`);
     const parts = [this.model, this.project, tokens, ...money].filter(Boolean);
     this.status.textContent = plain(parts.join(" · "));
     const count = this.waiting?.files ?? 0;
@@ -263,7 +268,7 @@ class Conversation {
 
   // Whether it has to be followed: somebody sees it, or what was said is not heard yet.
   isNeeded() {
-    return !document.hidden || [...this.said.values()].some((it) => !it.isBack);
+    return !document.hidden || home.mayNotify() || [...this.said.values()].some((it) => !it.isBack);
   }
 
   rest() {
@@ -476,7 +481,8 @@ class Conversation {
   }
 
   async speak() {
-    const text = this.words.value.trim();
+    await this.reading;
+    const text = this.words.value.trim() || (this.files.length ? "See what I attached." : "");
     if (!text) return;
     const { files } = this;
     this.files = [];
@@ -538,6 +544,8 @@ class Conversation {
     if (it.isBack) return;
     it.node?.remove();
     Object.assign(it, { node: null, isBack: true });
+    this.files.unshift(...(it.files ?? []));
+    this.attached();
     this.words.value = [it.text, this.words.value].filter(Boolean).join("\n");
     this.rest();
   }
@@ -750,6 +758,14 @@ class Conversation {
         this.tellStatus();
         return;
       }
+      case "sent": {
+        const { file, text } = event;
+        const bytes = file && Uint8Array.from(atob(file.bytes), (c) => c.charCodeAt(0));
+        const link = file && el("a", { href: URL.createObjectURL(new Blob([bytes])), download: file.name }, file.name);
+        this.closeText();
+        this.put(el("p", { class: "note" }, event.to ? `To ${event.to}: ` : "From the agent: ", text, " ", link));
+        return;
+      }
       case "changed":
         this.waiting = event;
         this.tellStatus();
@@ -837,7 +853,10 @@ class Conversation {
       conflicts.map((it) => el("p", { class: "trouble" }, it)),
       stays.map((it) => el("p", { class: "trouble" }, `Stays in the session: ${it}`)),
       diff(text),
-      this.offered("apply", worker("Apply to the project", () => this.op({ op: "apply", shown }), "strong")),
+      this.offered("apply", [
+        worker("Apply to the project", () => this.op({ op: "apply", shown }), "strong"),
+        twice("Discard", () => this.op({ op: "discard", shown }), "danger"),
+      ]),
     );
     return this.put(card);
   }

@@ -24,6 +24,8 @@ export const known = (number) => number && localStorage.setItem(NUMBER, number);
 export function leave() {
   localStorage.removeItem(KEY);
   localStorage.removeItem(NUMBER);
+  localStorage.removeItem(NOTIFY);
+  open.count = 0;
   window.dispatchEvent(new Event("left"));
 }
 
@@ -166,12 +168,16 @@ export async function wantNotices(wanted) {
 }
 export function notify(title, body, hash) {
   if (!document.hidden || !mayNotify()) return;
-  const notice = new Notification(title, { body, icon: "/icon.svg", tag: hash });
-  notice.onclick = () => {
-    window.focus();
-    location.hash = hash;
-    notice.close();
-  };
+  try {
+    const notice = new Notification(title, { body, icon: "/icon.svg", tag: hash });
+    notice.onclick = () => {
+      window.focus();
+      location.hash = hash;
+      notice.close();
+    };
+  } catch {
+    // Some phones let no page make one by itself.
+  }
 }
 
 export const post = async (path, body) => (await (await ask(path, { body })).json()).done;

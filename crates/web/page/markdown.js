@@ -87,7 +87,9 @@ function inline(text, depth = 0) {
 
 // A table's cells: a bar behind a backslash belongs to its cell.
 const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.replaceAll("\\|", "|").trim());
-const RULER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+// The line below a table's heads, without blanks around it; a long line is none.
+const RULER = /^\|?(?: *:?-+:? *\|)*(?: *:?-+:?)? *\|?$/;
+const isRuler = (line = "") => line.length < 2000 && line.includes("-") && RULER.test(line.trim());
 const COLUMNS_MAX = 20;
 
 function table(rows) {
@@ -164,7 +166,7 @@ export function markdown(text) {
         else items.at(-1).words.push(lines[at].trim());
       }
       blocks.push(list(items));
-    } else if (line.includes("|") && RULER.test(lines[at + 1] ?? "") && cells(line).length === cells(lines[at + 1]).length && cells(line).length <= COLUMNS_MAX) {
+    } else if (line.includes("|") && isRuler(lines[at + 1]) && cells(line).length === cells(lines[at + 1]).length && cells(line).length <= COLUMNS_MAX) {
       const rows = [];
       for (; at < lines.length && lines[at].includes("|"); at += 1) rows.push(lines[at]);
       blocks.push(table(rows));

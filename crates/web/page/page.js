@@ -112,13 +112,16 @@ window.addEventListener("home", ({ detail: { isUp, count } }) => {
 
 // Everything is stopped from wherever one is.
 const halt = twice("Stop all agents", async () => {
-  const section = el("section", { class: "view" }, el("h1", {}, "Everything was stopped"));
+  const section = el("section", { class: "view" });
   try {
-    fill(section, views.stopped(await home.act({ act: "estop", reason: "stopped at the page" })));
+    const lines = await home.act({ act: "estop", reason: "stopped at the page" });
+    fill(section, el("h1", {}, "Everything was stopped"), views.stopped(lines));
   } catch (error) {
-    fill(section, views.stopped(error.lines ?? []), trouble(error));
+    fill(section, el("h1", {}, "Not everything was stopped"), views.stopped(error.lines ?? []), trouble(error));
   }
   leaving.abort();
+  // No view is shown, so that each link leads to one.
+  history.replaceState(null, "", "#/stopped");
   main.replaceChildren(section);
 }, "danger");
 nav.append(halt);

@@ -29,6 +29,8 @@ use tokio::{sync::oneshot, time::timeout};
 const BODY_BYTES_MAX: usize = 256 << 10;
 /// The longest message with its pictures and files as base64, in bytes.
 const OP_BYTES_MAX: usize = 16 << 20;
+/// How long such a message may take: a phone's uplink is slow.
+const OP_MAX: Duration = Duration::from_secs(300);
 const BODY_MAX: Duration = Duration::from_secs(20);
 
 /// The headers of a delivery, as Standard Webhooks names them.
@@ -126,7 +128,7 @@ impl Gateway {
                 if !self.streams.has(&stream, &bearer) {
                     return Err((StatusCode::CONFLICT, stream::ENDED.to_owned()));
                 }
-                let op = read_at_most::<Op>(body, OP_BYTES_MAX).await?;
+                let op = read_at_most::<Op>(body, OP_BYTES_MAX, OP_MAX).await?;
                 let said = self.streams.say(&stream, &bearer, &op);
                 said.map_err(|why| (StatusCode::CONFLICT, why.to_owned()))?;
                 return Ok(full(StatusCode::ACCEPTED, JSON, "{}"));
@@ -197,11 +199,15 @@ fn text_in(headers: &HeaderMap, name: &str) -> String {
 }
 
 async fn all(body: Incoming) -> Result<Bytes, (StatusCode, String)> {
-    at_most(body, BODY_BYTES_MAX).await
+    at_most(body, BODY_BYTES_MAX, BODY_MAX).await
 }
 
-async fn at_most(body: Incoming, bytes_max: usize) -> Result<Bytes, (StatusCode, String)> {
-    let body = timeout(BODY_MAX, Limited::new(body, bytes_max).collect());
+async fn at_most(
+    body: Incoming,
+    bytes_max: usize,
+    time_max: Duration,
+) -> Result<Bytes, (StatusCode, String)> {
+    let body = timeout(time_max, Limited::new(body, bytes_max).collect());
     let body = body.await.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "it took too long".to_owned()))?;
     let status = |error: &(dyn Error + 'static)| match error.is::<LengthLimitError>() {
         true => StatusCode::PAYLOAD_TOO_LARGE,
@@ -211,14 +217,15 @@ async fn at_most(body: Incoming, bytes_max: usize) -> Result<Bytes, (StatusCode,
 }
 
 async fn read<T: DeserializeOwned>(body: Incoming) -> Result<T, (StatusCode, String)> {
-    read_at_most(body, BODY_BYTES_MAX).await
+    read_at_most(body, BODY_BYTES_MAX, BODY_MAX).await
 }
 
 async fn read_at_most<T: DeserializeOwned>(
     body: Incoming,
     bytes_max: usize,
+    time_max: Duration,
 ) -> Result<T, (StatusCode, String)> {
-    let body = at_most(body, bytes_max).await?;
+    let body = at_most(body, bytes_max, time_max).await?;
     serde_json::from_slice(&body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
 }
 

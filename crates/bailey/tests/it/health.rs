@@ -148,7 +148,7 @@ fn each_line_of_the_log_is_an_object_with_a_time_a_level_and_a_message() {
 
     // Both forms are shown alike, and told alike.
     let shown = stage.ran(&["logs"]).stdout;
-    assert!(shown.starts_with("2026-01-02 03:04:05 not kept session 01a2, why no room\n"), "{shown}");
+    assert!(shown.starts_with("2026-01-02 03:04:05 UTC not kept session 01a2, why no room\n"), "{shown}");
     assert!(shown.contains(" not reloaded why ") && !shown.contains("message"), "{shown}");
     let first = stage.ran(&["--json", "logs"]).lines().remove(0);
     assert_eq!((&first["time"], &first["level"]), (&old["at"], &json!("error")));

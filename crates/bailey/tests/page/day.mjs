@@ -89,7 +89,7 @@ await page.reload();
 await see("at rest");
 await page.getByText("fn main() {}").waitFor();
 assert.equal(await page.locator(".person").count(), 1);
-assert.equal(await page.getByText("write b.txt, and read the notes").count(), 1);
+assert.equal(await page.locator(".log").getByText("write b.txt, and read the notes").count(), 1);
 await page.getByLabel("Message to the agent").fill("go on");
 await page.getByRole("button", { name: "Send" }).click();
 await see("I am back, and here is more.");

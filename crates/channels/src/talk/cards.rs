@@ -2,7 +2,7 @@
 
 use super::Talk;
 use crate::{Button, Post, Sender, Tap, need::RequestKind, notes::CardNote};
-use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Op, Origin};
+use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Op, Origin, OriginKind};
 use bailey_terminal::{one_line, short_question as short};
 use tokio::{task::spawn_local, time::Instant};
 
@@ -159,6 +159,13 @@ impl Talk {
     /// A question as it is asked: with all of its words, and what can be answered.
     fn whole(&self, id: ApprovalId, card: &Card, words: &str, no: Button) -> Post {
         let button = |label: &str, mark: &str| Button { label: label.into(), data: format!("{mark}:{id}") };
+        if card.reasoned && self.schedule.is_some() {
+            let how = format!(
+                "\n\nAn answer needs a reason: `bailey approvals approve {}` at the machine",
+                short(id)
+            );
+            return Post { buttons: vec![no], ..self.bridge.words(&format!("{words}{how}")) };
+        }
         if card.reasoned {
             let how = format!("\n\nAn answer needs a reason: /approve {0} WHY or /reject {0} WHY", short(id));
             return Post { buttons: vec![no], ..self.bridge.words(&format!("{words}{how}")) };
@@ -246,17 +253,28 @@ fn verdict(data: &str) -> Option<(ApprovalId, Verdict)> {
     Some((ApprovalId::parse(id)?, answer))
 }
 
-/// A card in words. What it quotes is foreign: each value is one line, and of a diff each line says which it
-/// is.
+/// A card in words: the lines of a short card first, and below a blank line the details. The quoted text is
+/// foreign: each value is one line, and each line of a diff has its mark.
 fn words(card: &Card) -> String {
-    let mut lines = vec![format!("❓ {}", one_line(&card.title))];
-    lines.extend(card.parts.iter().map(|part| match part {
-        CardPart::Field { name, value, .. } => format!("{name}: {}", one_line(value)),
-        CardPart::Diff { path, diff } => format!("{}\n{diff}", one_line(path)),
-    }));
-    lines.extend(card.reasons.iter().map(|reason| format!("why: {}", one_line(reason))));
+    let is_foreign = |it: &Origin| !matches!(it.kind, OriginKind::Person | OriginKind::Model);
     let origin = |it: &Origin| format!("from: {}: {}", one_line(&it.value), one_line(&it.words));
-    lines.extend(card.origins.iter().map(origin));
+    let (mut lines, mut details) = (vec![format!("❓ {}", one_line(&card.title))], Vec::new());
+    for part in &card.parts {
+        match part {
+            CardPart::Field { name, value, brief } => {
+                let to = if *brief { &mut lines } else { &mut details };
+                to.push(format!("{name}: {}", one_line(value)));
+            }
+            CardPart::Diff { path, diff } => lines.push(format!("{}\n{diff}", one_line(path))),
+        }
+    }
+    lines.extend(card.origins.iter().filter(|it| is_foreign(it)).map(origin));
     lines.extend(card.caveats.iter().map(|caveat| format!("⚠ {}", one_line(caveat))));
+    lines.extend(card.reasons.iter().map(|reason| format!("why: {}", one_line(reason))));
+    details.extend(card.origins.iter().filter(|it| !is_foreign(it)).map(origin));
+    if !details.is_empty() {
+        lines.push(String::new());
+        lines.extend(details);
+    }
     lines.join("\n")
 }

@@ -409,6 +409,10 @@ impl Talk {
             self.toast(&tap, "✔");
         }
         let (done, more) = match direction.as_str() {
+            // What is typed goes to the person's own conversation, and not to the run's.
+            "apply" if self.schedule.is_some() => {
+                ("✔ Applied to your project", " To take it back, use `bailey sessions undo` at the machine.")
+            }
             "apply" => ("✔ Applied to your project", " /undo takes it back."),
             "undo" => ("↩ Taken back", ""),
             _ => ("🗑 Thrown away", ""),
@@ -440,6 +444,13 @@ impl Talk {
             self.give_up(want, error).await;
         }
         true
+    }
+
+    /// Gives up all requests, because the session that had them is not this conversation's any more.
+    pub(super) async fn give_up_all(&mut self, why: &str) {
+        for want in std::mem::take(&mut self.wants) {
+            self.give_up(want, why).await;
+        }
     }
 
     async fn give_up(&mut self, Want { kind, tap, .. }: Want, error: &str) {

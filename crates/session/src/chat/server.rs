@@ -20,7 +20,7 @@ use crate::{
 };
 use anyhow::Result;
 use bailey_kernel::{Kernel, Refused};
-use bailey_protocol::{ApprovalId, Event, Happening, Inbound, Op, SessionId};
+use bailey_protocol::{ApprovalId, CallId, Event, Happening, Inbound, Op, SessionId};
 use clients::{ClientInput, Clients};
 use std::{
     collections::BTreeSet,
@@ -118,6 +118,8 @@ struct Desk<'a> {
     ops: Option<mpsc::Sender<Op>>,
     clients: Clients,
     is_working: bool,
+    /// The owner's command that runs while no turn does.
+    own: Option<CallId>,
     /// Whether a message came that is to begin a turn.
     is_asked: bool,
     is_draining: bool,
@@ -137,6 +139,7 @@ impl<'a> Desk<'a> {
             ops: Some(ops),
             clients: Clients::new(),
             is_working,
+            own: None,
             is_asked: false,
             is_draining: false,
             questions: BTreeSet::new(),
@@ -218,6 +221,13 @@ impl<'a> Desk<'a> {
         match &event.happening {
             Happening::Accepted { .. } => (self.is_working, self.is_asked) = (true, false),
             Happening::GoingOn => self.is_working = true,
+            // A command of the owner's is work, too.
+            Happening::Call { call, own: true, .. } if !self.is_working => {
+                (self.is_working, self.own) = (true, Some(call.clone()));
+            }
+            Happening::Result { call, .. } if self.own.as_ref() == Some(call) => {
+                (self.is_working, self.own, self.idle) = (false, None, Instant::now());
+            }
             Happening::Repeated { .. } => self.is_asked = false,
             Happening::Failed { op, .. } if op == "say" => self.is_asked = false,
             Happening::End { error, .. } => {
@@ -244,7 +254,12 @@ impl<'a> Desk<'a> {
             Op::Say(inbound) => Some(inbound.clone()),
             _ => None,
         };
-        if self.is_draining && matches!(op, Op::Say(_) | Op::Apply { .. } | Op::Undo | Op::Discard { .. }) {
+        if self.is_draining
+            && matches!(
+                op,
+                Op::Say(_) | Op::Apply { .. } | Op::Undo | Op::Discard { .. } | Op::Run { .. } | Op::Compact
+            )
+        {
             let error = "the daemon is ending: say it again when it is back".to_owned();
             return self.clients.fail(self.printer, client, name, error);
         }

@@ -62,8 +62,10 @@ async fn a_message_that_comes_too_late_waits_for_the_next_turn() {
         tokio::task::spawn_blocking(move || waiting.wait_for(1)).await.unwrap();
         let of_channel = Inbound { key: Some("1".into()), ..say("and the blue one") };
         ops.send(Op::Say(of_channel)).await.unwrap();
-        // The owner's own message comes back to them.
+        // The owner takes their own message back.
         ops.send(Op::Say(say("and the red one"))).await.unwrap();
+        ops.send(Op::TakeBack).await.unwrap();
+        ops.send(Op::Say(say("and the green one"))).await.unwrap();
         ops.send(Op::Cancel).await.unwrap();
     };
     let (end, ()) = tokio::join!(host.say(say("hi"), &mut heard), talking);
@@ -73,6 +75,7 @@ async fn a_message_that_comes_too_late_waits_for_the_next_turn() {
     assert_eq!(host.go_on(&mut heard).await.unwrap(), TurnEnd::Answered);
     let seen = server.requests().last().unwrap().body.clone();
     assert!(seen.contains("and the blue one") && !seen.contains("and the red one"), "{seen}");
+    assert!(seen.contains("and the green one"), "a message that was not taken back waits: {seen}");
 }
 
 #[tokio::test]

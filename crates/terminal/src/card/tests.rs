@@ -159,11 +159,13 @@ fn a59_nothing_in_a_card_acts_on_the_terminal_or_hides() {
 fn a_short_card_has_a_few_rows_and_its_values_draw_no_field() {
     let mut asked = card("true · network: none");
     let diff: String = (0..60).map(|n| format!("+line {n}\n")).collect();
-    asked.parts.push(CardPart::Field { name: "limits".into(), value: "600 s".into(), brief: false });
+    for (name, brief) in [("limits", true), ("shell", false)] {
+        asked.parts.push(CardPart::Field { name: name.into(), value: "600 s".into(), brief });
+    }
     let drawn = draw_brief(&printer(), &asked, 80);
     assert_eq!(
         drawn.trim(),
-        "? Run rm -rf build\n  command: true ⟨U+00B7⟩ network: none\n  note: the text of a command does not show \
+        "? Run rm -rf build\n  limits: 600 s\n  command: true · network: none\n  note: the text of a command does not show \
          everything that it will do\n  why: a deletion is looked at (rule `deletes`)"
     );
     asked.parts.push(CardPart::Diff { path: "a".into(), diff });

@@ -1,29 +1,22 @@
 //! Slash commands.
 
 /// The text that `/help` prints.
-pub(super) const HELP: &str = "  /diff        show what this session changed
-  /apply       apply the changes to the project (Red changes ask first)
-  /undo        take the last apply back
-  /clear       begin a new session in the same project
-  /compact     replace the conversation so far with a summary
-  /context     show what fills the model's context
-  /cost        show the tokens and the cost so far
-  /export      write the conversation to a Markdown file here
-  /fork        go on in a copy of this session
-  /model NAME  change the model; without a name, show it
-  /pin TEXT    keep these words in the context; without words, list the pins
-  /unpin N     unpin the words with this number
-  /sessions    list the sessions of this home
-  /status      show where this conversation stands
-  /tools       list the tools of the model
-  /help        show this help
-  /quit        leave
-  !COMMAND     run a command of yours inside the walls; the model reads its output with your next message
-  @PATH        name a file of the project; Tab completes it. A picture that you name is shown to the model
+pub(super) const HELP: &str = "  /diff /apply /undo   show, apply and take back the changes (Red ones ask)
+  /clear /fork         begin a new session here; go on in a copy of this one
+  /compact             replace the conversation so far with a summary
+  /context /cost       what fills the model's context; tokens and cost so far
+  /status /tools       where this conversation stands; the tools of the model
+  /model NAME          change the model; without a name, show it
+  /pin TEXT /unpin N   keep words in the context; without words, list them
+  /sessions /export    list the sessions; write this one to a Markdown file
+  /help /quit          show this help; leave
+  !COMMAND             run a command of yours inside the walls; the model reads
+                       its output with your next message
+  @PATH                name a file; Tab completes it. The model sees a picture
   Enter sends. Alt-Enter, Ctrl-J, or a backslash at the end: a new line.
   Tab completes. Up and down: earlier messages.
-  A message that you send while the model works is queued; the model sees it at its next step.
-  Esc or Ctrl-C stops the turn, and gives a queued message back. Ctrl-C twice, or Ctrl-D, leaves.
+  A message that you send while the model works is queued for its next step.
+  Esc or Ctrl-C stops the turn and gives a queued message back; Ctrl-D leaves.
   To send a message that begins with a slash or `!`, put a space before it.";
 
 pub(super) const NAMES: [&str; 17] = [

@@ -22,7 +22,7 @@ rm "$P/full"; cat ../out.txt >&2
 rm "$H/fill"
 echo "asked $("$BAILEY" --home "$H" --json audit log | grep -c '"kind":"model"')"
 "$BAILEY" --home "$H" audit verify; echo "code $?"
-session=$("$BAILEY" --home "$H" sessions list | cut -c 1-8)
+session=$("$BAILEY" --home "$H" sessions list --all | cut -c 1-8)
 "$BAILEY" --home "$H" sessions diff "$session"; echo "code $?"
 "$BAILEY" --home "$H" run --model test/model --approve never 'again' > /dev/null 2>&1; echo "code $?"
 "#;
@@ -67,7 +67,7 @@ const KILLED: &str = r#"
 "$BAILEY" --home "$N" run --model test/model --approve never 'do it' > ../out.txt 2>&1 &
 for _ in $(seq 200); do grep -q 'begun' ../out.txt && break; sleep 0.1; done
 kill -9 $!; wait $!; cat ../out.txt >&2
-session=$("$BAILEY" --home "$N" sessions list | cut -c 1-8)
+session=$("$BAILEY" --home "$N" sessions list --all | cut -c 1-8)
 readlink "$N/sessions/"*"$session" || echo "in the home"
 "$BAILEY" --home "$N" sessions diff "$session"; echo "code $?"
 "$BAILEY" --home "$N" sessions apply "$session"; echo "code $?"
@@ -116,7 +116,7 @@ fn a_home_that_can_hold_no_layer_has_it_elsewhere_and_a_kill_loses_nothing() {
 /// What lay elsewhere is gone; then a place elsewhere that is somebody else's; then none at all.
 const LOST: &str = r#"
 "$BAILEY" --home "$N" sandbox run --keep -- sh -c 'echo kept > kept.txt'; echo "code $?"
-session=$("$BAILEY" --home "$N" sessions list | cut -c 1-8)
+session=$("$BAILEY" --home "$N" sessions list --all | cut -c 1-8)
 umount /var/tmp && mount -t tmpfs -o mode=1777 none /var/tmp || exit 99
 "$BAILEY" --home "$N" sessions diff "$session"; echo "code $?"
 "$BAILEY" --home "$N" sessions fork "$session"; echo "code $?"

@@ -31,7 +31,7 @@ fn may(role: Role, op: &Op) -> bool {
         | Op::Show { .. }
         | Op::Sessions => Role::Operator,
         // These act on the owner's own authority.
-        Op::Run { .. } | Op::Files { .. } => Role::Owner,
+        Op::Run { .. } | Op::Files { .. } | Op::TakeBack => Role::Owner,
     };
     rank(role) >= rank(needed)
 }
