@@ -187,7 +187,7 @@ async fn room_is_made_whatever_a_server_calls_too_long() {
         "the payload is too large: cut some tokens",
         "sequence length above what fits",
         "more context than the engine can hold",
-        "we take 6000 tokens, and you sent 20000: context window",
+        "we take 8000 tokens, and you sent 20000: context window",
     ] {
         let calls = AtomicUsize::new(0);
         let server = ModelServer::by(move |request| {
