@@ -59,6 +59,7 @@ async fn who_acts_by_a_token_ends_alone_and_with_the_turn_it_is_part_of() {
 #[tokio::test]
 async fn a_card_says_who_asks_and_only_the_reasons_that_decide() {
     let mut bench = Bench::new(Setup::default()).await;
+    bench.world.put(".env", "KEY=1");
     let (turn, context) = bench.context("go").await;
     let secret = Toy::read(&workspace(".env").0);
     asked(&bench, &turn, &context, &secret).await;
@@ -164,6 +165,7 @@ impl Tool for Rewrites {
 #[tokio::test]
 async fn nobody_is_asked_to_read_what_could_not_be_changed_then() {
     let bench = Bench::new(Setup::default()).await;
+    bench.world.put(".env", "KEY=1");
     let (scope, context) = bench.context("go").await;
     let outside = "/home/ann/notes.txt";
     let secret = workspace(".env").0;
@@ -176,6 +178,11 @@ async fn nobody_is_asked_to_read_what_could_not_be_changed_then() {
     // Only to read it, a human may say yes; and what may be changed may be read for it.
     assert!(matches!(step(&reading(outside)).await, CallOutcome::Waiting(_)));
     assert!(matches!(step_of(&secret).await, CallOutcome::Waiting(_)));
+    // Nobody is asked about a file that is not there.
+    let CallOutcome::Done(seen) = step(&reading(&workspace("sub/.env").0)).await else {
+        panic!("it was asked")
+    };
+    assert!(seen.text().contains("does not exist"), "{}", seen.text());
 }
 
 /// A tool that reads a file before it does anything.
