@@ -502,6 +502,12 @@ fn an_emergency_stop_from_a_phone_ends_everything_and_not_by_anybody() {
         assert!(Instant::now() < deadline, "nothing was stopped");
         thread::sleep(Duration::from_millis(20));
     }
+    // The entry comes first, and a moment later the processes end.
+    let log = || fs::read_to_string(stage.home().join("daemon/log")).unwrap();
+    while !log().contains(r#""what":"closed""#) {
+        assert!(Instant::now() < deadline, "the session's process did not end: {}", log());
+        thread::sleep(Duration::from_millis(20));
+    }
     gate.open();
     thread::sleep(Duration::from_millis(700));
     assert_eq!(times(&telegram, ANN, "never said"), 0);
