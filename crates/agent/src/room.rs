@@ -120,7 +120,7 @@ impl Hands {
         Ok((before, budget::taken(context)))
     }
 
-    /// Puts a note in the place of these entries: a model's, or a plain list where none comes of it.
+    /// Puts a note in the place of these entries: a model's, or a plain list.
     async fn sum_up(&self, context: &mut Context, old: &[Seq], budget: &Budget) -> Result<(), Refused> {
         let segments = context.segments().iter().filter(|segment| old.contains(&segment.entry()));
         let tokens: u64 = segments.map(bailey_kernel::Segment::tokens).sum();

@@ -108,7 +108,7 @@ pub trait Channel: Send + Sync {
         None
     }
 
-    /// Sends a file; `None` when the platform takes none. Doing it twice sends it twice.
+    /// Sends a file; `None` when the platform takes no files. Doing it twice sends it twice.
     fn send_file(&self, _: &Conversation, _: &Upload) -> Option<Call> {
         None
     }

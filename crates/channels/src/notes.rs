@@ -48,13 +48,13 @@ pub(super) struct Notes {
     pub(super) delivered: BTreeMap<String, u64>,
     /// The messages of ours with questions that are open, by question.
     pub(super) cards: BTreeMap<String, CardNote>,
-    /// The message of ours that offers what to do with the changes that wait, by conversation.
+    /// The message of ours with the buttons for the waiting changes, by conversation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) offers: BTreeMap<String, Offer>,
-    /// How far a conversation has shown what is shown once, by the journal's entries.
+    /// The last of the journal's entries that a conversation has shown, for events that are shown once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) seen: BTreeMap<String, u64>,
-    /// What the platform's menu holds, and whose menu it is.
+    /// The content of the platform's menu, and its bot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) menu: Option<Digest>,
 }

@@ -60,7 +60,7 @@ impl People {
     /// When the file cannot be read, or a variable has no valid value.
     pub fn of(home: &Home, channel: &str) -> Result<Self> {
         let mut people: Self = read_json(&path(home, channel))?;
-        // The environment adds people, and changes nobody whom the owner let in.
+        // The environment adds people, and changes no person whom the owner let in.
         for (id, role) in people_of_environment(channel)? {
             if people.people.iter().all(|person| person.id != id) {
                 let name = id.clone();

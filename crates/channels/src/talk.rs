@@ -495,7 +495,7 @@ impl Talk {
         self.calls.clear();
     }
 
-    /// Whether what happened then was not shown yet: who comes to the session later is told all of its last
+    /// Whether the event was not shown yet: a client that comes to the session later is told all of its last
     /// turn.
     fn is_new(&self, seq: Seq) -> bool {
         self.bridge.book.get(|notes| notes.seen.get(&self.at.0).is_none_or(|seen| *seen < seq.0))
@@ -529,7 +529,7 @@ impl Talk {
         self.show().await;
         let ending = Ending {
             reason: reason.to_owned(),
-            // Whoever comes in the middle does not know when it began.
+            // A client that comes in the middle does not know when the turn began.
             took: self.began.map(|began| began.elapsed()).filter(|took| *took >= UNHEARD),
             is_unheard: self.answer.is_older_than(UNHEARD),
         };
@@ -763,7 +763,7 @@ impl Talk {
     }
 }
 
-/// A page for a narrow screen, in letters of any width: what stands in columns is parted by dots.
+/// A page for a narrow screen, in letters of any width: dots part the columns.
 fn without_columns(page: &str) -> String {
     let line = |line: &str| {
         let cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());

@@ -25,7 +25,7 @@ pub(super) enum Command {
     Unknown(String),
 }
 
-/// What a person wants done with the session's changes.
+/// A person's wish for the session's changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OfChanges {
     Show,

@@ -339,7 +339,7 @@ fn tell_memory(memory: &MemoryState, printer: &Printer) {
     printer.line(printer.paint(style, &says));
 }
 
-/// What the sessions of this home are about.
+/// The titles of the sessions of this home.
 async fn titles(home: &Home, printer: &Printer) -> Result<Vec<(SessionId, String)>> {
     let sessions = bailey_session::journal(home, printer).await?.sessions().await?;
     Ok(sessions.into_iter().map(|session| (session.id, session.title)).collect())

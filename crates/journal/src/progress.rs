@@ -162,7 +162,7 @@ fn applied_before(tx: &Tx<'_>, session: &str, before: u64) -> Result<bool, Store
     Ok(direction(tx, &last)? == Some(MergeKind::Apply) && !moved(tx, &last)?.is_empty())
 }
 
-/// What a merge moved.
+/// The paths that a merge moved.
 fn moved(tx: &Tx<'_>, merge: &Deed) -> Result<HashSet<String>, StoreError> {
     paths(tx, merge.seq, MOVED)
 }

@@ -110,7 +110,7 @@ impl JournalFile {
         Ok((since, u64::try_from(sessions).unwrap_or_default()))
     }
 
-    /// The model that a session last used; none where there is no such session.
+    /// The model that a session last used; `None` where there is no such session.
     ///
     /// # Errors
     /// When the journal cannot be read.

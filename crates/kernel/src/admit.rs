@@ -183,8 +183,8 @@ impl Kernel {
         }
     }
 
-    /// The file of the workspace that a read asks for and that is not there: nobody is asked about it. A path
-    /// elsewhere is never looked at, because that would tell the asker what there is on this machine.
+    /// The file of the workspace that a read asks for and that does not exist: it brings no question. A path
+    /// elsewhere is never looked at, because that would tell the asker which files this machine has.
     async fn missing(&self, scope: &Scope, sealed: &Sealed) -> Result<Option<WsPath>, Refused> {
         let effect = sealed.effect();
         let Action::Read { path } = &effect.action else { return Ok(None) };

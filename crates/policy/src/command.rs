@@ -51,7 +51,7 @@ impl Invocation {
         Self::Known { words: [LOOP.to_string()].into(), takes: Vec::new(), hidden: Vec::new() }
     }
 
-    /// What only may be the command that a rule names, and why, for a person.
+    /// A command that only may be the one of a rule, and why, for a person.
     pub(crate) fn doubt(&self) -> String {
         match self {
             Self::Hidden => "what it runs is not known for certain".into(),
@@ -204,7 +204,7 @@ pub(crate) fn programs(command: &Command, known: Programs) -> Vec<Invocation> {
     match line(command) {
         Some(line) => {
             let loops = unrolled(line);
-            // No allow for what a loop repeats covers the loop.
+            // An allow for a command does not cover a loop that repeats it.
             let mut all: Vec<Invocation> = loops.iter().map(|_| Invocation::loops()).collect();
             match loops.or_else(|| plain_commands(line)) {
                 Some(commands) => all.extend(commands.into_iter().map(|words| read_in_line(words, known))),

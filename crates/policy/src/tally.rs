@@ -188,7 +188,7 @@ impl Vote {
     }
 }
 
-/// That a command only may run what a denial names, and why; `None` where it does for certain.
+/// Why a command only may run the program that a denial names; `None` where it runs it for certain.
 fn doubt(rule: &Rule, about: &[&Resource<'_>]) -> Option<String> {
     let prefixes = rule.matches.command.as_deref().filter(|_| rule.answer == Answer::Deny)?;
     let fit = |words: &Invocation| prefixes.iter().map(|prefix| prefix.fit(words)).max();

@@ -54,7 +54,7 @@ pub struct Reason {
     pub answer: Answer,
     /// Why, with the paths it spoke of where there can be many. Not yet made safe for a terminal.
     pub text: String,
-    /// Whether it is a denial of a command that only may run what the rule names.
+    /// Whether it is a denial of a command that only may run the rule's program.
     pub in_doubt: bool,
 }
 

@@ -260,7 +260,7 @@ fn judged(policy: &Policy, facts: &Facts<'_>) -> JudgedAgain {
     }
 }
 
-/// What rules say of an action.
+/// The rules' decision on an action.
 struct JudgedAgain {
     answer: Answer,
     by: Vec<String>,

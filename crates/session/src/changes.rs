@@ -186,7 +186,7 @@ impl Host {
         Ok(changes)
     }
 
-    /// The same, and tells nobody.
+    /// The same, without an event.
     pub(crate) async fn compare(&self, only: &[String]) -> Result<Changes, HostError> {
         let scope = self.registrar.owner(&self.connection);
         let action = Action::Diff { root: self.workspace.clone(), also: self.named(only) };

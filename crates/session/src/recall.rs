@@ -1,4 +1,4 @@
-//! What a person sees of a session when it goes on, and of its changes after each turn.
+//! The view of a session when it goes on, and of its changes after each turn.
 
 use crate::{Host, HostError};
 use bailey_kernel::{Refused, Segment};

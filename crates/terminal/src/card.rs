@@ -44,7 +44,7 @@ pub fn draw(printer: &Printer, card: &Card, size: Option<(usize, usize)>) -> Str
     format!("\n{}\n", rows.join("\n"))
 }
 
-/// Draws the short card: the effect, what matters of it, and why the gate asks. Everything else stands in the
+/// Draws the short card: the effect, its brief fields, and why the gate asks. Everything else stands in the
 /// details, which [`draw`] draws.
 pub(crate) fn draw_brief(printer: &Printer, card: &Card, cells: usize) -> String {
     let sheet = Sheet { printer, cells };

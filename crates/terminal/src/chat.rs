@@ -516,7 +516,7 @@ impl Front<'_> {
                 }
             }
             Happening::Unsaid { texts } => {
-                // The session gives back what the model has not seen; the user may change it.
+                // The session gives back messages that the model has not seen; the user may change them.
                 for text in texts {
                     if let Some(at) = chat.queued.iter().position(|queued| queued == text) {
                         chat.queued.remove(at);

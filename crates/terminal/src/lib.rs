@@ -231,7 +231,7 @@ impl<'a> Front<'a> {
         self.result.session = Some(session);
     }
 
-    /// The turn as another process can tell it: what the summary and the result know.
+    /// The turn as another process can tell it: the summary and the result.
     pub fn turn_told(&self) -> Vec<u8> {
         let (summary, result) = (self.drawing.summary.clone(), self.result.clone());
         let millis = u64::try_from(summary.elapsed().as_millis()).unwrap_or(u64::MAX);

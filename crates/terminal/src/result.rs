@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 /// The longest answer, in bytes; a longer one is cut.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunResult {
     pub(crate) session: Option<SessionId>,

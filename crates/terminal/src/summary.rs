@@ -211,7 +211,7 @@ impl Summary {
                     (matches!(reason.as_str(), "limit" | "budget" | "stuck"), false);
             }
             Happening::Merged { direction, files, commits, .. } => {
-                // What is left is told a moment later.
+                // The session tells the rest a moment later.
                 self.waiting = self.waiting.filter(|_| direction != "apply");
                 self.merged(direction, files);
                 if !commits.is_empty() {

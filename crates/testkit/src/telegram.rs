@@ -43,7 +43,7 @@ pub struct File {
     pub path: String,
     /// How large it says that it is.
     pub size: usize,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -255,7 +255,7 @@ impl Telegram {
         shown.buttons.iter().find(|(words, _)| words == label).unwrap().1.clone()
     }
 
-    /// The commands of the menu, with what each does.
+    /// The commands of the menu, each with its description.
     pub fn menu(&self) -> Vec<(String, String)> {
         self.state.0.lock().unwrap().menu.clone()
     }

@@ -1,5 +1,5 @@
 //! `bailey init`: a commented configuration, the default rules, and a personality that is accepted. It looks
-//! for keys and programs, overwrites nothing, and says what comes next. On a terminal it asks for a model;
+//! for keys and programs, overwrites nothing, and names the next step. On a terminal it asks for a model;
 //! elsewhere it asks nothing.
 
 mod ask;
@@ -96,7 +96,7 @@ fn make(home: &Home, printer: &Printer) -> Result<()> {
     Ok(())
 }
 
-/// Says what is there, and what comes next.
+/// Tells the present state and the next step.
 fn tell_next(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let found = look(home)?;
     let next = next(&found);

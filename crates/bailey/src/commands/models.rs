@@ -163,7 +163,7 @@ async fn ask_all(
     printer.waiting(waits_for, answers).await
 }
 
-/// The models that these providers list, or what is wrong with each, after at most `patience`. All are asked
+/// The models that these providers list, or the fault of each, after at most `patience`. All are asked
 /// at once.
 pub(super) async fn listed(
     home: &Home,

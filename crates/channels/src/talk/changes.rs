@@ -409,7 +409,7 @@ impl Talk {
             self.toast(&tap, "✔");
         }
         let (done, more) = match direction.as_str() {
-            // What is typed goes to the person's own conversation, and not to the run's.
+            // A typed command goes to the person's own conversation, and not to the run's.
             "apply" if self.schedule.is_some() => {
                 ("✔ Applied to your project", " To take it back, use `bailey sessions undo` at the machine.")
             }

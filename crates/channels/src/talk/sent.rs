@@ -1,4 +1,4 @@
-//! What the agent sends apart from its answer: words and a file, to the session's own person, or to another
+//! The agent's messages apart from its answer: words and a file, to the session's own person, or to another
 //! person of the channel.
 
 use super::Talk;

@@ -28,7 +28,7 @@ pub(crate) const BY_KEY: [(&str, &str); 3] = [
     ("GEMINI_API_KEY", "gemini/gemini-3.5-flash"),
 ];
 
-/// What a user does who has no model yet.
+/// The advice for a user who has no model yet.
 const NO_MODEL: &str = "no model is configured: `bailey init` on a terminal asks for one; or set \
     ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY (in the environment or in Bailey's own .env), name a \
     model with --model PROVIDER/MODEL (such as ollama/qwen3-coder for a local model), or run `bailey config \

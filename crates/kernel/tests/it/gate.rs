@@ -178,7 +178,7 @@ async fn nobody_is_asked_to_read_what_could_not_be_changed_then() {
     // Only to read it, a human may say yes; and what may be changed may be read for it.
     assert!(matches!(step(&reading(outside)).await, CallOutcome::Waiting(_)));
     assert!(matches!(step_of(&secret).await, CallOutcome::Waiting(_)));
-    // Nobody is asked about a file that is not there.
+    // No person is asked about a file that does not exist.
     let CallOutcome::Done(seen) = step(&reading(&workspace("sub/.env").0)).await else {
         panic!("it was asked")
     };

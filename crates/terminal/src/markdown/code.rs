@@ -1,5 +1,5 @@
-//! The colours of code: comments, strings, numbers and common keywords. It knows no grammar, and needs none
-//! for a reader to find their way.
+//! The colours of code: comments, strings, numbers and common keywords. It knows no grammar;
+//! a reader finds their way without one.
 
 use crate::{
     print::{Printer, Style},

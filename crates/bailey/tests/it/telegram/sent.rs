@@ -7,7 +7,7 @@ use bailey_testkit::{
     telegram::{Sent, Telegram},
 };
 use serde_json::{Value, json};
-use std::{fs, thread, time::Duration};
+use std::{fs, io::Write as _, os::unix::net::UnixStream, thread, time::Duration};
 
 /// The wall of the program with controls that is left away.
 const WITHOUT: &str = "BAILEY_CONTROL_PAGE_WITHOUT";
@@ -64,6 +64,40 @@ fn a_picture_and_a_report_come_to_the_person_who_asked() {
     let again = stage.ran(&["replay", &session]);
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(files(&telegram, ANN).len(), 2);
+}
+
+/// The owner works in the session of another person's conversation. Control: that person asks for the file.
+#[test]
+fn a_file_for_the_owner_does_not_come_to_another_person_of_the_session() {
+    let stage = Stage::new(&[("report.csv", "a,b\n")]);
+    let report = || send(json!({ "file": "report.csv" }));
+    let script = vec![
+        Reply::text("Hello Bob."),
+        report(),
+        Reply::text("It is with the owner."),
+        Reply::text("You are welcome."),
+        report(),
+        Reply::text("Here it is."),
+    ];
+    let (telegram, model) = at(&stage, script);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, BOB, "Bob", "user");
+    telegram.says(BOB, "Bob", BOB, "hello");
+    telegram.wait_for(BOB, "Hello Bob.");
+    let session = daemon.status()["sessions"][0]["session"].as_str().unwrap().to_owned();
+    let mut owner = UnixStream::connect(stage.home().join("daemon").join(session)).unwrap();
+    owner.write_all(b"{\"op\":\"say\",\"text\":\"send me report.csv\"}\n").unwrap();
+    model.wait_for(3);
+    wait("the owner's turn to end", || stage.entries("turn_ended").len() == 2);
+    // Bob's connection is told of the last turn.
+    telegram.says(BOB, "Bob", BOB, "thanks");
+    telegram.wait_for(BOB, "You are welcome.");
+    thread::sleep(Duration::from_millis(300));
+    assert!(files(&telegram, BOB).is_empty());
+    telegram.says(BOB, "Bob", BOB, "and for me?");
+    telegram.wait_for(BOB, "Here it is.");
+    assert_eq!(files(&telegram, BOB).len(), 1, "the control");
+    telegram.check();
 }
 
 /// The attack: the agent was deceived to send a key away. Control: without that look, the same file goes.
