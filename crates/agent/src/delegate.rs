@@ -1,6 +1,6 @@
 //! A sub-agent's turn, inside the tool call that began it.
 
-use crate::{Ceiling, Guides, Hands, Loop, ModelRole, News, PendingCalls, TurnEnd, Warned};
+use crate::{Ceiling, Guides, Hands, Loop, ModelRole, News, Patience, PendingCalls, TurnEnd, Warned};
 use bailey_kernel::{
     BoxFuture, Conclusion, Context, Errand, Instruction, Observation, Provenance, Refused, Segment,
 };
@@ -50,6 +50,11 @@ impl Hands {
                 guides: Guides::default(),
                 ceiling: Ceiling::default(),
                 warned: Warned::default(),
+                // It ends with this turn, so it cannot go on at a later answer: it waits for the answer.
+                patience: Patience {
+                    at_end: self.patience.at_end || !self.patience.call.is_zero(),
+                    ..self.patience
+                },
                 ..self.clone()
             };
             // Its token ends it before the loop does.

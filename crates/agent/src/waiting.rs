@@ -2,7 +2,9 @@
 //! and is told the result when there is one.
 
 use crate::Hands;
-use bailey_kernel::{CallOutcome, Context, Late, Observation, Provenance, Refused, Settlement, Tool, Waits};
+use bailey_kernel::{
+    CallOutcome, Context, Kernel, Late, Observation, Provenance, Refused, Scope, Settlement, Tool, Waits,
+};
 use bailey_protocol::{Answer, ApprovalId, ToolCall};
 use std::{
     collections::{HashMap, HashSet},
@@ -50,15 +52,25 @@ impl PendingCalls {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(question, call.clone());
     }
 
-    /// Those among these questions that nobody has waited for yet, each with the one that was first.
-    fn take_up(&self, again: Vec<(ApprovalId, ApprovalId)>) {
+    /// Adds the calls whose questions ran out and were asked once more. Returns the new questions.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn take_up(&self, kernel: &Kernel, scope: &Scope) -> Result<Vec<ApprovalId>, Refused> {
+        if !self.has_asked() {
+            return Ok(Vec::new());
+        }
+        let again = kernel.asked_again(scope).await?;
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken_up = self.taken_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = Vec::new();
         for (question, first) in again {
             if let Some(call) = asked.get(&first).filter(|_| taken_up.insert(question)) {
                 self.push(Waits { question, call: call.clone() });
+                new.push(question);
             }
         }
+        Ok(new)
     }
 
     fn has_asked(&self) -> bool {
@@ -117,9 +129,7 @@ impl Hands {
             // Nothing more is to begin.
             return Ok(false);
         }
-        if self.waiting.has_asked() {
-            self.waiting.take_up(self.kernel.asked_again(&self.scope).await?);
-        }
+        self.waiting.take_up(&self.kernel, &self.scope).await?;
         for Waits { question, call } in self.waiting.calls() {
             let Some(settlement) = self.kernel.settlement(&self.scope, question).await? else { continue };
             self.waiting.remove(question);

@@ -227,13 +227,13 @@ impl Bridge {
         }
     }
 
-    /// Takes the tasks of schedules whose results are for this channel. Each is noted before the daemon
-    /// forgets it, and answered like a message.
+    /// Takes the tasks of schedules whose results are for this channel, and the sessions that ask its owner.
+    /// Each is noted before the daemon forgets it, and answered like a message.
     async fn take_results(self: Rc<Self>) {
         let mut noted = None;
         loop {
             let Ok((given, _)) = self.link.ask(&Need::Due(noted.take())).await else { return };
-            let Given::Due(Due { key, at, id, name }) = given else {
+            let Given::Due(Due { key, at, id, name, is_question }) = given else {
                 sleep(PAUSE_MIN).await;
                 continue;
             };
@@ -245,7 +245,8 @@ impl Bridge {
                 text: String::new(),
                 is_quoted: false,
                 files: Vec::new(),
-                is_schedules: true,
+                is_schedules: !is_question,
+                is_question,
                 told: None,
             };
             let is_noted = self.book.change(|notes| {
@@ -396,7 +397,18 @@ impl Bridge {
         }
         let (id, name) = (from.id, from.name);
         let (place, is_schedules, told) = (at.0.clone(), false, None);
-        let open = PendingMessage { key, at: place, id, name, text, is_quoted, files, is_schedules, told };
+        let open = PendingMessage {
+            key,
+            at: place,
+            id,
+            name,
+            text,
+            is_quoted,
+            files,
+            is_schedules,
+            is_question: false,
+            told,
+        };
         Some((at, talk::TalkEvent::Message(open)))
     }
 

@@ -55,6 +55,7 @@ pub use sessions::Sessions;
 pub use telegram::Telegram;
 pub use webhook::Webhook;
 
+use bailey_protocol::SessionId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -335,7 +336,13 @@ impl Conversation {
         Self(format!("{}{SCHEDULE}{name}", self.0))
     }
 
-    /// The conversation that people see, and the schedule whose results stand there, if any.
+    /// The place of the questions of a session that nobody watches, in the same way.
+    #[must_use]
+    pub fn of_session(&self, session: SessionId) -> Self {
+        self.of_schedule(&session.to_string())
+    }
+
+    /// The conversation that people see, and the schedule, or session, that this one is about, if any.
     #[must_use]
     pub fn parts(&self) -> (&str, Option<&str>) {
         Self::split(&self.0)

@@ -31,22 +31,26 @@ pub enum Need {
     /// Waits for a server's next delivery, for as long as it takes, and reports the outcome of the one
     /// before.
     Delivery(Option<Taken>),
-    /// Waits for the next task of a schedule whose result is for this channel, for as long as it takes, and
-    /// says which one is noted, by its key.
+    /// Waits for the next task of a schedule whose result is for this channel, or for the next session that
+    /// asks its owner something, for as long as it takes, and says which one is noted, by its key.
     Due(Option<String>),
 }
 
-/// A schedule's task, whose result is for a person at the channel.
+/// A schedule's task, whose result is for a person at the channel, or a session that asks that person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {
-    /// The name of the message with which the task was said.
+    /// The name of the message with which the task was said; a name for the session's questions.
     pub key: String,
-    /// The conversation for its result ([`Conversation::of_schedule`](crate::Conversation::of_schedule)).
+    /// The conversation for its result ([`Conversation::of_schedule`](crate::Conversation::of_schedule),
+    /// [`Conversation::of_session`](crate::Conversation::of_session)).
     pub at: String,
     /// The person: the channel's owner.
     pub id: String,
     /// See `id`.
     pub name: String,
+    /// Whether it is about the questions of the conversation's session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_question: bool,
 }
 
 /// The outcome of a delivery.

@@ -73,6 +73,9 @@ pub(super) struct PendingMessage {
     /// Whether it stands for a schedule's task, which was said by the clock: only its answer is wanted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_schedules: bool,
+    /// Whether it stands for the open questions of the conversation's session, which are to be shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_question: bool,
     /// What Bailey itself says to it, in the platform's markup, once that is known: it is on its way, or
     /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]

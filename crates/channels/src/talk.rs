@@ -22,10 +22,11 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_protocol::{
-    Answer as Verdict, ApprovalId, CallId, Event, Happening, Inbound, Op, Role, Seq, Verdict as Decision,
+    Answer as Verdict, ApprovalId, CallId, Event, Happening, Inbound, Op, Role, Seq, SessionId,
+    Verdict as Decision,
 };
 use bailey_session::wire::{self, EVENT_BYTES_MAX};
-use bailey_terminal::one_line;
+use bailey_terminal::{one_line, short};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     os::{fd::OwnedFd, unix::net},
@@ -98,6 +99,10 @@ struct Talk {
     at: Conversation,
     /// The schedule whose results stand here: they are shown when they are whole.
     schedule: Option<String>,
+    /// The session whose questions stand here.
+    session: Option<SessionId>,
+    /// Whether a question that stands here was answered after its turn, so that what follows is shown here.
+    is_owed: bool,
     participants: BTreeMap<String, Participant>,
     /// Whose connection tells what happens; the others' tell what they may not.
     listener: Option<String>,
@@ -138,11 +143,15 @@ struct Talk {
 pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::Receiver<TalkEvent>) {
     let (to_hear, heard) = mpsc::channel(1024);
     let answer = bridge.book.get(|notes| LiveAnswer::in_messages(notes, &at));
-    let schedule = at.parts().1.filter(|_| bridge.channel.alone("1").is_some()).map(str::to_owned);
+    let about = at.parts().1.filter(|_| bridge.channel.alone("1").is_some()).map(str::to_owned);
+    let session = about.as_deref().and_then(SessionId::parse);
+    let schedule = about.filter(|_| session.is_none());
     let mut talk = Talk {
         bridge,
         at,
         schedule,
+        session,
+        is_owed: false,
         participants: BTreeMap::new(),
         listener: None,
         heard,
@@ -218,6 +227,7 @@ impl Talk {
             }
             // It was done before a kill, which left it open whether that was told.
             TalkEvent::Message(open) if open.told.is_some() => self.tell_again(open).await,
+            TalkEvent::Message(open) if open.is_question => self.say(&open).await,
             // The result of the run before comes first.
             TalkEvent::Message(open) if open.is_schedules && !self.said.is_empty() => {
                 self.again.get_or_insert(Instant::now() + self.wait);
@@ -253,6 +263,8 @@ impl Talk {
         let said = match self.reach(&who, RequestKind::Connection).await {
             // Stopped before it was said.
             Ok(None) if !self.is_open(open) => return,
+            // Who connects is shown the questions.
+            Ok(None) if open.is_question => Ok(None),
             // The clock said it.
             Ok(None) if open.is_schedules => self.ask(&who, &Op::Follow { key: open.key.clone() }).await,
             Ok(None) => match self.with_files(open) {
@@ -267,6 +279,8 @@ impl Talk {
                 self.is_told = false;
                 self.said.insert(open.key.clone());
             }
+            // They were answered.
+            Ok(Some(_)) if open.is_question => self.tell(open, "").await,
             // A stranger, who was told so.
             Ok(Some(told)) => self.tell(open, &told).await,
             Err(error) => {
@@ -413,6 +427,7 @@ impl Talk {
             Happening::Accepted { key } => {
                 if !std::mem::replace(&mut self.is_working, true) {
                     self.begin_turn(Some(Instant::now()));
+                    self.is_owed = false;
                 }
                 self.wait = AGAIN;
                 self.accepted.extend(key.filter(|key| self.said.contains(key)));
@@ -440,8 +455,8 @@ impl Talk {
                 self.word(name, &text).await;
             }
             Happening::GoingOn => {
-                self.begin_turn(None);
-                self.may_have_changed = true;
+                self.begin_turn(self.is_owed.then(Instant::now));
+                (self.is_working, self.may_have_changed) = (true, true);
             }
             Happening::Text { text } => self.answer.write(&text),
             Happening::Call { call, tool, .. } => {
@@ -469,8 +484,14 @@ impl Talk {
                 self.merged(happening).await;
                 self.is_seen(seq);
             }
-            Happening::Ask { id, card, .. } => self.show_card(id, &card).await,
-            Happening::Answered { id, answer, why } => self.answered(id, answer, &why).await,
+            Happening::Ask { id, card, .. } => {
+                self.show_card(id, &card).await;
+                self.close_questions();
+            }
+            Happening::Answered { id, answer, why } => {
+                self.is_owed |= !self.is_working && self.is_asked_here(id);
+                self.answered(id, answer, &why).await;
+            }
             Happening::End { reason, error, .. } => self.finish(&reason, error).await,
             _ => {}
         }
@@ -512,19 +533,24 @@ impl Talk {
         self.is_working = false;
         if let Some(error) = error {
             self.answer.write(&format!("\n\nIt failed: {error}"));
+        } else if reason == "waiting" {
+            self.answer.write("\n\n(This waits for an answer to the question, and goes on then.)");
         } else if reason != "answered" {
             self.answer.write(&format!("\n\n({reason})"));
         } else if self.answer.is_empty() {
             self.answer.write("(no words)");
         }
         self.answer.end();
-        if self.accepted.is_empty() {
+        let is_owed = std::mem::take(&mut self.is_owed);
+        if self.accepted.is_empty() && !is_owed {
             // A turn of another front end's: who did not ask is not answered.
             self.answer = self.answer_so_far();
             return;
         }
         if let Some(schedule) = &self.schedule {
             self.answer.head(&format!("⏰ **{schedule}**"));
+        } else if let Some(session) = &self.session {
+            self.answer.head(&format!("**Session {}**", short(session)));
         }
         self.show().await;
         let ending = Ending {
@@ -611,6 +637,10 @@ impl Talk {
         let late_words = "This question was answered before, or cannot be answered now.";
         late.iter().for_each(|(_, tap, _)| self.toast(tap, late_words));
         self.look_at_wants().await;
+        // The questions that it came for are answered.
+        if !self.is_working && !self.participants.is_empty() && self.idle.elapsed() > REST {
+            self.close_questions();
+        }
         if self.again.is_some_and(|again| again <= Instant::now()) {
             self.again = None;
             self.say_again().await;
@@ -630,6 +660,17 @@ impl Talk {
             // The session gives its process up when nobody needs it.
             self.drop_voices();
             self.is_over = self.idle.elapsed() > KEPT;
+        }
+    }
+
+    /// Forgets the messages that stand for questions: those are shown, or answered.
+    fn close_questions(&mut self) {
+        let open = self.bridge.book.get(|notes| notes.open_in(&self.at));
+        let shown: BTreeSet<String> = open.into_iter().filter(|it| it.is_question).map(|it| it.key).collect();
+        if !shown.is_empty() {
+            self.said.retain(|key| !shown.contains(key));
+            let at = self.at.0.clone();
+            self.close(|it| it.is_question && it.at == at);
         }
     }
 

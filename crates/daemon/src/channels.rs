@@ -1,6 +1,6 @@
 //! The daemon's chat channels: the requests of their processes.
 
-use super::{Daemon, attached::AttachedProcess};
+use super::{Daemon, attached::AttachedProcess, schedules::wanted};
 use anyhow::{Context as _, Error, Result, bail};
 pub(crate) use bailey_channels::need::{Due, Given, Need, Page, PersonAnswer, PersonRequest, RequestKind};
 use bailey_channels::{Conversation, Kind, People, Sessions};
@@ -14,13 +14,14 @@ use bailey_session::{
     exit::{self, Failure},
     wire::{self, DaemonAnswer, Introduced, Wanted},
 };
+use bailey_terminal::short;
 use serde_json::json;
 use std::{
     io::Write as _,
     os::{fd::OwnedFd, unix::net},
     process::{Command, Stdio},
     rc::Rc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     sync::oneshot,
@@ -34,6 +35,10 @@ const LAST_WORD: Duration = Duration::from_millis(300);
 pub(super) const COPY_MAX: Duration = Duration::from_secs(3600);
 /// How often a channel's process is told of schedules that owe it a result, when it is not told at once.
 const DUE_LOOK: Duration = Duration::from_secs(15);
+/// How long a question of a turn that runs waits before the owner is told of it elsewhere.
+const UNANSWERED: Duration = Duration::from_secs(60);
+/// How the key begins under which a channel is given the questions of a session.
+const QUESTIONS: &str = "questions:";
 /// How long a page may take, and how many bytes of it are sent.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 const PAGE_BYTES_MAX: usize = 3500;
@@ -66,7 +71,7 @@ impl Daemon {
                         Need::Due(noted) => {
                             let gone = || Given::Person(PersonAnswer::Refused("it has ended".into()));
                             let is_there = || kept.inbox.left() == left;
-                            let due = daemon.next_due((&name, &channel), noted, is_there).await?;
+                            let due = daemon.next_due((&name, &channel), (noted, left), is_there).await?;
                             return Ok((due.map_or_else(gone, Given::Due), None));
                         }
                     };
@@ -111,12 +116,31 @@ impl Daemon {
         let denied = || {
             Ok((PersonAnswer::Denied("only an owner or an operator of this home may do that".into()), None))
         };
-        let of_schedule = schedule_at(channel, &asked.at);
+        let about = about(channel, &asked.at);
         match asked.what {
             RequestKind::Address => Ok((PersonAnswer::Done(speaker.name), None)),
-            _ if of_schedule.is_some() && !looks_after => denied(),
-            RequestKind::Connection | RequestKind::Tap | RequestKind::Known if of_schedule.is_some() => {
-                let session = self.open_result(name, of_schedule.unwrap_or_default()).await?;
+            _ if about.is_some() && !looks_after => denied(),
+            // Its owner alone is told of what other sessions ask.
+            _ if matches!(about, Some(About::Session(_))) && speaker.role != Role::Owner => denied(),
+            RequestKind::Connection | RequestKind::Tap | RequestKind::Known if let Some(about) = about => {
+                let session = match about {
+                    About::Schedule(schedule) => self.result(name, schedule)?,
+                    About::Session(session) => self.asked_by(session),
+                };
+                // What will never be there is not tried again.
+                let wanted = match session {
+                    Ok(wanted) => wanted,
+                    Err(why) => return Ok((PersonAnswer::Denied(why), None)),
+                };
+                let of = wanted.session;
+                let session = match self.open(wanted).await {
+                    Ok(DaemonAnswer::Opened { session, .. }) => session,
+                    Ok(_) => bail!("the session was not opened"),
+                    Err(error) if of.is_some_and(|of| self.is_over(of, &error)) => {
+                        return Ok((PersonAnswer::Denied(format!("{error:#}")), None));
+                    }
+                    Err(error) => return Err(error),
+                };
                 let stream = self.introduce(session, &speaker)?;
                 Ok((PersonAnswer::Connected(speaker), Some(stream.into())))
             }
@@ -171,15 +195,19 @@ impl Daemon {
         }
     }
 
-    /// Waits for the next task of a schedule whose result is for this channel; `noted` is the key of the one
-    /// that its process has noted. `None` once that process has ended.
+    /// Waits for the next task of a schedule whose result is for this channel, or the next session whose
+    /// questions its owner is to be told of. `noted` is the key of the one that its process has noted, and
+    /// the number of its processes before it. `None` once that process has ended.
     async fn next_due(
         &self,
         (name, channel): (&str, &Channel),
-        noted: Option<String>,
+        (noted, left): (Option<String>, u64),
         is_there: impl Fn() -> bool,
     ) -> Result<Option<Due>> {
-        if let Some(key) = noted {
+        let asking = noted.as_deref().and_then(|key| key.strip_prefix(QUESTIONS)).and_then(SessionId::parse);
+        if let Some(session) = asking {
+            self.is_told_of.borrow_mut().insert((name.to_owned(), session), left);
+        } else if let Some(key) = noted {
             Schedules::change(&self.home, |schedules| {
                 let mut owed = schedules.0.values_mut().map(|schedule| &mut schedule.owed);
                 if let Some(owed) = owed.find(|owed| owed.as_ref() == Some(&key)) {
@@ -189,7 +217,7 @@ impl Daemon {
             })?;
         }
         while is_there() && !self.is_stopping.get() {
-            if let Some(due) = self.due_at(name, channel)? {
+            if let Some(due) = self.due_at(name, channel, left)? {
                 return Ok(Some(due));
             }
             tokio::select! {
@@ -200,27 +228,67 @@ impl Daemon {
         Ok(None)
     }
 
-    /// A task whose result is for this channel, if an owner is let in there.
-    fn due_at(&self, name: &str, channel: &Channel) -> Result<Option<Due>> {
+    /// A task whose result is for this channel, or a session that asks, if an owner is let in there.
+    fn due_at(&self, name: &str, channel: &Channel, left: u64) -> Result<Option<Due>> {
         let schedules = Schedules::of(&self.home)?.0;
-        let mut owed = schedules.into_iter().filter(|(_, schedule)| schedule.to.as_deref() == Some(name));
-        let Some((schedule, key)) = owed.find_map(|(schedule, it)| Some((schedule, it.owed?))) else {
+        let mut here = schedules.iter().filter(|(_, schedule)| schedule.to.as_deref() == Some(name));
+        let owed = here.clone().find_map(|(schedule, it)| Some((schedule, it.owed.clone()?)));
+        let asking = self
+            .asking()
+            .into_iter()
+            .find(|session| self.is_told_of.borrow().get(&(name.to_owned(), *session)) != Some(&left));
+        if owed.is_none() && asking.is_none() {
             return Ok(None);
-        };
+        }
         let Some(Speaker { id, name: person, .. }) = People::of(&self.home, name)?.owner(name) else {
             return Ok(None);
         };
         let alone = Kind::of(&channel.kind).and_then(|kind| (kind.channel)().alone(&id));
-        let at = alone.map(|alone| alone.of_schedule(&schedule).0);
-        Ok(at.map(|at| Due { key, at, id, name: person }))
+        let Some(alone) = alone else { return Ok(None) };
+        let due = |key, at: Conversation, is_question| Due { key, at: at.0, id, name: person, is_question };
+        Ok(match (owed, asking) {
+            (Some((schedule, key)), _) => Some(due(key, alone.of_schedule(schedule), false)),
+            (None, Some(session)) => {
+                let schedule = here.find(|(_, schedule)| schedule.session == Some(session));
+                let at =
+                    schedule.map_or_else(|| alone.of_session(session), |(name, _)| alone.of_schedule(name));
+                Some(due(format!("{QUESTIONS}{session}"), at, true))
+            }
+            (None, None) => None,
+        })
     }
 
-    /// Opens the session of a schedule's last run, whose result is for this channel.
-    async fn open_result(self: &Rc<Self>, name: &str, schedule: &str) -> Result<SessionId> {
+    /// The sessions whose questions the owner is told of. While a turn waits for an answer itself, a person
+    /// may be about to give it.
+    fn asking(&self) -> Vec<SessionId> {
+        let (resting, sessions) = (self.resting.borrow(), self.sessions.borrow());
+        let resting = resting.iter().filter(|(_, it)| it.record.tells_owner && it.open > 0);
+        let running = sessions.iter().filter(|(_, it)| {
+            let is_late = |since: Instant| !it.shown.state.working || since.elapsed() >= UNANSWERED;
+            it.record.tells_owner && it.asks.is_some_and(is_late)
+        });
+        resting.map(|(session, _)| *session).chain(running.map(|(session, _)| *session)).collect()
+    }
+
+    /// A session whose questions the owner is told of; or words, if it is none.
+    fn asked_by(&self, session: SessionId) -> Result<Wanted, String> {
+        let running = self.sessions.borrow().get(&session).map(|held| held.record.clone());
+        let record = running.or_else(|| self.resting.borrow().get(&session).map(|it| it.record.clone()));
+        let record = record.filter(|record| record.tells_owner);
+        let over = || format!("Session {} asks nothing any more.", short(&session));
+        record.map(|record| record.wanted()).ok_or_else(over)
+    }
+
+    /// The session of a schedule's last run, whose result is for this channel; or words, if there is none.
+    fn result(&self, name: &str, schedule: &str) -> Result<Result<Wanted, String>> {
         let found = Schedules::of(&self.home)?.0.remove(schedule).filter(|it| it.to.as_deref() == Some(name));
-        let found = found.with_context(|| format!("the schedule `{schedule}` was removed"))?;
-        let session = found.session.context("the schedule has not run yet")?;
-        self.open_task(schedule, &found, Some(session)).await
+        let Some(found) = found else {
+            return Ok(Err(format!(
+                "⏰ {schedule}: the schedule was removed, so its result does not come here."
+            )));
+        };
+        let over = || format!("⏰ {schedule}: the schedule has not run yet.");
+        Ok(found.session.map(|session| wanted(schedule, &found, Some(session))).ok_or_else(over))
     }
 
     /// A connection to a conversation's session, introduced as this person's.
@@ -237,7 +305,7 @@ impl Daemon {
             again.extend(["--model".to_owned(), model.clone()]);
         }
         again.extend(channel.agent.iter().map(|agent| format!("--agent={agent}")));
-        let wanted = |session: Option<SessionId>| {
+        let of_conversation = |session: Option<SessionId>| {
             let place = match session {
                 Some(session) => ["--resume".to_owned(), session.to_string()],
                 None => ["-C".to_owned(), channel.workspace.display().to_string()],
@@ -249,9 +317,11 @@ impl Daemon {
                 again: again.clone(),
                 session,
                 comes_back: true,
+                // Its people see the questions in the conversation.
+                tells_owner: false,
             }
         };
-        let opened = match self.open(wanted(known)).await {
+        let opened = match self.open(of_conversation(known)).await {
             // When there is no room, the session itself has no fault.
             Err(error) if self.room().is_err() => Err(error),
             // A session that was removed, or is another agent's, must not silence the conversation: a new one
@@ -259,7 +329,7 @@ impl Daemon {
             // to it belong to it: for example, it is looked at in a terminal, or its project is not there.
             Err(error) if known.is_some_and(|known| self.is_over(known, &error)) => {
                 self.log.note("not_resumed", json!({ "session": known, "why": format!("{error:#}") }));
-                self.open(wanted(None)).await
+                self.open(of_conversation(None)).await
             }
             opened => opened,
         };
@@ -345,9 +415,18 @@ impl Daemon {
     }
 }
 
-/// The schedule whose results a conversation is about. Only kinds of channels that write to a person by their
-/// id have such conversations; elsewhere the platform chooses the names.
-fn schedule_at<'a>(channel: &Channel, at: &'a str) -> Option<&'a str> {
+/// What a conversation is about that the daemon itself begins.
+enum About<'a> {
+    /// The results of this schedule.
+    Schedule(&'a str),
+    /// The questions of this session.
+    Session(SessionId),
+}
+
+/// Only kinds of channels that write to a person by their id have such conversations; elsewhere the platform
+/// chooses the names.
+fn about<'a>(channel: &Channel, at: &'a str) -> Option<About<'a>> {
     let can_write = Kind::of(&channel.kind).is_some_and(|kind| kind.writes_to_people());
-    Conversation::split(at).1.filter(|_| can_write)
+    let name = Conversation::split(at).1.filter(|_| can_write)?;
+    Some(SessionId::parse(name).map_or(About::Schedule(name), About::Session))
 }

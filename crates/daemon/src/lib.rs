@@ -54,7 +54,7 @@ use notify::Manager;
 use record::Record;
 use rustix::process::Pid;
 use serde_json::{Value, json};
-use sessions::{Cut, SessionProcess};
+use sessions::{Cut, Resting, SessionProcess};
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
@@ -98,6 +98,11 @@ struct Daemon {
     log: Noted,
     manager: Manager,
     sessions: RefCell<BTreeMap<SessionId, SessionProcess>>,
+    /// The sessions whose processes ended while questions wait for answers.
+    resting: RefCell<BTreeMap<SessionId, Resting>>,
+    /// Of which sessions' questions the owner was told at a channel, and to which of the channel's processes,
+    /// by the number of those before it.
+    is_told_of: RefCell<BTreeMap<(String, SessionId), u64>>,
     /// When processes of sessions ended that were not told to end.
     crashes: RefCell<BTreeMap<SessionId, Vec<Instant>>>,
     /// Sessions that ended so often that they begin only when a client asks for them.
@@ -132,7 +137,7 @@ struct Daemon {
     /// Wakes the tasks that wait for a session's state, or for a session that is being opened.
     changed: Notify,
     ended: Notify,
-    /// Told when a schedule's result is owed to a channel.
+    /// Told when a schedule's result, or a question, may be owed to a channel.
     owes: Notify,
 }
 
@@ -163,6 +168,8 @@ pub(crate) async fn run(home: &Home, held: bool, say: impl Fn(&str)) -> Result<(
         log: Noted::open(&folder, config.telemetry.logs.is_some())?,
         manager: Manager::find(),
         sessions: RefCell::default(),
+        resting: RefCell::default(),
+        is_told_of: RefCell::default(),
         crashes: RefCell::default(),
         given_up: RefCell::default(),
         opening: RefCell::default(),
@@ -368,6 +375,7 @@ impl Daemon {
                 Ok(Ask::Reload) => self.reload().await,
                 Ok(Ask::Open(wanted)) => self.open(wanted).await,
                 Ok(Ask::Close { session }) => self.close(session).await,
+                Ok(Ask::Wake { session }) => Ok(self.wake(session)),
                 Ok(Ask::Anew) => Ok(self.begin_channels_anew()),
                 Ok(Ask::Run { schedule }) => self.run_schedule(&schedule).await,
                 Ok(Ask::Link) => self.link(),

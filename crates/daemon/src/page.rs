@@ -307,8 +307,8 @@ impl Daemon {
         let mut again = vec!["--unattended".to_owned()];
         again.extend(model.into_iter().flat_map(|model| ["--model".to_owned(), model]));
         let words = again.iter().cloned().chain(["-C".to_owned(), directory.to_owned()]).collect();
-        let wanted =
-            Wanted { directory: place.to_path_buf(), words, again, session: None, comes_back: false };
+        let (directory, session) = (place.to_path_buf(), None);
+        let wanted = Wanted { directory, words, again, session, comes_back: false, tells_owner: true };
         match self.open(wanted).await? {
             DaemonAnswer::Opened { session, .. } => Ok(session),
             _ => bail!("the session was not opened"),
@@ -321,7 +321,8 @@ impl Daemon {
         let words = ["--resume".to_owned(), session.to_string()].into_iter().chain(again.clone()).collect();
         // An open page comes back by itself: for a while it is not known whether a person does.
         let comes_back = self.crashes_often(session);
-        let wanted = Wanted { directory: "/".into(), words, again, session: Some(session), comes_back };
+        let (directory, tells_owner) = ("/".into(), true);
+        let wanted = Wanted { directory, words, again, session: Some(session), comes_back, tells_owner };
         self.open(wanted).await?;
         let mut stream = wire::connect(&self.home.daemon(), &session.to_string())
             .with_context(|| format!("session {session} cannot be reached"))?;

@@ -1,9 +1,10 @@
 //! Files that name the running sessions: the next daemon begins the sessions of a killed daemon again. A
-//! record goes when its session's process ends in order.
+//! record goes when its session's process ends in order and waits for no answer.
 
 use anyhow::Result;
 use bailey_home::home::{Home, write_private};
 use bailey_protocol::SessionId;
+use bailey_session::wire::Wanted;
 use serde::{Deserialize, Serialize};
 use std::{
     fs,
@@ -20,9 +21,19 @@ pub(super) struct Record {
     pub(super) directory: PathBuf,
     /// The words after `bailey chat --resume SESSION`.
     pub(super) again: Vec<String>,
+    /// Whether the owner is told of its questions at their chat channels.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) tells_owner: bool,
 }
 
 impl Record {
+    /// The request to begin the session again.
+    pub(super) fn wanted(&self) -> Wanted {
+        let Self { session, directory, again, tells_owner } = self.clone();
+        let words = ["--resume".into(), session.to_string()].into_iter().chain(again.clone()).collect();
+        Wanted { directory, words, again, session: Some(session), comes_back: false, tells_owner }
+    }
+
     /// Writes the record.
     ///
     /// # Errors

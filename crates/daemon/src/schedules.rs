@@ -9,7 +9,7 @@ use bailey_home::{
 };
 use bailey_journal::{Clock as _, SystemClock};
 use bailey_protocol::{Event, Happening, Inbound, Op, Role, SessionId, Speaker, Timestamp};
-use bailey_session::wire::{self, DaemonAnswer, Introduced, Wanted};
+use bailey_session::wire::{self, DaemonAnswer, Introduced, State, Wanted};
 use jiff::{SignedDuration, civil::DateTime, tz::TimeZone};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, rc::Rc, time::Duration};
@@ -95,6 +95,7 @@ impl Daemon {
                     }
                 }
             }
+            self.wake_late();
             let now = SystemClock.now();
             let is_time = copies.is_time(now) && self.is_daily.get() && copies.is_old(&self.home, now);
             // Nothing else that is due waits for the copy.
@@ -133,8 +134,10 @@ impl Daemon {
         let Some(session) = schedule.session.filter(|_| schedule.begun.is_none()) else {
             return Predecessor::None;
         };
-        let is_working = self.sessions.borrow().get(&session).is_some_and(|held| held.shown.state.working);
-        match is_working {
+        let is_busy = |state: State| state.working || state.questions > 0;
+        let is_working = self.sessions.borrow().get(&session).is_some_and(|held| is_busy(held.shown.state));
+        let is_asking = self.resting.borrow().get(&session).is_some_and(|resting| resting.open > 0);
+        match is_working || is_asking {
             true => Predecessor::Runs(session),
             // Whether it works is known once it is open.
             false if self.is_coming(session) => Predecessor::Comes,
@@ -238,23 +241,13 @@ impl Daemon {
     }
 
     /// Opens the session of a time: a new one, or the one that was begun for it.
-    pub(super) async fn open_task(
+    async fn open_task(
         self: &Rc<Self>,
         name: &str,
         schedule: &Schedule,
         session: Option<SessionId>,
     ) -> Result<SessionId> {
-        let Schedule { id, directory, model, tokens, agent, .. } = schedule;
-        let bound = tokens.map(|tokens| format!("--tokens={tokens}"));
-        let agent = agent.as_ref().map(|agent| format!("--agent={agent}"));
-        let model = model.as_ref().map(|model| format!("--model={model}"));
-        let again: Vec<String> = [model, bound, agent].into_iter().flatten().collect();
-        // The words for beginning again do not name the session's permissions: those stand in its journal.
-        let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}@{id}")];
-        let place = session.map_or(new.into(), |session| vec!["--resume".to_owned(), session.to_string()]);
-        let words = again.iter().cloned().chain(place).collect();
-        let wanted = Wanted { directory: directory.clone(), words, again, session, comes_back: false };
-        match self.open(wanted).await? {
+        match self.open(wanted(name, schedule, session)).await? {
             DaemonAnswer::Opened { session, .. } => Ok(session),
             _ => bail!("the session was not opened"),
         }
@@ -307,6 +300,22 @@ impl Daemon {
         }
         bail!("the session ended before it took its task")
     }
+}
+
+/// The session of a schedule: a new one, or one that was begun for it.
+pub(super) fn wanted(name: &str, schedule: &Schedule, session: Option<SessionId>) -> Wanted {
+    let Schedule { id, directory, model, tokens, agent, .. } = schedule;
+    let bound = tokens.map(|tokens| format!("--tokens={tokens}"));
+    let agent = agent.as_ref().map(|agent| format!("--agent={agent}"));
+    let model = model.as_ref().map(|model| format!("--model={model}"));
+    let unattended = Some("--unattended".to_owned());
+    let again: Vec<String> = [unattended, model, bound, agent].into_iter().flatten().collect();
+    // The words for beginning again do not name the session's permissions: those stand in its journal.
+    let new = ["-C".to_owned(), directory.display().to_string(), format!("--schedule={name}@{id}")];
+    let place = session.map_or(new.into(), |session| vec!["--resume".to_owned(), session.to_string()]);
+    let words = again.iter().cloned().chain(place).collect();
+    let directory = directory.clone();
+    Wanted { directory, words, again, session, comes_back: false, tells_owner: true }
 }
 
 /// The state of the time before.

@@ -8,7 +8,7 @@ use super::{
 use anyhow::{Context as _, Result, bail};
 use bailey_home::program;
 use bailey_journal::{Clock as _, SystemClock};
-use bailey_protocol::SessionId;
+use bailey_protocol::{SessionId, Timestamp};
 use bailey_session::{
     compose::Named,
     exit::{self, Failure},
@@ -60,6 +60,15 @@ pub(super) enum Cut {
     Killed,
 }
 
+/// A session without a process, whose questions wait for answers.
+pub(super) struct Resting {
+    pub(super) record: Record,
+    /// How many questions are open.
+    pub(super) open: usize,
+    /// When it is begun again at the latest.
+    pub(super) until: Timestamp,
+}
+
 /// A session's process.
 pub(super) struct SessionProcess {
     pub(super) shown: Running,
@@ -76,6 +85,11 @@ pub(super) struct SessionProcess {
     pub(super) began: Option<Instant>,
     /// Since when the process is about to end.
     pub(super) ending: Option<Instant>,
+    /// Since when questions are open, if any are.
+    pub(super) asks: Option<Instant>,
+    pub(super) record: Record,
+    /// Whether a question of its was answered elsewhere, which it may find out only when it is begun again.
+    pub(super) is_woken: bool,
 }
 
 impl SessionProcess {
@@ -89,6 +103,7 @@ impl SessionProcess {
     /// Notes the session's state.
     pub(super) fn is(&mut self, state: State) {
         self.began = state.working.then(|| self.began.unwrap_or_else(Instant::now));
+        self.asks = (state.questions > 0).then(|| self.asks.unwrap_or_else(Instant::now));
         self.shown.state = state;
         self.ending = self.is_ending().then(|| self.ending.unwrap_or_else(Instant::now));
     }
@@ -180,13 +195,11 @@ impl Daemon {
     }
 
     pub(super) async fn begin_again(self: &Rc<Self>, record: Record) {
-        let Record { session, directory, again } = record;
-        let words = ["--resume".into(), session.to_string()].into_iter().chain(again.clone()).collect();
+        let session = record.session;
         self.returning.borrow_mut().insert(session);
         // The session was accepted before: it waits, and is not refused.
         self.until_room().await;
-        let wanted = Wanted { directory, words, again, session: Some(session), comes_back: false };
-        match self.open(wanted).await {
+        match self.open(record.wanted()).await {
             Ok(_) => self.log.note("begun_again", json!({ "session": session })),
             Err(error) => {
                 // A session that is there may be opened another time, by its owner or by the next daemon.
@@ -198,6 +211,30 @@ impl Daemon {
             }
         }
         self.returning.borrow_mut().remove(&session);
+    }
+
+    /// Has a session go on whose question was answered, or asked again. A process that runs looks itself.
+    pub(super) fn wake(self: &Rc<Self>, session: SessionId) -> DaemonAnswer {
+        let rested = self.resting.borrow_mut().remove(&session);
+        let goes_on = rested.is_some() || self.is_coming(session);
+        if let Some(Resting { record, .. }) = rested {
+            spawn_local(self.clone().begin_again_of(record));
+        }
+        let runs = self.sessions.borrow_mut().get_mut(&session).map(|held| held.is_woken = true).is_some();
+        DaemonAnswer::Woken { goes_on: goes_on || runs }
+    }
+
+    /// Begins the sessions again whose questions have run out.
+    pub(super) fn wake_late(self: &Rc<Self>) {
+        let now = SystemClock.now();
+        let late: Vec<_> = self.resting.borrow_mut().extract_if(.., |_, it| it.until <= now).collect();
+        for (_, Resting { record, .. }) in late {
+            spawn_local(self.clone().begin_again_of(record));
+        }
+    }
+
+    async fn begin_again_of(self: Rc<Self>, record: Record) {
+        self.begin_again(record).await;
     }
 
     /// Begins a session's process, or finds it.
@@ -270,7 +307,9 @@ impl Daemon {
     }
 
     pub(super) async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<DaemonAnswer> {
-        let Wanted { directory, words, again, session: wanted, .. } = wanted;
+        let Wanted { directory, words, again, session: wanted, tells_owner, .. } = wanted;
+        let was_resting = wanted.and_then(|session| self.resting.borrow_mut().remove(&session));
+        let tells_owner = tells_owner || was_resting.is_some_and(|resting| resting.record.tells_owner);
         let reloads = self.reloads.get();
         let mut child = program::again()
             .arg("--home")
@@ -332,7 +371,7 @@ impl Daemon {
         let since = SystemClock.now().to_string();
         let pid = child.id();
         let shown = Running { session, pid, workspace, since, state: State::default() };
-        let record = Record { session, directory, again };
+        let record = Record { session, directory, again, tells_owner };
         if let Err(error) = record.keep(&self.home) {
             // Without a record the session works, and is not begun again by itself.
             self.log.note("not_kept", json!({ "session": session, "why": format!("{error:#}") }));
@@ -348,6 +387,9 @@ impl Daemon {
             opened,
             began,
             ending: None,
+            asks: None,
+            record: record.clone(),
+            is_woken: false,
         };
         held.is(state);
         // The session may have read the configuration before it was read again.
@@ -412,18 +454,26 @@ impl Daemon {
         child: Child,
     ) {
         let session = record.session;
+        let mut waits = None;
         while let Ok(Some(report)) = wire::hear::<Report>(&mut out).await {
-            if let (Report::State(state), Some(held)) = (report, self.sessions.borrow_mut().get_mut(&session))
-            {
-                // A turn has ended.
-                self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
-                held.is(state);
-                // The next client is to meet the owner's present settings.
-                if held.is_older && state.is_at_rest() && !held.is_draining {
-                    held.drain();
+            match (report, self.sessions.borrow_mut().get_mut(&session)) {
+                (Report::State(state), Some(held)) => {
+                    // A turn has ended.
+                    self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
+                    held.is(state);
+                    if state.questions == 0 {
+                        self.is_told_of.borrow_mut().retain(|(_, of), _| *of != session);
+                    }
+                    // The next client is to meet the owner's present settings.
+                    if held.is_older && state.is_at_rest() && !held.is_draining {
+                        held.drain();
+                    }
                 }
+                (Report::Waits { open, until }, _) => waits = Some((open, until)),
+                _ => {}
             }
             self.changed.notify_waiters();
+            self.owes.notify_waiters();
         }
         let status = ended(child).await;
         let held = self.sessions.borrow_mut().remove(&session);
@@ -433,7 +483,17 @@ impl Daemon {
         self.changed.notify_waiters();
         if status.is_some_and(|status| status.success()) {
             self.crashes.borrow_mut().remove(&session);
-            return record::forget(&self.home, session);
+            return match waits {
+                None => record::forget(&self.home, session),
+                // The next daemon begins it again.
+                Some(_) if self.is_stopping.get() => {}
+                Some(_) if held.is_some_and(|held| held.is_woken) => self.begin_again(record).await,
+                Some((open, until)) => {
+                    self.log.note("rests", json!({ "session": session, "questions": open }));
+                    self.resting.borrow_mut().insert(session, Resting { record, open, until });
+                    self.owes.notify_waiters();
+                }
+            };
         }
         // A session that the daemon ended did not crash. A session that was to end, and had nothing to do,
         // has ended, if late.

@@ -4,6 +4,7 @@ use crate::{
     Fact, Journal, JournalError, Person,
     approval::{RAN_OUT, terms_of},
     fact::{Recorded, Stored},
+    person::BAILEY,
 };
 use bailey_protocol::{ApprovalId, CallId, Card, Effect, Kind, SessionId, Timestamp, event::Answer};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, Tx, params};
@@ -80,6 +81,8 @@ pub struct Settlement {
     pub answer: Answer,
     /// The reason.
     pub why: String,
+    /// Whether a person answered, and not Bailey, such as at the end of the question's time.
+    pub is_human: bool,
 }
 
 /// A yes to the pages of a server, which holds in every session.
@@ -191,19 +194,20 @@ pub(crate) struct Settled {
     state: String,
     until: Option<String>,
     why: Option<Vec<u8>>,
+    by: Option<String>,
 }
 
 impl Settled {
     /// None where there is no such question.
     pub(crate) fn read(db: &Tx<'_>, id: ApprovalId) -> Result<Option<Self>, StoreError> {
-        let sql = "SELECT state, until, (
-                       SELECT bytes FROM entry JOIN payload USING (seq)
+        let sql = "SELECT state, until, bytes, json_extract(CAST(body AS TEXT), '$.by')
+                   FROM approval LEFT JOIN entry ON seq = (
+                       SELECT max(seq) FROM entry
                        WHERE entry.session = approval.session AND seq > asked AND type = 'answered'
                            AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
-                       ORDER BY seq DESC LIMIT 1
-                   ) FROM approval WHERE id = ?1";
+                   ) LEFT JOIN payload USING (seq) WHERE id = ?1";
         let read = db.query_row(sql, params![id.to_string()], |row| {
-            Ok(Self { state: row.get(0)?, until: row.get(1)?, why: row.get(2)? })
+            Ok(Self { state: row.get(0)?, until: row.get(1)?, why: row.get(2)?, by: row.get(3)? })
         });
         Ok(read.optional()?)
     }
@@ -211,6 +215,8 @@ impl Settled {
     /// None while it waits for an answer.
     pub(crate) fn settlement(self, now: Timestamp) -> Option<Settlement> {
         let why = self.why.map(|why| String::from_utf8_lossy(&why).into_owned()).unwrap_or_default();
+        let is_known = matches!(self.state.as_str(), "yes" | "burnt" | "session" | "pattern" | "no");
+        let is_human = is_known && self.by.is_some_and(|by| by != BAILEY);
         let (answer, why) = match self.state.as_str() {
             "open" if is_over(self.until.as_deref(), now) => (Answer::No, RAN_OUT.into()),
             "open" => return None,
@@ -220,13 +226,14 @@ impl Settled {
             "no" => (Answer::No, why),
             _ => (Answer::No, VOID.into()),
         };
-        Some(Settlement { answer, why })
+        Some(Settlement { answer, why, is_human })
     }
 }
 
 impl Settlement {
-    /// Whether nobody answered in time.
-    pub(crate) fn ran_out(&self) -> bool {
+    /// Whether its time was over before a person answered.
+    #[must_use]
+    pub fn ran_out(&self) -> bool {
         self.answer == Answer::No && self.why == RAN_OUT
     }
 }

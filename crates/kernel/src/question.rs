@@ -75,7 +75,7 @@ impl Kernel {
         why: &str,
     ) -> Result<(), Refused> {
         self.inner.mint.answer(by.session, id, answer, who, why).await?;
-        self.tell_answer(&self.turn_of(by), id, Settlement { answer, why: why.to_owned() }).await;
+        self.tell_answer(&self.turn_of(by), id, answer, why).await;
         self.inner.answered.notify_waiters();
         Ok(())
     }
@@ -94,7 +94,16 @@ impl Kernel {
         why: &str,
     ) -> Result<(), Refused> {
         match self.answer(by, id, answer, who, why).await {
-            Err(Refused::Journal(JournalError::Settled(_) | JournalError::RanOut(_))) => Ok(()),
+            // The front end may have missed how it was settled.
+            Err(Refused::Journal(JournalError::Settled(_) | JournalError::RanOut(_))) => {
+                let asked = self.journal().question(&id.to_string(), Some(by.session)).await;
+                if asked.is_ok_and(|question| question.session == by.session)
+                    && let Some(settlement) = self.journal().settlement(id).await?
+                {
+                    self.tell_answer(&self.turn_of(by), id, settlement.answer, &settlement.why).await;
+                }
+                Ok(())
+            }
             Err(Refused::Journal(error @ JournalError::NoAnswer(..))) => {
                 let scope = self.turn_of(by);
                 let happening = Happening::Failed { op: "answer".into(), error: error.to_string() };
@@ -134,7 +143,7 @@ impl Kernel {
             // One that ran out is settled by whoever sees it first.
             self.withdraw(scope, id, &settlement.why).await?;
         }
-        self.tell_answer(scope, id, settlement.clone()).await;
+        self.tell_answer(scope, id, settlement.answer, &settlement.why).await;
         Ok(Some(settlement))
     }
 
@@ -221,10 +230,10 @@ impl Kernel {
     }
 
     /// Once for each question, however many wait for it.
-    async fn tell_answer(&self, scope: &Scope, id: ApprovalId, settlement: Settlement) {
+    async fn tell_answer(&self, scope: &Scope, id: ApprovalId, answer: Answer, why: &str) {
         let is_new = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
         if is_new {
-            let Settlement { answer, why } = settlement;
+            let why = why.to_owned();
             scope.tell(self.journal(), self.newest(), Happening::Answered { id, answer, why }).await;
         }
     }

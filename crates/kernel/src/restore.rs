@@ -83,6 +83,7 @@ impl Kernel {
                 tape.observe(seen, None, true);
             }
         }
+        tape.wait_for_newest(&questions);
         // Nobody takes up what else that process asked.
         for question in questions.iter().filter(|question| question.standing == QuestionState::Open) {
             let is_known = tape.waiting.iter().any(|waits| waits.question == question.id);
@@ -375,6 +376,25 @@ impl Tape {
             let call = asked.or_else(|| self.call(&id.0));
             let call = call.filter(|_| !is_told && !self.used.contains(&question.id)).cloned();
             self.waiting.extend(call.map(|call| Waits { question: question.id, call }));
+        }
+    }
+
+    /// A call that waits for the newest question about it: when its yes came, the call may have been another
+    /// one, such as an edit of a file that has changed, and was asked about anew.
+    fn wait_for_newest(&mut self, questions: &[Question]) {
+        let place = |id: ApprovalId| questions.iter().position(|question| question.id == id);
+        for (at, question) in questions.iter().enumerate() {
+            let is_wanted = matches!(question.standing, QuestionState::Open | QuestionState::Yes);
+            let is_known = self.waiting.iter().any(|waits| waits.question == question.id);
+            if !is_wanted || is_known || question.again.is_some() {
+                continue;
+            }
+            let mut waiting =
+                self.waiting.iter_mut().filter(|waits| Some(&waits.call.id) == question.call.as_ref());
+            if let Some(waits) = waiting.find(|waits| place(waits.question).is_some_and(|before| before < at))
+            {
+                waits.question = question.id;
+            }
         }
     }
 

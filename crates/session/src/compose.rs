@@ -395,7 +395,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
             unattended,
             person: Some(person),
             commits_differ: git.differs(),
-            patience: patience(config, options),
+            patience: patience(config, options, is_patient),
         },
         opening,
     )
@@ -553,11 +553,12 @@ pub fn kernel_config(home: &Home, config: &Config, programs: Vec<String>) -> Ker
     }
 }
 
-/// How long a turn waits for a human.
-fn patience(config: &Config, options: Option<&TurnOptions>) -> Patience {
+/// How long a turn waits for a human. A turn that nobody watches ends without the answers that are open, and
+/// goes on when they are there.
+fn patience(config: &Config, options: Option<&TurnOptions>, is_patient: bool) -> Patience {
     match options.map(|options| options.approve) {
         Some(Answering::Later) => Patience { call: Duration::ZERO, at_end: false },
-        _ => Patience { call: Duration::from_secs(config.approvals.patience_seconds), at_end: true },
+        _ => Patience { call: Duration::from_secs(config.approvals.patience_seconds), at_end: !is_patient },
     }
 }
 

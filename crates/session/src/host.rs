@@ -11,14 +11,43 @@ use bailey_kernel::{
     UserMessage,
 };
 use bailey_protocol::{
-    Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, TurnId, WsPath,
+    Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, Timestamp, TurnId,
+    WsPath,
 };
 use bailey_tools::Tools;
-use std::{collections::VecDeque, path::PathBuf, sync::Arc, time::Instant};
-use tokio::sync::mpsc;
+use std::{
+    collections::VecDeque,
+    future::pending,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{sync::mpsc, time::sleep};
 
 /// The most sessions in one list.
 const SESSIONS_MAX: usize = 20;
+/// How often a session looks whether a question was answered in another process.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a session can still be asked again for a question that ran out.
+const ASKED_AGAIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The questions that a session waits for.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// How many are open.
+    pub open: usize,
+    /// When the session is to be looked at again, at the latest.
+    pub until: Timestamp,
+}
+
+/// What a host does next.
+enum Next {
+    Op(Op),
+    /// A person has answered a question of a call that waits.
+    Answered,
+    /// There is no front end any more.
+    Over,
+}
 
 /// Finds the models of a name, `PROVIDER/MODEL`; the error is for people.
 pub type Choose = Box<dyn Fn(&str) -> Result<Models, String> + Send + Sync>;
@@ -360,8 +389,9 @@ impl Host {
     ///
     /// A turn that failed, or that a human stopped, has ended until the human says more. A turn that a
     /// killed process left has not ended, and neither has work that a yes began after a turn's end. A call
-    /// that a human has approved meanwhile is still to be done. A turn that was open when a copy of the home
-    /// was made went on in the home that was copied, so it does not count.
+    /// that a human has answered meanwhile is still to be done, or the model is to be told why not. A turn
+    /// that was open when a copy of the home was made went on in the home that was copied, so it does not
+    /// count.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -373,14 +403,65 @@ impl Host {
         {
             return Ok(true);
         }
+        self.is_answered().await
+    }
+
+    /// Whether a human has answered a question of a call that still waits. Settles the questions whose time
+    /// is over.
+    async fn is_answered(&self) -> Result<bool, HostError> {
         let scope = self.kernel.turn_of(&self.connection);
+        let mut is_answered = false;
         for waits in self.waiting.calls() {
             let settlement = self.kernel.settlement(&scope, waits.question).await?;
-            if settlement.is_some_and(|settlement| settlement.answer.is_yes()) {
-                return Ok(true);
-            }
+            is_answered |= settlement.is_some_and(|settlement| settlement.is_human);
         }
-        Ok(false)
+        Ok(is_answered)
+    }
+
+    /// Shows the open questions of calls that wait.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn show_questions(&self) -> Result<(), HostError> {
+        let scope = self.kernel.turn_of(&self.connection);
+        for waits in self.waiting.calls() {
+            self.kernel.show_question(&scope, waits.question).await?;
+        }
+        Ok(())
+    }
+
+    /// The questions of calls that wait, for a process that ends while they do.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn waits(&self) -> Result<Option<Waiting>, HostError> {
+        let calls = self.waiting.calls();
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        let (journal, now) = (self.kernel.journal(), self.kernel.journal().clock().now());
+        let (mut open, mut look) = (0, None::<Timestamp>);
+        for question in journal.questions(Some(self.session)).await? {
+            if calls.iter().all(|waits| waits.question != question.id) {
+                continue;
+            }
+            let at = match journal.settlement(question.id).await? {
+                None => {
+                    open += 1;
+                    question.until
+                }
+                // It was answered a moment ago, and nothing has followed yet.
+                Some(settlement) if settlement.is_human => Some(now),
+                // It can be asked again for a while.
+                Some(settlement) if settlement.ran_out() => {
+                    let until = question.until.and_then(|until| until.checked_add(ASKED_AGAIN).ok());
+                    until.filter(|until| *until > now)
+                }
+                Some(_) => None,
+            };
+            look = look.into_iter().chain(at).min();
+        }
+        Ok(look.map(|until| Waiting { open, until }))
     }
 
     /// Runs the turn of one message. Meanwhile it takes ops over `ops`: answers, a cancellation, and further
@@ -476,12 +557,14 @@ impl Host {
     pub async fn serve(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<Option<TurnEnd>, HostError> {
         let mut last = Ok(None);
         loop {
-            let op = match self.kept.pop_front() {
-                Some(op) => op,
-                None => match ops.recv().await {
-                    Some(op) => op,
-                    None => break,
-                },
+            let op = match self.next(ops).await? {
+                Next::Op(op) => op,
+                Next::Answered => {
+                    let newest = self.newest_result();
+                    last = self.go_on(ops).await.map(Some);
+                    if self.is_told_of(&last, newest).await { continue } else { return last }
+                }
+                Next::Over => break,
             };
             let name = op.name();
             let done = match op {
@@ -497,12 +580,9 @@ impl Host {
                             Err(error)
                         }
                     };
-                    match last {
-                        // Without a journal, nothing goes on and no event can be told.
-                        Err(HostError::Journal(_) | HostError::Refused(Refused::Journal(_))) => return last,
-                        // Only calls change something.
-                        _ if newest == self.newest_result() => self.tell_changed_again().await,
-                        _ => self.tell_changed().await,
+                    match self.is_told_of(&last, newest).await {
+                        true => continue,
+                        false => return last,
                     }
                 }
                 Op::Pin { text } => self.pin(&text).await,
@@ -553,6 +633,49 @@ impl Host {
             }
         }
         last
+    }
+
+    /// The next thing to do: an op, or a turn that goes on because a person has answered.
+    async fn next(&mut self, ops: &mut mpsc::Receiver<Op>) -> Result<Next, HostError> {
+        loop {
+            if let Some(op) = self.kept.pop_front() {
+                return Ok(Next::Op(op));
+            }
+            // In other sessions a turn waits for the answers itself.
+            if self.unattended || self.patience.at_end || self.models.is_none() {
+                return Ok(ops.recv().await.map_or(Next::Over, Next::Op));
+            }
+            let scope = self.kernel.turn_of(&self.connection);
+            for question in self.waiting.take_up(&self.kernel, &scope).await? {
+                self.kernel.show_question(&scope, question).await?;
+            }
+            if self.is_answered().await? {
+                return Ok(Next::Answered);
+            }
+            let look = async {
+                match self.waiting.calls().is_empty() {
+                    true => pending().await,
+                    false => sleep(LOOK).await,
+                }
+            };
+            tokio::select! {
+                op = ops.recv() => return Ok(op.map_or(Next::Over, Next::Op)),
+                () = look => {}
+            }
+        }
+    }
+
+    /// Tells the changes after a turn; `newest` is the last result before it. Returns false when nothing can
+    /// be told any more.
+    async fn is_told_of(&mut self, last: &Result<Option<TurnEnd>, HostError>, newest: Option<Seq>) -> bool {
+        let told = match last {
+            // Without a journal, nothing goes on.
+            Err(HostError::Journal(_) | HostError::Refused(Refused::Journal(_))) => return false,
+            // Only calls change something.
+            _ if newest == self.newest_result() => self.tell_changed_again().await,
+            _ => self.tell_changed().await,
+        };
+        told.is_ok()
     }
 
     async fn tell_failed(&self, op: &str, error: &HostError) -> Result<(), Refused> {

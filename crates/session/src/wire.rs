@@ -1,7 +1,7 @@
 //! The messages over the sockets of a home: lines of JSON, from its owner to its owner.
 
 use anyhow::{Context as _, Result, bail};
-use bailey_protocol::{SessionId, Speaker, WsPath};
+use bailey_protocol::{SessionId, Speaker, Timestamp, WsPath};
 use rustix::fs::{CWD, Mode, OFlags};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -75,6 +75,11 @@ pub enum Ask {
     /// Have the channels begin anew, whatever the configuration says by now: connections that were made
     /// before are those of before.
     Anew,
+    /// A question of this session was answered, or asked again: the session goes on.
+    Wake {
+        /// The session.
+        session: SessionId,
+    },
     /// Begin a schedule's task now.
     Run {
         /// Its name.
@@ -104,6 +109,10 @@ pub struct Wanted {
     /// that the daemon gave it up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub comes_back: bool,
+    /// Whether the owner is told of the session's questions at their chat channels: nobody watches the
+    /// session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tells_owner: bool,
 }
 
 /// The daemon's answer to an [`Ask`].
@@ -131,6 +140,11 @@ pub enum DaemonAnswer {
     },
     /// The session has no process any more.
     Closed,
+    /// Whether the daemon has that session go on: it runs beneath the daemon, or was at rest there.
+    Woken {
+        /// See above.
+        goes_on: bool,
+    },
     /// The channels begin anew.
     Anew,
     /// The link lets one browser in, within five minutes.
@@ -279,6 +293,13 @@ pub enum Report {
     },
     /// This is what it does now.
     State(State),
+    /// It ends while calls wait for answers.
+    Waits {
+        /// How many questions are open.
+        open: usize,
+        /// When it is to begin again, unless a question is answered before.
+        until: Timestamp,
+    },
 }
 
 /// What the daemon says to the process of a session: come to rest, and end; read the rules again; which keys

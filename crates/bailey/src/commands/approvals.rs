@@ -16,7 +16,11 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_journal::{Answerer, Journal, JournalError, Mint, Question, QuestionState, RAN_OUT};
-use bailey_protocol::{Answer, ApprovalId, Kind, Timestamp};
+use bailey_protocol::{Answer, ApprovalId, Kind, SessionId, Timestamp};
+use bailey_session::{
+    client::Client,
+    wire::{Ask, DaemonAnswer},
+};
 use serde_json::json;
 use std::{process::ExitCode, time::Duration};
 
@@ -25,7 +29,7 @@ pub(super) async fn run(home: &Home, command: Approvals, printer: &Printer) -> R
     let keys = Keys::load(home, &config, printer)?;
     let (journal, mint) = compose::journal(home, &keys).await?;
     journal.sound().await?;
-    let desk = Desk { journal, mint, printer };
+    let desk = Desk { home, journal, mint, printer };
     match command {
         Approvals::List { all } => desk.list(all).await,
         Approvals::Show { question } => desk.show(&question).await,
@@ -58,6 +62,7 @@ const LATE_SECONDS: i64 = 24 * 60 * 60;
 
 /// Where questions are answered.
 struct Desk<'a> {
+    home: &'a Home,
     journal: Journal,
     mint: Mint,
     printer: &'a Printer,
@@ -182,17 +187,31 @@ impl Desk<'_> {
                 format!("approved, and {}", words.unwrap_or_default())
             }
         };
+        let goes_on = self.wake(session).await;
         if self.printer.is_json() {
             self.printer.json(&json!({ "question": question.id, "session": session, "answer": answer }));
             return Ok(ExitCode::SUCCESS);
         }
         let target = self.printer.paint(Style::Plain, &one_line(&question.target));
         self.printer.line(format!("{}: {target}", self.printer.paint(Style::Plain, &said)));
-        self.printer.note(&format!(
-            "session {of} gets the answer; if its process has ended, continue it with \
-             `bailey sessions resume {of}` (question {id})"
-        ));
+        self.printer.note(&match goes_on {
+            true => format!("session {of} goes on (question {id})"),
+            false => format!(
+                "session {of} gets the answer; if its process has ended, continue it with \
+                 `bailey sessions resume {of}` (question {id})"
+            ),
+        });
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Has the daemon go on with a session whose question was answered, or asked again. Returns false where no
+    /// daemon runs, or it does not know the session.
+    async fn wake(&self, session: SessionId) -> bool {
+        let woken = async {
+            let mut daemon = Client::connect(self.home).ok()??;
+            daemon.ask(Ask::Wake { session }).await.ok()
+        };
+        matches!(woken.await, Some(DaemonAnswer::Woken { goes_on: true }))
     }
 
     /// Says no to every open question, or to those of a session or of a kind. A question that somebody else
@@ -207,13 +226,20 @@ impl Desk<'_> {
         questions.retain(|question| {
             question.standing == QuestionState::Open && (kind.is_none() || question.kind == kind)
         });
-        let mut rejected = 0;
+        let (mut rejected, mut told) = (0, Vec::new());
         for Question { id, session, .. } in &questions {
             match self.mint.answer(*session, *id, Answer::No, Answerer::owner(Some(person())), why).await {
-                Ok(()) => rejected += 1,
+                Ok(()) => {
+                    rejected += 1;
+                    told.push(*session);
+                }
                 Err(JournalError::Settled(_) | JournalError::RanOut(_)) => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+        told.dedup();
+        for session in told {
+            self.wake(session).await;
         }
         if self.printer.is_json() {
             self.printer.json(&json!({ "rejected": rejected }));
@@ -226,6 +252,7 @@ impl Desk<'_> {
     async fn again(&self, name: &str, lasts: Duration, compliance: bool) -> Result<ExitCode> {
         let question = self.journal.question(name, None).await?;
         let id = self.mint.ask_again(question.id, lasts, compliance).await?;
+        self.wake(question.session).await;
         if self.printer.is_json() {
             self.printer
                 .json(&json!({ "question": id, "session": question.session, "instead_of": question.id }));

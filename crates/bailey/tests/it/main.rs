@@ -88,6 +88,7 @@ mod telemetry;
 mod terminal;
 mod traffic;
 mod tree;
+mod unattended;
 mod upgrades;
 mod web;
 mod webhook;

@@ -72,17 +72,19 @@ impl Talk {
         card.is_whole
     }
 
+    /// Whether a question stands in this conversation.
+    pub(super) fn is_asked_here(&self, id: ApprovalId) -> bool {
+        let name = id.to_string();
+        self.bridge.book.get(|notes| notes.cards.get(&name).is_some_and(|card| card.at == self.at.0))
+    }
+
     pub(super) async fn tapped(&mut self, tap: Tap) {
         let Some(tap) = self.tapped_offer(tap).await else { return };
         let Some((id, answer)) = verdict(&tap.data) else {
             return self.toast(&tap, "This button belongs to no question of Bailey's.");
         };
         // A button of another conversation, or one that was made up, is none here.
-        let is_here = self
-            .bridge
-            .book
-            .get(|notes| notes.cards.get(&id.to_string()).is_some_and(|it| it.at == self.at.0));
-        if !is_here {
+        if !self.is_asked_here(id) {
             return self.toast(&tap, "This question was answered before.");
         }
         if answer != Verdict::No && !self.is_shown(id).await {
@@ -159,7 +161,7 @@ impl Talk {
     /// A question as it is asked: with all of its words, and what can be answered.
     fn whole(&self, id: ApprovalId, card: &Card, words: &str, no: Button) -> Post {
         let button = |label: &str, mark: &str| Button { label: label.into(), data: format!("{mark}:{id}") };
-        if card.reasoned && self.schedule.is_some() {
+        if card.reasoned && (self.schedule.is_some() || self.session.is_some()) {
             let how = format!(
                 "\n\nAn answer needs a reason: `bailey approvals approve {}` at the machine",
                 short(id)
@@ -172,7 +174,12 @@ impl Talk {
         }
         let lasting = (!card.once).then(|| button("Yes, for this session", "s"));
         let buttons = [Some(button("Yes, once", "y")), lasting, Some(no)].into_iter().flatten().collect();
-        Post { buttons, ..self.bridge.words(&format!("{words}\n\nID {}", short(id))) }
+        let of = match (&self.schedule, &self.session) {
+            (Some(schedule), _) => format!(" · schedule {schedule}"),
+            (None, Some(session)) => format!(" · session {}", bailey_terminal::short(session)),
+            (None, None) => String::new(),
+        };
+        Post { buttons, ..self.bridge.words(&format!("{words}\n\nID {}{of}", short(id))) }
     }
 
     /// Makes a card say something, which is noted before anybody can see it, and answer it.

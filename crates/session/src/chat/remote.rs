@@ -276,7 +276,7 @@ async fn wanted(home: &Home, chat: &Args, handoff: &Handoff, printer: &Printer) 
     }
     words.extend(chat.schedule.iter().map(|name| format!("--schedule={name}")));
     words.extend(once(options)?);
-    Ok(Wanted { directory, words, again, session, comes_back: handoff.lost.is_some() })
+    Ok(Wanted { directory, words, again, session, comes_back: handoff.lost.is_some(), tells_owner: false })
 }
 
 /// Describes the new session for a task, in the daemon's words.
@@ -290,7 +290,8 @@ pub(crate) fn for_task(home: &Home, run: &crate::run::Args) -> Result<Wanted> {
     words.extend(["-C".to_owned(), place(home, run.directory.as_deref())?]);
     words.extend(run.warm.then(|| "--warm".to_owned()));
     words.extend(once(&run.options)?);
-    Ok(Wanted { directory, words, again, session: None, comes_back: false })
+    let tells_owner = run.options.approve == Answering::Later;
+    Ok(Wanted { directory, words, again, session: None, comes_back: false, tells_owner })
 }
 
 /// The directory where a person stands, as they write it. It must be in a project.

@@ -83,6 +83,7 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
     let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, is_cut_off);
     let work = async {
         host.recall().await?;
+        host.show_questions().await?;
         if is_cut_off {
             // The clients were told the error; the session goes on.
             if let Err(error @ HostError::Journal(_)) = host.go_on(&mut inbox).await {
@@ -98,6 +99,9 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
     let keep_keys = |named: &Named| door.iter().for_each(|door| door.keep_keys(&named.salt, &named.names));
     let served = desk.serve(work, events, BufReader::new(life), (&kernel, id), keep_keys).await;
     host.quiet().await;
+    if let Some(waiting) = host.waits().await? {
+        report(&Report::Waits { open: waiting.open, until: waiting.until })?;
+    }
     compose::sign(kernel.journal(), witness.as_ref(), Some((&kernel, &host.owner())), printer).await;
     served?;
     Ok(ExitCode::from(exit::DONE))

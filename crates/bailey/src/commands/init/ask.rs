@@ -121,7 +121,10 @@ async fn model(home: &Home, config: &Config, printer: &Printer) -> Result<Option
         models.insert(0, usual);
     }
     let model = match models.as_slice() {
-        [] => ask_text(printer, "Which model, by its name?").await.filter(|name| !name.is_empty()),
+        [] => {
+            printer.note("it lists no model; load one there first, for example with `ollama pull NAME`");
+            ask_text(printer, "Which model, by its name?").await.filter(|name| !name.is_empty())
+        }
         models => pick_one(printer, "Which model?", models).await.and_then(|at| models.get(at).cloned()),
     };
     let Some(model) = model else { return Ok(None) };
@@ -140,8 +143,12 @@ fn choices(home: &Home, config: &Config, local: Vec<Listed>) -> Result<(Vec<Stri
     let (mut rows, mut choices) = (Vec::new(), Vec::new());
     for listed in local.into_iter().filter(|listed| listed.problem.is_empty()) {
         let Some((_, title, ..)) = LOCAL.iter().find(|(name, ..)| *name == listed.provider) else { continue };
-        let models = if listed.models.len() == 1 { "model" } else { "models" };
-        rows.push(format!("{title}, on this machine: {} {models}", listed.models.len()));
+        let models = match listed.models.len() {
+            0 => "no model yet".to_owned(),
+            1 => "1 model".to_owned(),
+            count => format!("{count} models"),
+        };
+        rows.push(format!("{title}, on this machine: {models}"));
         choices.push(Choice::Local(listed));
     }
     let stored = Stores::new(home, config).names()?;

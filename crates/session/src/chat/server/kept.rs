@@ -58,8 +58,10 @@ impl LineKind {
 }
 
 impl TurnEvents {
+    /// Forgets the turn before, but not the questions that are still open.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        self.lines.retain(|line| matches!(line.what, LineKind::Open(_)));
+        self.bytes = self.lines.iter().map(|line| line.text.len()).sum();
     }
 
     pub(super) fn lines(&self) -> impl Iterator<Item = &Arc<str>> {
