@@ -3,6 +3,7 @@
 use crate::{Host, HostError};
 use bailey_kernel::{Refused, Segment};
 use bailey_protocol::{Happening, RecalledLine, Seq};
+use bailey_tools::tool_name;
 
 /// How many lines of the earlier conversation are shown.
 const LINES_MAX: usize = 12;
@@ -90,7 +91,10 @@ fn lines_of(segment: &Segment) -> Vec<RecalledLine> {
         }
         Segment::Observation(seen) => {
             let first = seen.text().lines().next().unwrap_or_default();
-            vec![RecalledLine::Call { text: cut(&format!("{} {first}", seen.tool())), ok: seen.is_ok() }]
+            vec![RecalledLine::Call {
+                text: cut(&format!("{} {first}", tool_name(seen.tool()))),
+                ok: seen.is_ok(),
+            }]
         }
         Segment::Note(note) => vec![RecalledLine::Model { text: cut(note.text()) }],
         Segment::User(_) | Segment::Reply(_) | Segment::Late(_) | Segment::Guide(_) => Vec::new(),

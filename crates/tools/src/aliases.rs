@@ -1,6 +1,8 @@
 //! The names that other agents' tools have, for tools and for their parameters. Models have learnt them and
 //! write them here, too. Each stands in the one table below.
 
+use bailey_protocol::ToolSpec;
+
 /// A parameter, and the names that other agents have for it.
 type Parameter = (&'static str, &'static [&'static str]);
 
@@ -194,6 +196,16 @@ const TABLE: [Row; 18] = [
 /// The other names of a tool.
 pub(crate) fn names(tool: &str) -> Vec<String> {
     row(tool).into_iter().flat_map(|row| row.names).map(|name| (*name).to_owned()).collect()
+}
+
+/// The one name of the built-in tool that a model called by this name. Any other name stays as it is.
+#[must_use]
+pub fn tool_name(written: &str) -> &str {
+    let plain = ToolSpec::plain_name(written);
+    let is_its = |row: &&Row| {
+        std::iter::once(&row.tool).chain(row.names).any(|name| ToolSpec::plain_name(name) == plain)
+    };
+    TABLE.iter().find(is_its).map_or(written, |row| row.tool)
 }
 
 /// Those of a tool's parameters that this name may mean, by the table and by how names are spelled elsewhere

@@ -49,6 +49,7 @@ mod web;
 mod web_fetch;
 mod web_request;
 
+pub use aliases::tool_name;
 pub use card::card;
 pub use config::ToolConfig;
 pub use diff::difference;

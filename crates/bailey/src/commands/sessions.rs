@@ -18,10 +18,11 @@ use crate::{
     wire::{Ask, DaemonAnswer},
 };
 use anyhow::{Result, bail};
-use bailey_journal::{Fact, Query, Recorded, SessionInfo};
-use bailey_protocol::{Kind, SessionId, WsPath};
+use bailey_journal::{Fact, Purpose, Query, Recorded, SessionInfo};
+use bailey_protocol::{Kind, SessionId, ToolCall, WsPath};
 use bailey_sandbox::Shape;
 use bailey_session::{Changes, HALF_APPLIED, Host, Opening};
+use bailey_tools::tool_name;
 use std::{
     path::{Component, PathBuf},
     process::ExitCode,
@@ -74,7 +75,7 @@ async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     let session = journal.session(name).await?;
     let entries = journal.entries(Query { session: Some(session.id), ..Query::default() }).await?;
     let mut spent = Spent::default();
-    for recorded in &entries {
+    for (at, recorded) in entries.iter().enumerate() {
         if printer.is_json() {
             let text = recorded.text();
             printer.json(&serde_json::json!({ "entry": recorded.entry, "payload": text }));
@@ -83,7 +84,7 @@ async fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
         if let Some(answer) = reply(recorded) {
             spent.add(&answer.usage, answer.cost.as_ref());
         }
-        show_entry(printer, recorded);
+        show_entry(printer, recorded, entries.get(at + 1..).unwrap_or_default(), &session.workspace);
     }
     if !printer.is_json() {
         printer.line("");
@@ -98,7 +99,8 @@ fn reply(recorded: &Recorded) -> Option<bailey_kernel::Completion> {
     is_reply.then(|| serde_json::from_str(&recorded.text()).ok())?
 }
 
-fn show_entry(printer: &Printer, recorded: &Recorded) {
+/// Shows an entry. `later` are the entries after it.
+fn show_entry(printer: &Printer, recorded: &Recorded, later: &[Recorded], workspace: &WsPath) {
     let text = recorded.text();
     match &recorded.entry.fact {
         Fact::Accepted { .. } => {
@@ -118,10 +120,10 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
                 answer.text.lines().for_each(|line| printer.line(barred(printer, line)));
             }
             for call in &answer.calls {
-                printer.line(printer.paint(
-                    Style::Cyan,
-                    &format!("  {} {}", one_line(&call.name), one_line(&call.arguments)),
-                ));
+                let target = target(call, later, workspace);
+                let target = target.as_deref().unwrap_or(&call.arguments);
+                let line = format!("  {} {}", one_line(tool_name(&call.name)), one_line(target));
+                printer.line(printer.paint(Style::Cyan, &line));
             }
         }
         Fact::Observation { ok, .. } => {
@@ -141,6 +143,24 @@ fn show_entry(printer: &Printer, recorded: &Recorded) {
         }
         _ => {}
     }
+}
+
+/// The target of a call's effect, as the live view shows it; `None` when the call came to no effect.
+fn target(call: &ToolCall, later: &[Recorded], workspace: &WsPath) -> Option<String> {
+    // Some servers number the calls of each reply anew.
+    let of_reply = later.iter().map(|it| &it.entry.fact).take_while(|it| !matches!(it, Fact::Reply { .. }));
+    let target = of_reply.into_iter().find_map(|fact| match fact {
+        Fact::Intent { call: Some(of), target, purpose: Purpose::Act, .. }
+        | Fact::Denied { call: Some(of), target, .. }
+        | Fact::Asked { call: Some(of), target, .. }
+            if *of == call.id =>
+        {
+            Some(target)
+        }
+        _ => None,
+    })?;
+    let inside = target.strip_prefix(&workspace.0).and_then(|rest| rest.strip_prefix('/'));
+    Some(inside.unwrap_or(target).to_owned())
 }
 
 /// What to do with a session's changes.

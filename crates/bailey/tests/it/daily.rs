@@ -286,7 +286,7 @@ fn an_earlier_conversation_goes_on_with_its_words_and_its_changes() {
     terminal.wait_for("1 file changed");
     leave(terminal);
     let Some(mut terminal) = Terminal::start(&stage, &[&CHAT[..], &["--continue"]].concat()) else { return };
-    let words = ["› repair the price", "✓ fs_edit", "the price is repaired", "1 file changed: /diff /apply"];
+    let words = ["› repair the price", "✓ fs.edit", "the price is repaired", "1 file changed: /diff /apply"];
     terminal.wait_for_in_turn(&words);
     leave(terminal);
     // A list to pick from; the first is the newest.

@@ -430,3 +430,19 @@ fn what_was_said_is_found_again() {
         "{none:?}"
     );
 }
+
+/// A tool has one name, whichever name the model wrote, and the target that the live view has.
+#[test]
+fn a_call_is_shown_as_in_the_live_view() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    let calls = [
+        ("c1", "command_run", json!({ "command": "ls -a" })),
+        ("c2", "read_file", json!({ "path": "a.txt" })),
+    ];
+    let _model = stage.model(vec![Reply::calls(calls), Reply::text("done")]);
+    let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "look"]);
+    assert!(ran.stdout.contains("command.run ls -a") && ran.stdout.contains("fs.read a.txt"), "{ran:?}");
+    let session = stage.ran(&["--json", "sessions", "list"]).lines()[0]["id"].clone();
+    let shown = stage.ran(&["sessions", "show", session.as_str().unwrap()]).stdout;
+    assert!(shown.contains("  command.run ls -a\n") && shown.contains("  fs.read a.txt\n"), "{shown}");
+}

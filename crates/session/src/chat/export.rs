@@ -4,7 +4,8 @@ use crate::{front::short, home::Home, print::Printer};
 use anyhow::{Context as _, Result};
 use bailey_journal::{Fact, Query, Recorded};
 use bailey_kernel::Completion;
-use bailey_protocol::SessionId;
+use bailey_protocol::{SessionId, ToolCall};
+use bailey_tools::tool_name;
 use std::{fs::OpenOptions, io::Write as _, os::unix::fs::OpenOptionsExt as _};
 
 /// How many lines of a result are written.
@@ -47,7 +48,8 @@ fn part(recorded: &Recorded) -> String {
             let Ok(answer) = serde_json::from_str::<Completion>(&text) else { return String::new() };
             let said = answer.text.trim();
             let said = if said.is_empty() { String::new() } else { format!("\n## Agent\n\n{said}\n") };
-            let calls = answer.calls.iter().map(|call| format!("\n- `{}` `{}`\n", call.name, call.arguments));
+            let call = |call: &ToolCall| format!("\n- `{}` `{}`\n", tool_name(&call.name), call.arguments);
+            let calls = answer.calls.iter().map(call);
             calls.fold(said, |all, call| all + &call)
         }
         Fact::Observation { .. } => {
