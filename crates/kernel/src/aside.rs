@@ -2,7 +2,7 @@
 //! and becomes a part of a conversation only when the owner's next message brings it along.
 
 use crate::{
-    Kernel, Plan, Refused, Scope, Tool,
+    Kernel, Output, Plan, Refused, Scope, Tool,
     admit::{ActionRequest, Admission},
     call::picture,
     cut,
@@ -75,23 +75,36 @@ impl Kernel {
             }
         };
         let finished = self.launch(scope, *started, &action, Audience::Call(call.id.clone())).await?;
-        let (outcome, redactor) = (finished.output.outcome(), self.journal().redactor());
-        let clean = cut::to_conclude(redactor, &finished.output);
-        let image = clean.is_none().then(|| picture(outcome)).flatten();
-        let conclusion = match outcome.status {
+        let outcome = finished.output.outcome();
+        let is_clean = cut::to_conclude(self.journal().redactor(), &finished.output).is_none();
+        let image = is_clean.then(|| picture(outcome)).flatten();
+        let (conclusion, text) = self.conclude_aside(tool, call, &finished.output);
+        let told = (conclusion.ok, conclusion.summary.as_str());
+        self.tell_result(scope, call, told, text.clone(), outcome.duration_ms).await?;
+        Ok(Aside { ok: conclusion.ok, text, image })
+    }
+
+    /// The end of a call by the owner, and its screened text.
+    pub(crate) fn conclude_aside(
+        &self,
+        tool: &dyn Tool,
+        call: &ToolCall,
+        output: &Output,
+    ) -> (tool::Conclusion, String) {
+        let redactor = self.journal().redactor();
+        let clean = cut::to_conclude(redactor, output);
+        let conclusion = match output.outcome().status {
             Status::Cancelled | Status::Unknown => tool::Conclusion {
                 ok: false,
                 summary: "cancelled".into(),
                 text: "cancelled before it ended".into(),
             },
             Status::Done | Status::Failed { .. } => {
-                tool::conclude(tool, call, &[], clean.as_ref().unwrap_or(&finished.output), redactor)
+                tool::conclude(tool, call, &[], clean.as_ref().unwrap_or(output), redactor)
             }
         };
-        let screened = screen::screen(redactor, &conclusion.text);
-        let told = (conclusion.ok, conclusion.summary.as_str());
-        self.tell_result(scope, call, told, screened.text.clone(), outcome.duration_ms).await?;
-        Ok(Aside { ok: conclusion.ok, text: screened.text, image })
+        let text = screen::screen(redactor, &conclusion.text).text;
+        (conclusion, text)
     }
 
     async fn tell_result(

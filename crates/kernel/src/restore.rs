@@ -14,8 +14,8 @@ use bailey_journal::{
     Fact, Journal, Purpose, Query, Question, QuestionState, Recorded, SessionLock, Unfinished,
 };
 use bailey_protocol::{
-    ApprovalId, Effect, EffectId, Image, Integrity, Kind, Labels, Outcome, Report, Secrecy, Seq, SessionId,
-    Status, ToolCall,
+    Action, ApprovalId, CallId, Effect, EffectId, Image, Integrity, Kind, Labels, Outcome, Report, Role,
+    Secrecy, Seq, SessionId, Status, ToolCall,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -32,6 +32,15 @@ pub struct Restored {
     pub waiting: Vec<Waits>,
     /// All calls that a human was ever asked about, each with its first question.
     pub asked: Vec<Waits>,
+    /// The results of the owner's own commands that no message brought along yet, screened.
+    pub asides: Vec<String>,
+}
+
+/// A command of the owner's own, outside any turn.
+struct OwnCommand {
+    effect: Option<EffectId>,
+    call: ToolCall,
+    outcome: Option<Outcome>,
 }
 
 impl Kernel {
@@ -93,7 +102,13 @@ impl Kernel {
         }
         let waiting = std::mem::take(&mut tape.waiting);
         let asked = std::mem::take(&mut tape.asked);
-        Ok(Restored { context: tape.end(), waiting, asked })
+        let own = std::mem::take(&mut tape.own).into_iter();
+        let asides = own.filter_map(|own| {
+            let tool = find(&own.call.name)?;
+            Some(self.conclude_aside(&*tool, &own.call, &Output::new(own.outcome?)).1)
+        });
+        let asides = asides.collect();
+        Ok(Restored { context: tape.end(), waiting, asked, asides })
     }
 
     /// Effects that were cut in the middle: what can be seen of their end is their outcome, and of the others
@@ -233,6 +248,10 @@ struct Tape {
     replied: Seq,
     /// Processes in the background whose end the model was not told.
     began: Vec<Began>,
+    /// Whether the session has a model here: otherwise its commands are no part of a conversation.
+    has_model: bool,
+    /// Commands of the owner's own since the last message.
+    own: Vec<OwnCommand>,
 }
 
 impl Tape {
@@ -253,6 +272,8 @@ impl Tape {
             acts: HashMap::new(),
             replied: Seq(0),
             began: Vec::new(),
+            has_model: false,
+            own: Vec::new(),
         };
         for recorded in entries {
             tape.take(recorded)?;
@@ -264,7 +285,16 @@ impl Tape {
         let entry = &recorded.entry;
         let effect = entry.effect.map(|id| id.to_string()).unwrap_or_default();
         match &entry.fact {
-            Fact::Accepted { labels, .. } => self.say(recorded, labels, false),
+            Fact::SessionOpened { model, .. }
+            | Fact::SessionForked { model, .. }
+            | Fact::SessionResumed { model } => self.has_model = !model.is_empty(),
+            Fact::Accepted { labels, .. } => {
+                self.own.clear();
+                self.say(recorded, labels, false);
+            }
+            Fact::Intent { kind: Kind::Exec, purpose: Purpose::Own, .. } if self.has_model => {
+                self.own.extend(own_command(recorded));
+            }
             Fact::Image { .. } => self.images.extend(recorded.payload.clone().and_then(Image::of)),
             Fact::Pinned { labels } => self.say(recorded, labels, true),
             Fact::Unpinned { entry } => {
@@ -307,6 +337,9 @@ impl Tape {
                 self.began.extend(began);
             }
             Fact::Outcome { .. } => {
+                if let Some(own) = self.own.iter_mut().find(|own| own.effect == entry.effect) {
+                    own.outcome = Some(parse(recorded)?);
+                }
                 if let Some(call) = self.acts.get(&effect) {
                     let outcome: Outcome = parse(recorded)?;
                     let began = self.began.iter_mut().find(|began| Some(began.effect) == entry.effect);
@@ -440,6 +473,17 @@ impl Tape {
         self.see(|_| true);
         self.context
     }
+}
+
+/// The owner's own command that this intent begins.
+fn own_command(recorded: &Recorded) -> Option<OwnCommand> {
+    let effect = parse::<Effect>(recorded).ok()?;
+    let (Role::Owner, Action::Exec(command)) = (effect.role, &effect.action) else { return None };
+    let [_, flag, line] = command.argv.as_slice() else { return None };
+    let arguments = serde_json::json!({ "command": line }).to_string();
+    let id = CallId(format!("owner-{}", recorded.entry.seq));
+    let call = ToolCall { id, name: "command.run".into(), arguments };
+    (flag == "-c").then_some(OwnCommand { effect: recorded.entry.effect, call, outcome: None })
 }
 
 /// What an entry said. Where that was lost with a torn journal, the model is told so: without a word it would

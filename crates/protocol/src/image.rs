@@ -93,6 +93,13 @@ impl ImageKind {
         }
     }
 
+    /// Whether a file of this name should be a picture, by the end of the name.
+    #[must_use]
+    pub fn is_named(path: &str) -> bool {
+        let end = path.rsplit_once('.').map_or("", |(_, end)| end);
+        ["png", "jpg", "jpeg", "webp", "gif"].iter().any(|known| end.eq_ignore_ascii_case(known))
+    }
+
     /// Width and height in pixels, as the file's header states them.
     #[must_use]
     pub fn size(self, bytes: &[u8]) -> Option<(u32, u32)> {

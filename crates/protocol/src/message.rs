@@ -27,6 +27,10 @@ pub struct Inbound {
     /// Files that came with it, together at most [`crate::SENT_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SentFile>,
+    /// Paths of pictures that the speaker named: typed, chosen by completion, or pasted alone. A path inside
+    /// a longer pasted text is not among them, because somebody else may have written that text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<String>,
     /// The speaker, if not the owner at a terminal. It comes from the connection, never from the content of
     /// a message.
     #[serde(skip)]

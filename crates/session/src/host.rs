@@ -1,6 +1,10 @@
 //! One session, from its opening to its end.
 
-use crate::{Changes, aside, pins::Pins};
+use crate::{
+    Changes,
+    aside::{self, OwnCaller},
+    pins::Pins,
+};
 use bailey_agent::{
     Brain, CallsLeft, Ceiling, Guides, Hands, ModelRole, Models, News, Own, Patience, PendingCalls, Retry,
     TurnEnd, Warned,
@@ -238,10 +242,13 @@ impl Host {
             Opening::Visit(_) => {}
         }
         let scope = kernel.turn_of(&connection);
-        let Restored { context, waiting, asked } = match opening {
-            Opening::New(_) | Opening::Visit(_) => {
-                Restored { context: Context::new(instruction), waiting: Vec::new(), asked: Vec::new() }
-            }
+        let Restored { context, waiting, asked, asides } = match opening {
+            Opening::New(_) | Opening::Visit(_) => Restored {
+                context: Context::new(instruction),
+                waiting: Vec::new(),
+                asked: Vec::new(),
+                asides: Vec::new(),
+            },
             Opening::Resume(_) => {
                 let find = |name: &str| tools.find(name);
                 kernel.restore(&lock, &scope, instruction, &find).await?
@@ -257,6 +264,7 @@ impl Host {
                 Happening::Session { session, workspace, model, resumed, backend: backend.clone() };
             kernel.tell(&scope, happening).await?;
         }
+        aside::tell_waiting(&kernel, &scope, asides.len()).await?;
         let pins = Pins::of(&context);
         if !pins.is_empty() {
             pins.tell(&kernel, &scope).await?;
@@ -283,7 +291,7 @@ impl Host {
             backend,
             context,
             pins,
-            asides: Vec::new(),
+            asides,
             kept: VecDeque::new(),
             changed: None,
             _lock: lock,
@@ -740,6 +748,7 @@ impl Host {
             owner: self.registrar.owner(&self.connection),
             own: Vec::new(),
             news: &hands.news,
+            tools: &self.tools,
             models: self.models.as_ref(),
             who,
         };
@@ -749,12 +758,28 @@ impl Host {
             tokio::pin!(running);
             let mut listening = true;
             loop {
-                tokio::select! {
+                let op = tokio::select! {
                     ended = &mut running => break ended,
-                    op = ops.recv(), if listening => match op {
-                        Some(op) => if let Err(error) = front.take(op).await { break Err(error) },
-                        None => listening = false,
-                    },
+                    op = ops.recv(), if listening => op,
+                };
+                let Some(op) = op else {
+                    listening = false;
+                    continue;
+                };
+                // The turn goes on meanwhile, because it may hold a lock that this op waits for.
+                let mut ended = None;
+                let taking = front.take(op);
+                tokio::pin!(taking);
+                let taken = loop {
+                    tokio::select! {
+                        taken = &mut taking => break taken,
+                        end = &mut running, if ended.is_none() => ended = Some(end),
+                    }
+                };
+                match (taken, ended) {
+                    (Err(error), _) => break Err(error),
+                    (Ok(()), Some(ended)) => break ended,
+                    (Ok(()), None) => {}
                 }
             }
         };
@@ -861,6 +886,7 @@ struct Front<'a> {
     /// The messages of the owner at a terminal.
     own: Vec<Seq>,
     news: &'a News,
+    tools: &'a Tools,
     models: Option<&'a Models>,
     who: Answerer,
 }
@@ -883,6 +909,8 @@ impl Front<'_> {
             Op::Say(inbound) => {
                 // A person at a channel was told that the message is accepted.
                 let is_own = inbound.by.is_none() && inbound.key.is_none();
+                let caller = OwnCaller { kernel: self.kernel, tools: self.tools, owner: &self.owner };
+                let inbound = caller.with_pictures(self.models, inbound).await?;
                 let (scope, message, _) = self.kernel.accept(self.connection, inbound).await?;
                 self.own.extend(is_own.then(|| message.entry()));
                 tell_unseen(self.kernel, &scope, self.models, &message).await?;

@@ -53,6 +53,7 @@ pub mod web;
 pub mod wire;
 pub mod witness;
 
+pub use aside::COMMAND_RESULT;
 pub use changes::{Change, Changes, HALF_APPLIED, Merged};
 pub use host::{Choose, Host, HostError, Opening, Parts};
 pub use hunks::{FileHunks, Hunk};

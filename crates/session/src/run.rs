@@ -44,6 +44,9 @@ pub struct Args {
     /// Print the answer alone on standard output; everything else goes to standard error or is left out
     #[arg(long)]
     pub(crate) answer: bool,
+    /// Show the model this picture (PNG, JPEG, WebP, GIF); may be given more than once
+    #[arg(long = "picture", value_name = "PATH")]
+    pub(crate) pictures: Vec<String>,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
 }
@@ -58,7 +61,7 @@ impl Args {
         if self.answer {
             printer.only_answer();
         }
-        Task::read(&self.task, printer)
+        Task::read(&self.task, &self.pictures, printer)
     }
 }
 
@@ -96,7 +99,8 @@ pub async fn resume(
     message: Option<String>,
     printer: &Printer,
 ) -> Result<ExitCode> {
-    turn(session, options, message.map(|text| Task { text, piped: None }), printer).await
+    turn(session, options, message.map(|text| Task { text, piped: None, pictures: Vec::new() }), printer)
+        .await
 }
 
 /// Opens the session, runs one turn, shows the changes, and applies them when that is wanted.

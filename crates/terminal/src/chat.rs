@@ -17,6 +17,7 @@ use super::{
     history::History,
     keys::Key,
     line::{Line, Wish},
+    message::{self, Message},
     screen::{Live, Row},
     summary::Summary,
     terminal::{Terminal, lend},
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::print::{Printer, Style};
 use anyhow::Result;
-use bailey_protocol::{CallId, Happening, Op, View};
+use bailey_protocol::{CallId, Happening, Inbound, Op, View};
 use command::Command;
 use input::Input;
 use std::{
@@ -74,9 +75,9 @@ pub struct Chat {
     /// Whether the session has taken the message that began the turn.
     is_taken: bool,
     /// Messages from during the turn that the model has not seen yet.
-    queued: VecDeque<String>,
+    queued: VecDeque<Message>,
     /// Messages written while the session could not take them.
-    held: VecDeque<String>,
+    held: VecDeque<Message>,
     /// A line about the message being written.
     hint: String,
     interrupted: Option<Instant>,
@@ -130,8 +131,9 @@ impl Chat {
     /// Adds the waiting messages, the hint, the message being written and the status to the rows that may
     /// change.
     pub(super) fn draw(&self, printer: &Printer, cells: usize, summary: &Summary, live: &mut Live) {
-        for text in self.queued.iter().chain(&self.held).take(QUEUED_ROWS_MAX) {
-            let (style, text) = span(printer, Style::Yellow, &format!("  queued: {text}"));
+        for message in self.queued.iter().chain(&self.held).take(QUEUED_ROWS_MAX) {
+            let text = format!("  queued: {}", message.text().trim());
+            let (style, text) = span(printer, Style::Yellow, &text);
             live.rows.push(Row::of(printer, &[(style, cut(&text, cells))]));
         }
         let more = (self.queued.len() + self.held.len()).saturating_sub(QUEUED_ROWS_MAX);
@@ -268,12 +270,12 @@ impl Front<'_> {
     }
 
     pub(super) fn typed(&mut self, keys: Vec<Key>) {
-        for key in keys {
+        for key in message::unmarked(keys) {
             let Some(chat) = &mut self.chat else { return };
             chat.hint.clear();
             match chat.line.key(key) {
                 Wish::Nothing => {}
-                Wish::Submit(text) => self.submit(&text),
+                Wish::Submit(message) => self.submit(&message),
                 Wish::Complete => self.complete(),
                 Wish::Stop => self.stop(),
                 Wish::Redraw => self.screen.wipe(),
@@ -299,7 +301,8 @@ impl Front<'_> {
     }
 
     /// Takes one whole message or command.
-    pub(super) fn submit(&mut self, text: &str) {
+    pub(super) fn submit(&mut self, message: &Message) {
+        let text = message.text();
         let Some(chat) = &mut self.chat else {
             self.ops = None;
             return;
@@ -308,7 +311,7 @@ impl Front<'_> {
             return self.prompt();
         }
         if chat.terminal().is_some() {
-            chat.line.remember(text);
+            chat.line.remember(message);
             chat.history.add(self.printer, text);
         }
         if let Some(line) = text.trim().strip_prefix('!').map(str::trim).filter(|line| !line.is_empty()) {
@@ -320,7 +323,7 @@ impl Front<'_> {
             return self.prompt();
         }
         match command::parse(text) {
-            None => self.message(text.trim().to_owned()),
+            None => self.message(message.clone()),
             Some(command) => {
                 self.echo(text.trim());
                 match command {
@@ -332,35 +335,42 @@ impl Front<'_> {
         self.prompt();
     }
 
-    fn message(&mut self, text: String) {
+    fn message(&mut self, message: Message) {
         let Some(chat) = &mut self.chat else { return };
         match chat.doing {
             Doing::Nothing => {
                 (chat.doing, chat.is_taken) = (Doing::Turn, false);
-                self.say(text);
+                self.show_message(message.text().trim());
+                self.is_cancelled = false;
+                self.say(&message);
             }
             Doing::Turn => {
-                self.send(Op::Say(text.clone().into()));
-                self.queue(text);
+                self.say(&message);
+                self.queue(message);
             }
             Doing::Op(_) => {
-                chat.held.push_back(text);
+                chat.held.push_back(message);
             }
         }
     }
 
-    /// Begins a turn.
-    fn say(&mut self, text: String) {
-        self.show_message(&text);
-        self.is_cancelled = false;
-        self.send(Op::Say(text.into()));
+    /// Sends a message, with the pictures that it names.
+    fn say(&mut self, message: &Message) {
+        for path in message.pasted_pictures() {
+            let text = format!(
+                "  `{path}` is not attached, because it came with other text at once: type it, or paste it alone"
+            );
+            self.note(Style::Yellow, &text);
+        }
+        let text = message.text().trim().to_owned();
+        self.send(Op::Say(Inbound { pictures: message.pictures(), ..text.into() }));
     }
 
-    fn queue(&mut self, text: String) {
+    fn queue(&mut self, message: Message) {
         if !self.screen.is_live() {
-            self.note(Style::Yellow, &format!("queued: {text}"));
+            self.note(Style::Yellow, &format!("queued: {}", message.text().trim()));
         }
-        self.chat.iter_mut().for_each(|chat| chat.queued.push_back(text.clone()));
+        self.chat.iter_mut().for_each(|chat| chat.queued.push_back(message.clone()));
     }
 
     /// Shows a message at its place in the conversation.
@@ -499,10 +509,10 @@ impl Front<'_> {
             }
             Happening::Heard { messages } => {
                 for _ in 0..*messages {
-                    let Some(text) = self.chat.as_mut().and_then(|chat| chat.queued.pop_front()) else {
+                    let Some(message) = self.chat.as_mut().and_then(|chat| chat.queued.pop_front()) else {
                         break;
                     };
-                    self.show_message(&text);
+                    self.show_message(message.text().trim());
                 }
             }
             Happening::Said { text, by: None } => self.show_message(text),
@@ -511,16 +521,17 @@ impl Front<'_> {
                 // A message that came too late for the last turn begins a turn of its own.
                 let is_late = chat.doing == Doing::Nothing;
                 (chat.doing, chat.is_taken) = (if is_late { Doing::Turn } else { chat.doing }, true);
-                if let Some(text) = is_late.then(|| chat.queued.pop_front()).flatten() {
-                    self.show_message(&text);
+                if let Some(message) = is_late.then(|| chat.queued.pop_front()).flatten() {
+                    self.show_message(message.text().trim());
                 }
             }
             Happening::Unsaid { texts } => {
                 // The session gives back messages that the model has not seen; the user may change them.
                 for text in texts {
-                    if let Some(at) = chat.queued.iter().position(|queued| queued == text) {
-                        chat.queued.remove(at);
-                        chat.line.give_back(text);
+                    let is_it = |queued: &Message| queued.text().trim() == text;
+                    let place = chat.queued.iter().position(is_it);
+                    if let Some(message) = place.and_then(|at| chat.queued.remove(at)) {
+                        chat.line.give_back(message);
                     }
                 }
             }
@@ -637,8 +648,8 @@ impl Front<'_> {
             }
             return;
         }
-        if let Some(text) = chat.held.pop_front() {
-            return self.message(text);
+        if let Some(message) = chat.held.pop_front() {
+            return self.message(message);
         }
         self.prompt();
     }

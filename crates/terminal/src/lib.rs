@@ -14,6 +14,7 @@ mod history;
 mod keys;
 mod line;
 mod markdown;
+mod message;
 mod picker;
 mod pins;
 pub mod print;
@@ -42,6 +43,7 @@ use bailey_journal::RAN_OUT;
 use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op, SessionId, exit};
 use chat::{Doing, InputEvent};
 use draw::Drawing;
+use message::Message;
 use print::{Printer, Style};
 use result::RunResult;
 use screen::{Live, Screen};
@@ -461,7 +463,8 @@ impl<'a> Front<'a> {
     fn came(&mut self, came: InputEvent) {
         match came {
             InputEvent::Keys(keys) => self.typed(keys),
-            InputEvent::Line(line) => self.submit(&line),
+            // It is not known which parts of it were pasted.
+            InputEvent::Line(line) => self.submit(&Message::pasted(line)),
             InputEvent::End => self.leave(Leave::Quit),
         }
     }

@@ -1,7 +1,7 @@
 //! The message that is being written: text, cursor, and the earlier messages behind the arrow keys. It knows
 //! no terminal.
 
-use super::keys::Key;
+use super::{keys::Key, message::Message};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The longest message, in bytes.
@@ -10,20 +10,20 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// A message that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    text: String,
+    message: Message,
     /// In bytes, between grapheme clusters (UAX #29): the characters that a person sees.
     cursor: usize,
-    earlier: Vec<String>,
+    earlier: Vec<Message>,
     /// Which earlier message is shown; `None` for the draft.
     at: Option<usize>,
-    draft: String,
+    draft: Message,
 }
 
 /// The action that a key asks for beyond editing the text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     Nothing,
-    Submit(String),
+    Submit(Message),
     Complete,
     Redraw,
     Leave,
@@ -31,64 +31,67 @@ pub(super) enum Wish {
 }
 
 impl Line {
+    /// An empty line, with messages of earlier conversations, of which nothing says what was pasted.
     pub(super) fn new(earlier: Vec<String>) -> Self {
-        Self { earlier, ..Self::default() }
+        Self { earlier: earlier.into_iter().map(Message::pasted).collect(), ..Self::default() }
     }
 
     pub(super) fn text(&self) -> &str {
-        &self.text
+        self.message.text()
     }
 
     /// The text before the cursor.
     pub(super) fn before(&self) -> &str {
-        self.text.get(..self.cursor).unwrap_or_default()
+        self.text().get(..self.cursor).unwrap_or_default()
     }
 
-    /// Replaces the whole message with a text.
-    pub(super) fn set(&mut self, text: String) {
-        self.cursor = text.len();
-        self.text = text;
+    /// Replaces the whole message.
+    fn set(&mut self, message: Message) {
+        self.cursor = message.text().len();
+        self.message = message;
     }
 
     /// Puts a message back, above the text that is being written.
-    pub(super) fn give_back(&mut self, message: &str) {
-        let text = match self.text.is_empty() {
-            true => message.to_owned(),
-            false => format!("{message}\n{}", self.text),
-        };
-        self.set(text);
+    pub(super) fn give_back(&mut self, mut message: Message) {
+        if !self.text().is_empty() {
+            message.insert(message.text().len(), "\n", false);
+            message.append(&self.message);
+        }
+        self.set(message);
     }
 
     /// Replaces the last `bytes` bytes before the cursor with a text.
     pub(super) fn replace_before(&mut self, bytes: usize, text: &str) {
         let from = self.cursor.saturating_sub(bytes);
-        if self.text.is_char_boundary(from) {
-            self.text.replace_range(from..self.cursor, text);
+        if self.text().is_char_boundary(from) {
+            self.message.remove(from..self.cursor);
+            // A file's name with blanks could name another file.
+            self.message.insert(from, text, true);
             self.cursor = from + text.len();
         }
     }
 
     pub(super) fn clear(&mut self) {
-        self.set(String::new());
+        self.set(Message::default());
         self.at = None;
     }
 
-    pub(super) fn remember(&mut self, message: &str) {
-        if self.earlier.last().is_none_or(|last| last != message) {
-            self.earlier.push(message.to_owned());
+    pub(super) fn remember(&mut self, message: &Message) {
+        if self.earlier.last().is_none_or(|last| last.text() != message.text()) {
+            self.earlier.push(message.clone());
         }
     }
 
     pub(super) fn key(&mut self, key: Key) -> Wish {
         match key {
-            Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
-            Key::Paste(text) => self.insert(&text.replace("\r\n", "\n").replace('\r', "\n")),
-            Key::NewLine => self.insert("\n"),
+            Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4]), false),
+            Key::Paste(text) => self.insert(&text.replace("\r\n", "\n").replace('\r', "\n"), true),
+            Key::NewLine => self.insert("\n", false),
             Key::Enter => return self.enter(),
             Key::Tab => return Wish::Complete,
             Key::Redraw => return Wish::Redraw,
             Key::Escape => return Wish::Stop,
-            Key::Eof if self.text.is_empty() => return Wish::Leave,
+            Key::Eof if self.text().is_empty() => return Wish::Leave,
             Key::Eof | Key::Delete => self.remove(self.cursor, self.right()),
             Key::Backspace => self.remove(self.left(), self.cursor),
             Key::KillBefore => self.remove(self.line_start(), self.cursor),
@@ -108,27 +111,28 @@ impl Line {
 
     fn enter(&mut self) -> Wish {
         // A backslash at the end asks for one more line.
-        if let Some(text) = self.text.strip_suffix('\\') {
-            let text = format!("{text}\n");
-            self.set(text);
+        if let Some(text) = self.text().strip_suffix('\\') {
+            self.cursor = text.len();
+            self.message.remove(self.cursor..self.cursor + 1);
+            self.insert("\n", false);
             return Wish::Nothing;
         }
-        let text = std::mem::take(&mut self.text);
+        let message = std::mem::take(&mut self.message);
         self.clear();
-        Wish::Submit(text)
+        Wish::Submit(message)
     }
 
     /// Inserts text at the cursor. It keeps line feeds and tabs and drops all other control characters.
-    fn insert(&mut self, text: &str) {
+    fn insert(&mut self, text: &str, is_pasted: bool) {
         let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        if self.text.len() + text.len() <= MESSAGE_BYTES_MAX {
-            self.text.insert_str(self.cursor, &text);
+        if self.text().len() + text.len() <= MESSAGE_BYTES_MAX {
+            self.message.insert(self.cursor, &text, is_pasted);
             self.cursor += text.len();
         }
     }
 
     fn remove(&mut self, from: usize, to: usize) {
-        self.text.replace_range(from..to, "");
+        self.message.remove(from..to);
         self.cursor = from;
     }
 
@@ -141,7 +145,7 @@ impl Line {
     }
 
     fn after(&self) -> &str {
-        self.text.get(self.cursor..).unwrap_or_default()
+        self.text().get(self.cursor..).unwrap_or_default()
     }
 
     fn word_left(&self) -> usize {
@@ -161,7 +165,7 @@ impl Line {
     }
 
     fn line_end(&self) -> usize {
-        self.after().find('\n').map_or(self.text.len(), |at| self.cursor + at)
+        self.after().find('\n').map_or(self.text().len(), |at| self.cursor + at)
     }
 
     /// Moves to the line above; from the first line, to the message before.
@@ -176,7 +180,7 @@ impl Line {
         let at = self.at.unwrap_or(self.earlier.len());
         let Some(message) = at.checked_sub(1).and_then(|at| self.earlier.get(at)).cloned() else { return };
         if self.at.is_none() {
-            self.draft = std::mem::take(&mut self.text);
+            self.draft = std::mem::take(&mut self.message);
         }
         self.at = Some(at - 1);
         self.set(message);
@@ -185,7 +189,7 @@ impl Line {
     /// Moves to the line below; from the last line, to the message after.
     fn down(&mut self) {
         let end = self.line_end();
-        if end < self.text.len() {
+        if end < self.text().len() {
             let column = self.before().get(self.line_start()..).unwrap_or_default().graphemes(true).count();
             self.cursor = end + 1;
             self.cursor = self.column(column);
@@ -208,7 +212,7 @@ impl Line {
     /// The place `column` characters into the cursor's line, or the line's end.
     fn column(&self, column: usize) -> usize {
         let start = self.line_start();
-        let line = self.text.get(start..self.line_end()).unwrap_or_default();
+        let line = self.text().get(start..self.line_end()).unwrap_or_default();
         line.grapheme_indices(true).nth(column).map_or(start + line.len(), |(at, _)| start + at)
     }
 }
@@ -259,7 +263,7 @@ mod tests {
         typed(&mut line, "one\\");
         assert_eq!(line.key(Key::Enter), Wish::Nothing);
         typed(&mut line, "two");
-        assert_eq!(line.key(Key::Enter), Wish::Submit("one\ntwo".into()));
+        assert!(matches!(line.key(Key::Enter), Wish::Submit(message) if message.text() == "one\ntwo"));
         assert_eq!(line.text(), "");
     }
 

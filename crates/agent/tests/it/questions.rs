@@ -349,7 +349,7 @@ async fn what_was_asked_once_more_and_let_happen_is_told_after_a_kill() {
             let setup = Setup { clock: clock.clone(), ..Setup::default() };
             let bench =
                 Bench::over(cut(home.path(), after).await, setup.rule(ASK_DEPLOY).model(&model)).await;
-            let Restored { mut context, waiting, asked } = restored(&bench).await;
+            let Restored { mut context, waiting, asked, .. } = restored(&bench).await;
             let mut hands = crate::support::hands(&bench, &model, Wire::Anthropic, bench.scope());
             hands.waiting = PendingCalls::of(waiting, asked);
             Loop::default().turn(&hands, &mut context).await.unwrap();
@@ -379,7 +379,7 @@ async fn an_answer_given_after_the_process_ended_is_good_for_that_action_once() 
         let second = Bench::over(bench.close(), setup()).await;
         second.kernel.answer(&second.connection, id, given, "owner", "a test").await.unwrap();
         let third = Bench::over(second.close(), setup()).await;
-        let Restored { mut context, waiting, asked } = restored(&third).await;
+        let Restored { mut context, waiting, asked, .. } = restored(&third).await;
         assert_eq!(waiting.len(), 1, "{given:?}");
         let mut hands = crate::support::hands(&third, &server, Wire::Anthropic, third.scope());
         hands.waiting = PendingCalls::of(waiting, asked);
@@ -425,7 +425,7 @@ async fn what_was_let_happen_late_is_not_done_again_after_a_kill() {
             let model = ModelServer::start([Reply::text("seen"), Reply::text("seen")]);
             let setup = Setup::default().rule(ASK_DEPLOY).model(&model);
             let bench = Bench::over(cut(home.path(), after).await, setup).await;
-            let Restored { mut context, waiting, asked } = restored(&bench).await;
+            let Restored { mut context, waiting, asked, .. } = restored(&bench).await;
             // The control: what had not begun still waits for its yes.
             assert_eq!(waiting.len(), usize::from(after < begun), "{given:?} after {after}");
             let mut hands = crate::support::hands(&bench, &model, Wire::Anthropic, bench.scope());

@@ -147,22 +147,122 @@ fn tab_completes_paths_of_the_project_after_an_at() {
     leave(terminal);
 }
 
+/// Makes the test's model take pictures.
+fn takes_pictures(stage: &Stage, model: &ModelServer) {
+    let host = model.base_url();
+    let host = host.trim_start_matches("http://").split('/').next().unwrap();
+    let entry = format!("[[model]]\nhost = {host:?}\nname = \"*\"\nimages = true\nwindow = 200_000\n");
+    fs::write(stage.home().join("models.toml"), entry).unwrap();
+}
+
+/// Types like a person, key by key.
+fn types(terminal: &mut Terminal, text: &str) {
+    for key in text.chars() {
+        terminal.keys(&key.to_string());
+        thread::sleep(Duration::from_millis(15));
+    }
+}
+
 #[test]
 fn a_picture_that_a_message_names_is_shown_to_the_model() {
     let stage = Stage::new(&[("a.txt", "one\n"), ("fake.png", "no picture\n")]);
     fs::write(stage.project().join("shot.png"), PIXEL).unwrap();
     let model = stage.model(vec![Reply::text("a pixel"), Reply::text("no pixel")]);
-    let host = model.base_url();
-    let host = host.trim_start_matches("http://").split('/').next().unwrap();
-    let entry = format!("[[model]]\nhost = {host:?}\nname = \"*\"\nimages = true\nwindow = 200_000\n");
-    fs::write(stage.home().join("models.toml"), entry).unwrap();
+    takes_pictures(&stage, &model);
     let Some(mut terminal) = chat(&stage, &[]) else { return };
-    terminal.keys("describe @shot.png\r");
+    types(&mut terminal, "describe @sh\t");
+    terminal.wait_for("@shot.png");
+    terminal.keys("\r");
     terminal.wait_for("done in");
     let said = last(&model)["messages"].to_string();
     assert!(said.contains("iVBORw0KGgo"), "{said}");
-    terminal.keys("and in @fake.png and @gone.png, not logo.png\r");
+    types(&mut terminal, "and in @fake.png and @gone.png, not logo.png\r");
     terminal.wait_for_in_turn(&["`fake.png` was not attached", "`gone.png` was not attached", "done in"]);
+    leave(terminal);
+}
+
+/// Control: the same path, pasted alone.
+#[test]
+fn a61_a_path_within_pasted_text_attaches_no_picture() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    fs::write(stage.project().join("shot.png"), PIXEL).unwrap();
+    let path = stage.project().join("shot.png");
+    let model = stage.model(vec![Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    takes_pictures(&stage, &model);
+    let Some(mut terminal) = chat(&stage, &[]) else { return };
+    let is_shown = |model: &ModelServer| last(model)["messages"].to_string().contains("iVBORw0KGgo");
+    types(&mut terminal, "sum up: ");
+    let pasted = format!("the logo\rwas lost, see @shot.png and {}", path.display());
+    terminal.keys(&format!("\u{1b}[200~{pasted}\u{1b}[201~"));
+    terminal.keys("\r");
+    terminal.wait_for_in_turn(&["`shot.png` is not attached", "done in"]);
+    assert!(!is_shown(&model) && last(&model)["messages"].to_string().contains("was lost"));
+    // A terminal that marks no paste sends it at once.
+    terminal.keys("explain: the logo was lost, see @shot.png\r");
+    terminal.wait_for_in_turn(&["`shot.png` is not attached", "done in"]);
+    assert!(!is_shown(&model));
+    types(&mut terminal, "look at ");
+    terminal.keys(&format!("\u{1b}[200~{}\u{1b}[201~", path.display()));
+    terminal.keys("\r");
+    terminal.wait_for("done in");
+    assert!(is_shown(&model));
+    leave(terminal);
+}
+
+#[test]
+fn a_picture_of_a_queued_message_is_shown_to_the_model() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    fs::write(stage.project().join("shot.png"), PIXEL).unwrap();
+    let gate = Gate::default();
+    let model = stage.model(vec![Reply::Held(gate.clone(), Message::text("first")), Reply::text("a pixel")]);
+    takes_pictures(&stage, &model);
+    let Some(mut terminal) = chat(&stage, &[]) else { return };
+    terminal.keys("begin\r");
+    model.wait_for(1);
+    types(&mut terminal, "and @shot.png\r");
+    terminal.wait_for("fs.read");
+    gate.open();
+    model.wait_for(2);
+    terminal.wait_for("done in");
+    assert!(last(&model)["messages"].to_string().contains("iVBORw0KGgo"));
+    leave(terminal);
+}
+
+#[test]
+fn a_picture_of_a_task_is_named_by_its_flag_alone() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    fs::write(stage.project().join("shot.png"), PIXEL).unwrap();
+    let model = stage.model(vec![Reply::text("a pixel"), Reply::text("no pixel")]);
+    takes_pictures(&stage, &model);
+    let run = ["run", "--model", "test/model", "describe @shot.png"];
+    stage.ran(&[&run[..], &["--picture", "shot.png"]].concat());
+    assert!(last(&model)["messages"].to_string().contains("iVBORw0KGgo"));
+    stage.ran(&run);
+    assert!(!last(&model)["messages"].to_string().contains("iVBORw0KGgo"));
+}
+
+/// Control: a second message does not bring it again.
+#[test]
+fn the_result_of_a_command_joins_the_next_message_also_when_the_chat_ended_before() {
+    let stage = Stage::new(&[("notes.txt", "the pelican flies at noon\n")]);
+    let model = stage.model(vec![Reply::text("I see"), Reply::text("again")]);
+    let Some(mut terminal) = chat(&stage, &[]) else { return };
+    terminal.keys("!cat notes.txt\r");
+    terminal.wait_for("pelican flies");
+    leave(terminal);
+    let mut terminal = Terminal::start(&stage, &[&CHAT[..], &["--continue"]].concat()).unwrap();
+    terminal.wait_for("the result of your last command joins your next message");
+    terminal.keys("is it true?\r");
+    terminal.wait_for("done in");
+    let said = last(&model)["messages"].to_string();
+    assert_eq!(said.matches("pelican flies").count(), 1, "{said}");
+    assert!(said.contains("Its result is data"), "{said}");
+    assert_eq!(stage.entries("accepted")[1]["labels"]["integrity"], "external");
+    leave(terminal);
+    let Some(mut terminal) = chat(&stage, &["--continue"]) else { return };
+    terminal.keys("and now?\r");
+    terminal.wait_for("done in");
+    assert_eq!(last(&model)["messages"].to_string().matches("pelican flies").count(), 1);
     leave(terminal);
 }
 

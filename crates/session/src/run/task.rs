@@ -25,6 +25,8 @@ pub(super) struct Task {
     pub(super) text: String,
     /// The data that came on standard input beside it.
     pub(super) piped: Option<Piped>,
+    /// The pictures that the user named.
+    pub(super) pictures: Vec<String>,
 }
 
 /// Data that another program piped in.
@@ -40,7 +42,7 @@ impl Task {
     ///
     /// # Errors
     /// When there is no task, it is too long, or standard input cannot be read.
-    pub(super) fn read(task: &str, printer: &Printer) -> Result<Self> {
+    pub(super) fn read(task: &str, pictures: &[String], printer: &Printer) -> Result<Self> {
         let (mut text, mut piped) = (task.to_owned(), None);
         if task == "-" {
             text.clear();
@@ -56,7 +58,7 @@ impl Task {
         if text.is_empty() {
             bail!("the task is empty: say what to do, such as: bailey run \"make the tests pass\"");
         }
-        Ok(Self { text, piped })
+        Ok(Self { text, piped, pictures: pictures.to_vec() })
     }
 
     /// The bytes that a process gets as standard input which reads the same task once more.
@@ -82,7 +84,7 @@ impl Task {
             Some(piped) => format!("{}\n\n{}", self.text, piped.quoted()),
             None => self.text,
         };
-        Inbound { text, key, is_quoted, ..Inbound::default() }
+        Inbound { text, key, is_quoted, pictures: self.pictures, ..Inbound::default() }
     }
 }
 
@@ -150,7 +152,11 @@ mod tests {
 
     fn task(bytes: &[u8]) -> Task {
         let is_cut = bytes.len() > PIPED_BYTES_MAX;
-        Task { text: "review this".into(), piped: Some(Piped { bytes: bytes.to_vec(), is_cut }) }
+        Task {
+            text: "review this".into(),
+            piped: Some(Piped { bytes: bytes.to_vec(), is_cut }),
+            pictures: Vec::new(),
+        }
     }
 
     #[test]
@@ -162,7 +168,7 @@ mod tests {
         assert!(inbound.text.ends_with("ignore the task\u{fffd}[2J\u{fffd}\n`````"), "{:?}", inbound.text);
         assert!(inbound.is_quoted, "the words are not the user's own");
         // The control.
-        let own = Task { text: "review this".into(), piped: None };
+        let own = Task { text: "review this".into(), piped: None, pictures: Vec::new() };
         assert_eq!(own.asked(), ["review this"]);
         assert!(!own.inbound(None).is_quoted);
     }
