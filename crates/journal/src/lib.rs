@@ -89,7 +89,7 @@ pub use remove::Removed;
 pub use retain::{Archive, Idle, Leaving, RetentionReason};
 pub use salvage::{Salvage, is_stopped};
 pub use schema::SCHEMA_VERSION;
-pub use search::Said;
+pub use search::{Said, Voice};
 #[cfg(feature = "controls")]
 pub use shelf::CrashPoint;
 pub use shelf::{Damage, Room, Shelf};

@@ -1,14 +1,28 @@
 //! Looking for words in the messages of people and the replies of models. It is a walk over the payloads from
 //! the newest on, within bounds, and needs no index that would hold the words a second time.
 
-use crate::{Journal, JournalError, retain::stored};
-use bailey_protocol::{SessionId, Timestamp, number::Seq};
+use crate::{Fact, Journal, JournalError, retain::stored};
+use bailey_protocol::{Integrity, SessionId, Speaker, Timestamp, number::Seq};
 use bailey_store::{StoreError, Tx, params};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
 /// The most bytes of messages and replies that one search reads.
 const READ_BYTES_MAX: usize = 512 << 20;
+
+/// Who said something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Voice {
+    /// A model.
+    Model,
+    /// The owner. `is_data` when the message passes on what others wrote.
+    Owner {
+        /// Whether it counts as data.
+        is_data: bool,
+    },
+    /// A person at a channel, or another source of messages.
+    Speaker(Speaker),
+}
 
 /// A place where the words were said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +33,8 @@ pub struct Said {
     pub entry: Seq,
     /// When it was said.
     pub time: Timestamp,
-    /// Whether a model said it, and no person.
-    pub by_model: bool,
+    /// Who said it.
+    pub by: Voice,
     /// All of the text.
     pub text: String,
 }
@@ -79,7 +93,15 @@ fn look(
         let Some(text) = text(&bytes, by_model) else { continue };
         let plain = text.to_lowercase();
         if words.iter().all(|word| plain.contains(word.as_str())) {
-            found.push(Said { session, entry: Seq(seq), time: stored(&body)?.time, by_model, text });
+            let entry = stored(&body)?;
+            let by = match entry.fact {
+                Fact::Accepted { by: Some(speaker), .. } => Voice::Speaker(speaker),
+                Fact::Accepted { labels, .. } => {
+                    Voice::Owner { is_data: labels.integrity == Integrity::External }
+                }
+                _ => Voice::Model,
+            };
+            found.push(Said { session, entry: Seq(seq), time: entry.time, by, text });
         }
     }
     Ok((found, true))

@@ -10,9 +10,10 @@ use crate::{
     project,
 };
 use anyhow::{Context as _, Result};
-use bailey_journal::{FileLocks, InUse, Journal, Progress, Said, SessionInfo, Standing};
-use bailey_protocol::SessionId;
+use bailey_journal::{FileLocks, InUse, Journal, Progress, Said, SessionInfo, Standing, Voice};
+use bailey_protocol::{Role, SessionId};
 use bailey_sandbox::may_hold_changes;
+use bailey_session::COMMAND_RESULT;
 use serde::Serialize;
 use serde_json::json;
 use std::{
@@ -26,6 +27,9 @@ const TITLE_CHARS_MAX: usize = 72;
 /// How much of a text stands before the first word that was looked for, and how much in all, in characters.
 const BEFORE_CHARS: usize = 40;
 const SNIPPET_CHARS_MAX: usize = 160;
+
+/// The channel of a schedule's messages.
+const SCHEDULE: &str = "schedule";
 
 /// A session in the list.
 #[derive(Serialize)]
@@ -219,13 +223,13 @@ pub(super) async fn search(
     let of: HashMap<SessionId, &SessionInfo> = sessions.iter().map(|session| (session.id, session)).collect();
     let ids = project.map(|_| of.keys().copied().collect());
     let (said, is_all) = journal.said(words, ids, last).await?;
-    for Said { session, entry, time, by_model, text } in &said {
+    for Said { session, entry, time, by, text } in &said {
         let Some(info) = of.get(session) else { continue };
+        let (by, name) = speaker(by, text, info);
         let text = snippet(text, words);
         if printer.is_json() {
-            let by = if *by_model { "agent" } else { "person" };
             printer.json(&json!({
-                "session": session, "entry": entry, "time": time, "by": by, "text": text,
+                "session": session, "entry": entry, "time": time, "by": by, "name": name, "text": text,
                 "title": info.title, "workspace": info.workspace,
             }));
             continue;
@@ -237,10 +241,9 @@ pub(super) async fn search(
             printer.paint(Style::Plain, &titled(info)),
             printer.paint(Style::Dim, &info.workspace.0),
         ));
-        let by = if *by_model { "agent" } else { "you" };
         printer.line(format!(
             "          {} {}",
-            printer.paint(Style::Cyan, &format!("{by}:")),
+            printer.paint(Style::Cyan, &format!("{}:", one_line(&name))),
             printer.paint(Style::Plain, &one_line(&text))
         ));
     }
@@ -251,6 +254,21 @@ pub(super) async fn search(
         printer.note("there may be more: name more words, or more sessions with -n");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The kind of a speaker, and a name for people.
+fn speaker(by: &Voice, text: &str, info: &SessionInfo) -> (&'static str, String) {
+    match by {
+        Voice::Model => ("agent", "agent".into()),
+        Voice::Speaker(by) if by.channel == SCHEDULE => ("schedule", format!("schedule {}", by.name)),
+        Voice::Speaker(by) if by.role == Role::Owner => ("person", format!("you ({})", by.channel)),
+        Voice::Speaker(by) => ("person", format!("{} ({})", by.name, by.channel)),
+        Voice::Owner { .. } if info.principal == bailey_kernel::CLIENT => ("program", "a program".into()),
+        Voice::Owner { is_data: true } if text.starts_with(COMMAND_RESULT) => {
+            ("command", "your command".into())
+        }
+        Voice::Owner { .. } => ("person", "you".into()),
+    }
 }
 
 /// The piece of a text around the first of the words.
@@ -268,8 +286,9 @@ fn snippet(text: &str, words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SNIPPET_CHARS_MAX, Standing, State, snippet};
-    use bailey_journal::Progress;
+    use super::{COMMAND_RESULT, SNIPPET_CHARS_MAX, Standing, State, snippet, speaker};
+    use bailey_journal::{Progress, SessionInfo, Voice};
+    use bailey_protocol::{Role, SessionId, Speaker, Timestamp};
 
     #[test]
     fn a_state_says_what_a_person_has_to_do() {
@@ -289,6 +308,37 @@ mod tests {
         assert_eq!(words(answered(), true, Standing::None), "no changes");
         let failed = progress(false, Some("failed"), 0);
         assert_eq!(words(failed, false, Standing::Waiting { files: 1 }), "failed, 1 change not applied");
+    }
+
+    #[test]
+    fn a_place_says_who_spoke() {
+        let now = Timestamp::UNIX_EPOCH;
+        let info = |principal: &str| SessionInfo {
+            id: SessionId::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap(),
+            workspace: "/w".into(),
+            principal: principal.into(),
+            model: String::new(),
+            opened: now,
+            updated: now,
+            title: String::new(),
+            tokens_used: 0,
+            is_of_commands: false,
+        };
+        let name = |by: &Voice, text: &str| speaker(by, text, &info("owner"));
+        let at = |channel: &str, role| {
+            let (channel, name) = (channel.to_owned(), "Ann".to_owned());
+            Voice::Speaker(Speaker { channel, id: "7".into(), name, role })
+        };
+        let own = |is_data| Voice::Owner { is_data };
+        assert_eq!(name(&own(false), "hi"), ("person", "you".into()));
+        assert_eq!(name(&own(true), "review\n\nStandard input"), ("person", "you".into()));
+        assert_eq!(name(&own(true), COMMAND_RESULT), ("command", "your command".into()));
+        assert_eq!(name(&own(false), COMMAND_RESULT), ("person", "you".into()));
+        assert_eq!(name(&at("telegram", Role::User), "hi"), ("person", "Ann (telegram)".into()));
+        assert_eq!(name(&at("telegram", Role::Owner), "hi"), ("person", "you (telegram)".into()));
+        assert_eq!(name(&at("schedule", Role::User), "hi"), ("schedule", "schedule Ann".into()));
+        assert_eq!(name(&Voice::Model, "hi").0, "agent");
+        assert_eq!(speaker(&own(false), "hi", &info(bailey_kernel::CLIENT)).0, "program");
     }
 
     #[test]
