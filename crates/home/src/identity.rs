@@ -48,15 +48,26 @@ pub struct State<'a> {
     pub sessions: u64,
     /// The moment since which everything is stopped, if it is.
     pub stopped: Option<Timestamp>,
-    /// Whether a user is there to answer questions.
-    pub is_attended: bool,
+    /// Who answers questions.
+    pub answers: Answers,
     /// The day, with the time zone.
     pub today: String,
 }
 
+/// Who answers the questions of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answers {
+    /// Each question is a no, because there is no person.
+    Unattended,
+    /// A person at a terminal.
+    AtOnce,
+    /// A person who may come later. A question waits for so many seconds.
+    Later(u64),
+}
+
 /// The text of `IDENTITY.md`, which tells the agent about itself.
 pub fn text(state: &State<'_>) -> String {
-    let State { config, agent, shape, model, tools, sessions, stopped, is_attended, today } = state;
+    let State { config, agent, shape, model, tools, sessions, stopped, answers, today } = state;
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let walls = match shape {
         Shape::Walled => {
@@ -72,7 +83,14 @@ pub fn text(state: &State<'_>) -> String {
         Some(name) => name,
         None => "none",
     };
-    let asked = if *is_attended { "somebody is there to answer" } else { "nobody is there to answer" };
+    let asked = match answers {
+        Answers::Unattended => "nobody is there to answer".to_owned(),
+        Answers::AtOnce => "somebody is there to answer".to_owned(),
+        Answers::Later(seconds) => format!(
+            "nobody may be there now; a question waits for {}, and your turn may end before the answer comes",
+            lasting(*seconds)
+        ),
+    };
     let budgets = &config.budgets;
     let stopped = stopped.as_ref().map_or_else(|| "no".into(), |since| format!("since {since}"));
     let name = agent.map(|name| format!("- Name: {name}, one of several agents of this home"));
@@ -108,6 +126,14 @@ pub fn text(state: &State<'_>) -> String {
         text.push('\n');
     }
     text + END + "\n"
+}
+
+fn lasting(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} seconds"),
+        120..7200 => format!("{} minutes", seconds / 60),
+        _ => format!("{} hours", seconds / 3600),
+    }
 }
 
 fn one_line(text: &str) -> String {

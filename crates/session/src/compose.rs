@@ -23,7 +23,7 @@ use crate::{
     front::Answering,
     git::Git,
     home::{Home, write_private},
-    identity::{self, Papers},
+    identity::{self, Answers, Papers},
     messenger::Messenger,
     notifier::Notifier,
     person::person,
@@ -467,7 +467,13 @@ fn papers(
         tools: tools.iter().map(|tool| bailey_protocol::ToolSpec::wire_name(&tool.name)).collect(),
         sessions,
         stopped,
-        is_attended: !session.unattended && options.approve != Answering::Never,
+        answers: match (session.unattended, options.approve) {
+            (true, _) | (false, Answering::Never) => Answers::Unattended,
+            (false, approve) if session.is_patient || approve == Answering::Later => {
+                Answers::Later(session.config.approvals.unattended_seconds)
+            }
+            (false, _) => Answers::AtOnce,
+        },
         today: clock::today(),
     });
     let text = session.keys.redactor.redact(&text).text.into_owned();

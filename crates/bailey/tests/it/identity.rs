@@ -73,6 +73,11 @@ fn identity_follows_the_state_and_every_session_is_told_it() {
     let again = stage.ran(&["replay", &newest(&stage)]);
     assert_eq!(again.code, Some(0), "what it was then is replayed: {again:?}");
 
+    let _model = stage.model(one());
+    let later = ["--json", "run", "--model", "test/model", "--approve", "later", "do it"];
+    assert_eq!(stage.ran(&later).code, Some(0));
+    assert!(held(&stage, "IDENTITY.md").contains("a question waits for 24 hours"));
+
     assert_eq!(stage.ran(&["estop"]).code, Some(0));
     assert!(held(&stage, "IDENTITY.md").contains("Stopped: since 20"), "{}", held(&stage, "IDENTITY.md"));
     assert_eq!(stage.ran(&other).code, Some(3));

@@ -1,4 +1,4 @@
-use super::{END, IDENTITY_BYTES_MAX, State, USER_TOKENS_MAX, check_user, text};
+use super::{Answers, END, IDENTITY_BYTES_MAX, State, USER_TOKENS_MAX, check_user, text};
 use crate::config::Config;
 use bailey_sandbox::Shape;
 
@@ -12,7 +12,7 @@ fn state<'a>(config: &'a Config, model: &'a str) -> State<'a> {
         tools,
         sessions,
         stopped: None,
-        is_attended: false,
+        answers: Answers::Unattended,
         today: "Monday 2026-11-30, UTC".into(),
     }
 }
@@ -35,6 +35,18 @@ fn it_is_bounded_and_ends_with_its_mark_whatever_a_name_holds() {
         "- Day at the start: Monday 2026-11-30, UTC\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn it_says_who_answers_questions() {
+    let config = Config::default();
+    let said = |answers| text(&State { answers, ..state(&config, "test/model") });
+    assert!(said(Answers::AtOnce).contains("questions: somebody is there to answer\n"));
+    for (seconds, lasting) in [(90, "90 seconds"), (300, "5 minutes"), (86_400, "24 hours")] {
+        let said = said(Answers::Later(seconds));
+        let expected = format!("a question waits for {lasting}, and your turn may end before");
+        assert!(said.contains(&expected) && !said.contains("somebody is there"), "{said}");
     }
 }
 
