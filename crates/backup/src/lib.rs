@@ -77,6 +77,9 @@ pub struct RestoreArgs {
     /// A backup that `bailey backup` made
     #[arg(value_name = "DIR")]
     pub(crate) from: PathBuf,
+    /// Replace a home that is not empty, without a question
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// `bailey backup`.

@@ -13,10 +13,10 @@ use bailey_home::{
     schedules::Schedules,
 };
 use bailey_journal::{Clock as _, FileLocks, InUse, Journal, SystemClock};
-use bailey_protocol::{SessionId, Timestamp, shell_word};
+use bailey_protocol::{SessionId, Timestamp, exit, shell_word};
 use bailey_secrets::{Redactor, Vault};
 use bailey_session::{client::Client, running::in_use, sign_stop};
-use bailey_terminal::print::Printer;
+use bailey_terminal::{Answering, Asker, confirm, print::Printer};
 use serde_json::json;
 use std::{
     collections::BTreeSet,
@@ -38,7 +38,7 @@ const UNCHANGED: &str = "nothing was changed";
 pub async fn run(
     home: &Home,
     begun: NewDirectories,
-    RestoreArgs { from }: RestoreArgs,
+    RestoreArgs { from, yes }: RestoreArgs,
     printer: &Printer,
 ) -> Result<ExitCode> {
     let from = fs::canonicalize(&from).with_context(|| format!("cannot find `{}`", from.display()))?;
@@ -48,6 +48,10 @@ pub async fn run(
     // Before the check for free room: such folders take room.
     remove_cut_off(&home.root, &beside(NEW))?;
     let compared = compare(home, &from, printer).context(UNCHANGED)?;
+    if !yes && !is_empty(&home.root)? && !confirmed(home, &from).await? {
+        printer.note(UNCHANGED);
+        return Ok(ExitCode::from(exit::DENIED));
+    }
     let new = beside(&format!("{NEW}{}", std::process::id()));
     make_private(&new)?;
     let held = hold(&new);
@@ -85,7 +89,7 @@ pub async fn run(
         }));
     } else {
         printer.line(format!("{} is what it was at entry {entries} of its journal", home.root.display()));
-        printer.note(&format!(
+        printer.line(format!(
             "the home as it was before is in `{}`; remove it when you miss nothing",
             before.display()
         ));
@@ -107,6 +111,33 @@ pub async fn run(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a home holds nothing but empty directories, as a new one does.
+fn is_empty(root: &Path) -> Result<bool> {
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() || fs::read_dir(entry.path())?.next().is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Asks whether the copy may replace the home.
+async fn confirmed(home: &Home, from: &Path) -> Result<bool> {
+    let root = home.root.display();
+    if !Asker::new(Answering::Ask).is_here() {
+        bail!(
+            "`{root}` is not empty, and there is no terminal to ask on; add --yes to replace it (the home as it is now \
+             is kept beside it), or name another home (--home DIR). {UNCHANGED}"
+        );
+    }
+    let question = format!(
+        "Replace the home `{root}` by the copy in `{}`? The home as it is now is kept beside it.",
+        from.display()
+    );
+    Ok(confirm(&question).await)
 }
 
 /// Checks that no process uses the home.

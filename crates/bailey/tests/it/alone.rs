@@ -168,14 +168,14 @@ fn a_daemon_that_cannot_be_asked_is_named() {
         assert!(ran.code == Some(1) && ran.stderr.contains(&kill), "{words}: {ran:?}");
     }
     // Nor is its home exchanged beneath it.
-    let restored = stage.ran(&["restore", &copy]);
+    let restored = stage.ran(&["restore", "--yes", &copy]);
     let used = format!("its daemon, process {process}");
     assert!(restored.code == Some(1) && restored.stderr.contains(&used), "{restored:?}");
     end(process, "-TERM");
     until("its end", || !is_there(process));
     // The control.
     assert!(stage.ran(&["stop"]).stderr.contains("no daemon of this home runs"));
-    assert_eq!(stage.ran(&["restore", &copy]).code, Some(0), "the control");
+    assert_eq!(stage.ran(&["restore", "--yes", &copy]).code, Some(0), "the control");
     std::mem::forget(daemon);
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     daemon::Daemon,
     stage::{Ran, Stage},
+    terminal::Terminal,
 };
 use bailey_testkit::Reply;
 use serde_json::{Value, json};
@@ -113,7 +114,7 @@ fn a_copy_is_checked_by_anybody_and_brings_a_home_back() {
     task(&stage, "of the evening");
     fs::write(stage.home().join("policy/mine.toml"), "broken = [").unwrap();
     assert_eq!(titles(&stage), ["of the evening", "of the morning"]);
-    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    let ran = stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(titles(&stage), ["of the morning"]);
     assert_eq!(fs::read_to_string(stage.home().join("policy/mine.toml")).unwrap(), "");
@@ -133,6 +134,35 @@ fn a_copy_is_checked_by_anybody_and_brings_a_home_back() {
     nothing_left(&stage);
 }
 
+/// Control: with `--yes`, and on a terminal with `y`, the same copy replaces the home.
+#[test]
+fn a_home_that_is_not_empty_is_replaced_only_after_a_yes() {
+    let stage = Stage::new(&[("a.txt", "a\n")]);
+    task(&stage, "of the morning");
+    let copy = backup(&stage, &[]);
+    task(&stage, "of the evening");
+    let copy = copy.to_str().unwrap();
+    let ran = stage.ran(&["restore", copy]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("add --yes"), "{ran:?}");
+    assert_eq!(titles(&stage), ["of the evening", "of the morning"]);
+    if let Some(mut terminal) = Terminal::start(&stage, &["restore", copy]) {
+        terminal.wait_for("Replace the home");
+        terminal.keys("n\r");
+        let (code, screen) = terminal.end();
+        assert!(code == 3 && screen.contains("nothing was changed"), "{screen}");
+        assert_eq!(titles(&stage).len(), 2);
+        let mut terminal = Terminal::start(&stage, &["restore", copy]).unwrap();
+        terminal.wait_for("[y/N] ");
+        terminal.keys("y\r");
+        assert_eq!(terminal.end().0, 0);
+        assert_eq!(titles(&stage), ["of the morning"]);
+    }
+    let ran = stage.ran(&["restore", "--yes", copy]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("the home as it was before is in"), "{ran:?}");
+    nothing_left(&stage);
+}
+
 /// What was done after the copy was made is named, with the words by which it is found again.
 #[test]
 fn work_that_is_younger_than_the_copy_is_named_and_can_be_looked_at() {
@@ -143,7 +173,7 @@ fn work_that_is_younger_than_the_copy_is_named_and_can_be_looked_at() {
     let _model = stage.model(vec![write, Reply::text("done")]);
     let ran = stage.ran(&["run", "--model", "test/model", "--approve", "never", "of the evening"]);
     assert!(ran.code == Some(0) && !stage.project().join("b.txt").exists(), "{ran:?}");
-    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    let ran = stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(ran.stderr.matches("does not have the last changes of session").count(), 1, "{ran:?}");
     let (_, line) = ran.stderr.split_once("in the old home: ").unwrap();
@@ -185,7 +215,7 @@ fn a_copy_lifts_no_stop_and_a_person_is_told_so() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     task(&stage, "before");
     let copy = backup(&stage, &[]);
-    let restore = || stage.ran(&["--json", "restore", copy.to_str().unwrap()]);
+    let restore = || stage.ran(&["--json", "restore", "--yes", copy.to_str().unwrap()]);
     let run = || stage.ran(&["sandbox", "run", "--", "true"]).code;
     // The control.
     let ran = restore();
@@ -196,7 +226,7 @@ fn a_copy_lifts_no_stop_and_a_person_is_told_so() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.lines()[0]["stopped"].is_string(), "{ran:?}");
     assert_ne!(run(), Some(0));
-    let told = stage.ran(&["restore", copy.to_str().unwrap()]);
+    let told = stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     assert!(told.stderr.contains("this home has been stopped since"), "{told:?}");
     // The key of the new home has signed that: it outlives its journal as any stop does. Without that key is
     // the control.
@@ -408,7 +438,7 @@ fn what_is_damaged_or_hostile_changes_nothing() {
         assert!(Command::new("cp").arg("-a").arg(&whole).arg(&copy).status().unwrap().success());
         damage(&copy);
         let begun = changed(stage.folder());
-        let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+        let ran = stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
         assert!(
             ran.code != Some(0) && ran.stderr.contains(why) && ran.stderr.contains("nothing was changed"),
             "{what}: {ran:?}"
@@ -421,7 +451,7 @@ fn what_is_damaged_or_hostile_changes_nothing() {
         nothing_left(&stage);
     }
     // The control: the whole one is taken.
-    assert_eq!(stage.ran(&["restore", whole.to_str().unwrap()]).code, Some(0));
+    assert_eq!(stage.ran(&["restore", "--yes", whole.to_str().unwrap()]).code, Some(0));
 }
 
 /// A file of holes takes no room where it is, and all of it where it is copied to.
@@ -541,7 +571,7 @@ fn the_daemon_makes_a_copy_each_day() {
     wait(2);
     drop(daemon);
     task(&stage, "of the evening");
-    assert_eq!(stage.ran(&["restore", yesterday.to_str().unwrap()]).code, Some(0));
+    assert_eq!(stage.ran(&["restore", "--yes", yesterday.to_str().unwrap()]).code, Some(0));
     assert_eq!(titles(&stage), ["of the morning"]);
 }
 
@@ -550,7 +580,7 @@ fn a_home_in_use_is_not_replaced() {
     let stage = Stage::new(&[("a.txt", "a\n")]);
     task(&stage, "once");
     let copy = backup(&stage, &[]);
-    let restore = || stage.ran(&["restore", copy.to_str().unwrap()]);
+    let restore = || stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     let daemon = Daemon::start(&stage);
     let ran = restore();
     assert!(ran.code == Some(1) && ran.stderr.contains("bailey stop"), "{ran:?}");
@@ -584,7 +614,7 @@ fn a_restore_killed_at_any_moment_leaves_one_home_or_the_other() {
     let layers = names(&stage.home().join("sessions"));
     for step in 0..24 {
         let mut child = stage
-            .bailey(&["restore", copy.to_str().unwrap()])
+            .bailey(&["restore", "--yes", copy.to_str().unwrap()])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -612,7 +642,7 @@ fn a_restore_killed_at_any_moment_leaves_one_home_or_the_other() {
     println!("{} kept the one home, {} have the other", seen[0], seen[1]);
     assert!(seen[0] > 0, "none was killed before");
     // And one that nobody kills is done, and leaves nothing of the others.
-    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    assert_eq!(stage.ran(&["restore", "--yes", copy.to_str().unwrap()]).code, Some(0));
     assert_eq!(titles(&stage), new);
     nothing_left(&stage);
 }
@@ -652,7 +682,7 @@ fn a_restore_that_was_cut_off_is_ended_by_whoever_comes_next() {
     let home = stage.home();
     let parts = || (names(&home.join("sessions")), names(&home.join("backups")));
     let whole = parts();
-    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    assert_eq!(stage.ran(&["restore", "--yes", copy.to_str().unwrap()]).code, Some(0));
     assert_eq!(parts(), whole);
     let [before] = &befores(&stage)[..] else { panic!("{:?}", befores(&stage)) };
     let (mark, old) = (home.join("restoring.json"), stage.folder().join("home.restoring-4711"));
@@ -691,7 +721,7 @@ fn a_stop_that_was_made_beside_a_restore_holds_in_the_new_home() {
     let copy = backup(&stage, &[]);
     let (home, old) = (stage.home(), stage.folder().join("home.restoring-4711"));
     for (what, is_stopped) in [("the control", false), ("stopped", true), ("nothing left of it", true)] {
-        let ran = stage.ran(&["--json", "restore", copy.to_str().unwrap()]);
+        let ran = stage.ran(&["--json", "restore", "--yes", copy.to_str().unwrap()]);
         assert_eq!((ran.code, &ran.lines()[0]["stopped"]), (Some(0), &json!(null)), "{what}: {ran:?}");
         let [before] = &befores(&stage)[..] else { panic!("{what}: {:?}", befores(&stage)) };
         if what == "stopped" {
@@ -732,7 +762,7 @@ fn homes_that_were_cut_off_before_they_had_their_place_are_removed_by_the_next_r
     // This one is still being made.
     let made = fs::File::open(&held).unwrap();
     made.lock().unwrap();
-    let restore = || assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    let restore = || assert_eq!(stage.ran(&["restore", "--yes", copy.to_str().unwrap()]).code, Some(0));
     restore();
     assert!(!cut.exists() && held.exists() && was.exists() && other.exists());
     drop(made);
@@ -759,7 +789,7 @@ fn what_a_schedule_did_is_not_done_again_after_the_way_back() {
     all["ahead"]["since"] = json!("2999-01-01T00:00:00Z");
     fs::write(stage.home().join("schedules.json"), all.to_string()).unwrap();
     let copy = backup(&stage, &[]);
-    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    assert_eq!(stage.ran(&["restore", "--yes", copy.to_str().unwrap()]).code, Some(0));
     let now = of(&stage.home());
     assert!(now["done"]["since"].as_str().unwrap()[..19] >= written[..19], "{now}");
     assert!(now["done"]["begun"].is_null() && now["done"]["task"] == all["done"]["task"], "{now}");
@@ -781,7 +811,7 @@ fn programs_of_a_home_come_back_as_programs() {
     set("tools/text", 0o666);
     let copy = stage.folder().join("copy");
     backup(&stage, &[copy.to_str().unwrap()]);
-    assert_eq!(stage.ran(&["restore", copy.to_str().unwrap()]).code, Some(0));
+    assert_eq!(stage.ran(&["restore", "--yes", copy.to_str().unwrap()]).code, Some(0));
     for home in [copy, stage.home()] {
         let mode = |name: &str| fs::metadata(home.join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode("tools/program"), mode("tools/text")), (0o700, 0o600), "{}", home.display());
@@ -798,7 +828,7 @@ fn a_home_that_cannot_be_exchanged_stays_and_leaves_no_keys_beside_it() {
     fs::set_permissions(home.join(".env"), fs::Permissions::from_mode(0o600)).unwrap();
     let copy = stage.folder().join("copy");
     backup(&stage, &[copy.to_str().unwrap()]);
-    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    let ran = stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     assert!(ran.code == Some(1) && ran.stderr.contains("nothing was changed"), "{ran:?}");
     assert!(fs::read_to_string(home.join(".env")).unwrap().contains("canary-of-the-key"));
     nothing_left(&stage);
@@ -825,7 +855,7 @@ fn what_links_lead_to_is_in_a_copy_and_comes_back() {
     symlink("deny.toml", home.join("policy/again.toml")).unwrap();
     let copy = backup(&stage, &[]);
     fs::remove_dir_all(&dotfiles).unwrap();
-    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    let ran = stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for (name, text) in [
         ("policy/deny.toml", rule),
@@ -896,7 +926,7 @@ fn a_lock_is_left_out_by_its_place_and_not_by_its_name() {
     // One of before has it, and it comes back with none.
     put_in(&copy, "pool/0.json");
     put_in(&copy, "schedules.lock");
-    let ran = stage.ran(&["restore", copy.to_str().unwrap()]);
+    let ran = stage.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     assert!(ran.code == Some(0) && ran.stderr.contains("anew: pool, schedules.lock"), "{ran:?}");
     assert!(home.join("agents/lock/settings.toml").exists() && !home.join("pool").exists());
     assert!(!home.join("schedules.lock").exists());

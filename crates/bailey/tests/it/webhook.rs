@@ -391,7 +391,7 @@ fn what_a_copy_has_as_not_answered_is_done_again_only_when_it_is_said_again() {
     server.wait_for("it is deployed");
     assert_eq!(model.requests().len(), 2);
     drop(daemon);
-    let restored = stage.ran(&["restore", &copy]);
+    let restored = stage.ran(&["restore", "--yes", &copy]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     let _daemon = Daemon::start(&stage);
     server.wait_for("say it again if it is still to be done");

@@ -65,7 +65,8 @@ pub(super) fn walk(walk: &mut Walk) -> Result<()> {
     walk.does("sudo systemctl stop bailey@$USER")?;
     let downgrade = "sudo apt install --allow-downgrades ./bailey_OLDER_amd64.deb";
     walk.does_as(downgrade, &downgrade.replace("OLDER", version()), &[("[Y/n] ", "y\r")])?;
-    walk.does("bailey restore /mnt/disk/bailey")?;
+    let restore = "bailey restore /mnt/disk/bailey";
+    walk.does_as(restore, restore, &[("[y/N] ", "y\r")])?;
     walk.does("sudo systemctl start bailey@$USER")?;
     walk.does("bailey audit verify")?;
     Ok(())

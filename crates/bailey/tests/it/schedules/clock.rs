@@ -175,7 +175,7 @@ fn a_copy_is_made_each_day_by_the_clock_and_brings_the_home_back() {
     };
     assert_eq!(titles(), ["of the last day", "of the first day"]);
     let copy = moved.stage.home().join("backups").join(&moved.copies()[1]);
-    let restored = moved.ran(&["restore", copy.to_str().unwrap()]);
+    let restored = moved.ran(&["restore", "--yes", copy.to_str().unwrap()]);
     assert_eq!(restored.code, Some(0), "{restored:?}");
     assert_eq!(titles(), ["of the first day"]);
     let verified = moved.ran(&["audit", "verify"]);
