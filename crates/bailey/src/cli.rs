@@ -292,6 +292,9 @@ pub(crate) enum Command {
         /// Ask no model provider
         #[arg(long)]
         offline: bool,
+        /// Also show which tiers of code may run here, and the details of warnings
+        #[arg(long, short)]
+        verbose: bool,
     },
     /// Attack this installation in a temporary place, and show for each wall and check whether it held
     #[command(after_help = PROVE_HELP)]

@@ -64,7 +64,9 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Init(asked) => wait(init::run(&home()?, asked, printer)),
-        Command::Doctor { offline } => wait(doctor::run(cli.home.clone(), offline, printer)),
+        Command::Doctor { offline, verbose } => {
+            wait(doctor::run(cli.home.clone(), offline, verbose, printer))
+        }
         Command::Prove { lines, all } => wait(bailey_selftest::run(&home()?, &lines, all, printer)),
         Command::Config(command) => config::run(&home()?, command, printer),
         Command::Secrets(command) => secrets::run(&home()?, command, printer),

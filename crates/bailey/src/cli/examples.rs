@@ -292,6 +292,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey doctor", "exit code 1 when something fails"),
             ("bailey doctor --offline", "asks no model provider"),
             ("bailey --json doctor", "one finding per line: check, grade, says, fix"),
+            ("bailey doctor --verbose", "also the tiers of code"),
         ],
     ),
     (

@@ -47,25 +47,36 @@ pub(crate) struct Finding {
     says: String,
     /// How to get it right.
     fix: Option<String>,
+    /// What only an expert needs to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<String>,
+    /// Whether a newcomer needs it. JSON has every finding.
+    #[serde(skip)]
+    is_special: bool,
 }
 
 impl Finding {
     fn ok(check: &'static str, says: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Ok, says: says.into(), fix: None }
+        Self { check, grade: Grade::Ok, says: says.into(), fix: None, details: None, is_special: false }
     }
 
     fn warn(check: &'static str, says: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Warn, says: says.into(), fix: Some(fix.into()) }
+        Self { grade: Grade::Warn, fix: Some(fix.into()), ..Self::ok(check, says) }
     }
 
     fn fail(check: &'static str, says: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Fail, says: says.into(), fix: Some(fix.into()) }
+        Self { grade: Grade::Fail, fix: Some(fix.into()), ..Self::ok(check, says) }
     }
 }
 
 /// Looks at all of it.
-pub(super) async fn run(home: Option<PathBuf>, offline: bool, printer: &Printer) -> Result<ExitCode> {
-    let mut report = Report::new(printer);
+pub(super) async fn run(
+    home: Option<PathBuf>,
+    offline: bool,
+    verbose: bool,
+    printer: &Printer,
+) -> Result<ExitCode> {
+    let mut report = Report::new(printer, verbose);
     // Whether namespaces are wanted is the owner's to say, where that can be read.
     let config = Home::open(home.clone()).and_then(|home| Config::load(&home));
     let taken = config.map_or(Level::Native, |config| config.tiers.internal);
@@ -97,7 +108,7 @@ fn can_be_made() -> bool {
 
 /// The walls' part of it: `bailey sandbox doctor`.
 pub(super) async fn walls(home: &Home, printer: &Printer) -> Result<ExitCode> {
-    let mut report = Report::new(printer);
+    let mut report = Report::new(printer, true);
     let config = Config::load(home)?;
     report.add(host::kernel(host::read, can_be_made(), config.tiers.internal));
     report.add(vec![host::confinement()]);
@@ -110,11 +121,12 @@ struct Report<'a> {
     printer: &'a Printer,
     worst: Grade,
     is_terminal: bool,
+    is_verbose: bool,
 }
 
 impl<'a> Report<'a> {
-    fn new(printer: &'a Printer) -> Self {
-        Self { printer, worst: Grade::Ok, is_terminal: std::io::stdout().is_terminal() }
+    fn new(printer: &'a Printer, is_verbose: bool) -> Self {
+        Self { printer, worst: Grade::Ok, is_terminal: std::io::stdout().is_terminal(), is_verbose }
     }
 
     fn take<T>(&mut self, (findings, value): (Vec<Finding>, Option<T>)) -> Option<T> {
@@ -129,6 +141,9 @@ impl<'a> Report<'a> {
                 self.printer.json(&finding);
                 continue;
             }
+            if finding.is_special && !self.is_verbose {
+                continue;
+            }
             let (style, word) = match finding.grade {
                 Grade::Ok => (Style::Green, "ok  "),
                 Grade::Warn => (Style::Yellow, "warn"),
@@ -140,9 +155,10 @@ impl<'a> Report<'a> {
                 self.printer.paint(Style::Bold, &format!("{:<16}", finding.check)),
                 self.printer.paint_lines(Style::Plain, &self.folded(&finding.says)).join("\n")
             ));
-            if let Some(fix) = &finding.fix {
-                let fix = self.folded(&format!("fix: {fix}"));
-                let lines = self.printer.paint_lines(Style::Dim, &format!("{:INDENT$}{fix}", ""));
+            let details = finding.details.filter(|_| self.is_verbose);
+            for more in details.into_iter().chain(finding.fix.map(|fix| format!("fix: {fix}"))) {
+                let more = self.folded(&more);
+                let lines = self.printer.paint_lines(Style::Dim, &format!("{:INDENT$}{more}", ""));
                 lines.iter().for_each(|line| self.printer.line(line));
             }
         }

@@ -14,24 +14,19 @@ fn one(config: &Config, tier: Tier, given: Level) -> Finding {
     let least = config.tiers.least(tier);
     let who = who(config, tier);
     let wants = format!("{who}: needs `{least}` or more");
+    let special = |says: String| Finding { is_special: true, ..Finding::ok(check, says) };
     match (tier.check(least, given), who.is_empty()) {
-        (Ok(()), false) => Finding::ok(check, format!("{wants}, and `{given}` is here")),
-        (Ok(()), true) => {
-            Finding::ok(check, format!("not in use; it would need `{least}`, and `{given}` is here"))
-        }
-        (Err(_), true) => Finding {
-            fix: Some(format!(
-                "if you trust this code that far, set `{tier} = \"{given}\"` under [sandbox.tiers] in \
-                 config.toml"
+        (Ok(()), false) => special(format!("{wants}, and `{given}` is here")),
+        (Ok(()), true) => special(format!("not in use; it would need `{least}`, and `{given}` is here")),
+        (Err(_), true) => {
+            let way = match given > Level::None {
+                true => format!(" (`{tier} = \"{given}\"` under [sandbox.tiers] would allow it)"),
+                false => String::new(),
+            };
+            special(format!(
+                "not in use; it would be refused, because it needs `{least}` and only `{given}` is here{way}"
             ))
-            .filter(|_| given > Level::None),
-            ..Finding::ok(
-                check,
-                format!(
-                    "not in use; it would be refused, because it needs `{least}` and only `{given}` is here"
-                ),
-            )
-        },
+        }
         (Err(why), false) => Finding::fail(
             check,
             format!("{wants}, and only `{given}` is here, so it is refused"),
@@ -88,7 +83,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let mut config = Config::default();
-        let (fine, refused, unused) = ((Grade::Ok, false), (Grade::Fail, true), (Grade::Ok, true));
+        let (fine, refused, unused) = ((Grade::Ok, false), (Grade::Fail, true), (Grade::Ok, false));
         assert_eq!(grades(&config, Level::Native), [fine, fine, unused, unused]);
         assert_eq!(grades(&config, Level::Landlock), [unused, refused, unused, unused]);
         config.tiers.internal = Level::Landlock;

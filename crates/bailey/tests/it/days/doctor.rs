@@ -72,7 +72,7 @@ fn limits_that_are_only_watched() {
     let (grade, says, fix) = finding(&stage.ran(&["--json", "doctor", "--offline"]), "limits");
     assert_eq!(grade, if is_watched { "warn" } else { "ok" }, "{watched:?}: {says}");
     assert!(
-        !is_watched || says.contains("not enforced by the kernel") && fix.contains("systemd-run"),
+        !is_watched || says.contains("the kernel does not enforce") && fix.contains("systemd-run"),
         "{says}"
     );
 }
