@@ -29,7 +29,7 @@ use crate::{
     exit,
     print::{Color, Printer},
 };
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, builder::PossibleValuesParser};
 use std::{ffi::OsString, path::PathBuf};
 
 /// The heading of the options that every command takes.
@@ -168,7 +168,7 @@ that no line tries.";
 const REPLAY_HELP: &str = "\
 The turn loop, the gate with the rules in force, the tools and the screen run again, over a journal of their
 own in a temporary folder. The replies of models, the results of effects and the answers of people come from
-the recording. The replay asks, performs and writes nothing else. docs/audit.md says which sessions cannot
+the recording. The replay asks, performs and writes nothing else. `bailey guide audit` says which sessions cannot
 be replayed.
 
 Exit codes: 0 the same, 1 the replay differs from the recording (the command shows the entry and both
@@ -178,7 +178,7 @@ const START_HELP: &str = "\
 While the daemon runs, `bailey chat` connects to it: the agent goes on when the terminal is closed, and
 `bailey chat --resume SESSION` comes back to it, from several terminals at once. The end of the daemon is
 not an emergency stop: that is `bailey estop`. A turn that was cut off, also by a power cut, goes on at the
-next start. See docs/daemon.md.";
+next start. See `bailey guide daemon`.";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
@@ -327,6 +327,12 @@ pub(crate) enum Command {
     /// Show the tools that a model gets
     #[command(subcommand)]
     Tools(Tools),
+    /// Print a guide: how something is done, in a few minutes of reading
+    Guide {
+        /// The guide; without it, the list of them
+        #[arg(value_parser = PossibleValuesParser::new(crate::commands::guide_names()))]
+        name: Option<String>,
+    },
     /// Print a completion script
     Completions {
         /// The shell
@@ -378,7 +384,7 @@ pub(crate) enum Sandbox {
         #[arg(long, value_name = "NAME")]
         profile: Option<String>,
         /// Give the command a way to the network: the network door passes the requests that your rules allow
-        /// (docs/network.md)
+        /// (`bailey guide network`)
         #[arg(long)]
         network: bool,
         /// Keep the session, so that you can look at its changes or apply them

@@ -8,6 +8,7 @@ mod config;
 mod context;
 mod doctor;
 mod estop;
+mod guide;
 mod init;
 mod man;
 mod models;
@@ -22,6 +23,7 @@ mod trust;
 mod update;
 mod version;
 
+pub(crate) use guide::names as guide_names;
 pub(crate) use init::is_terminal;
 
 #[cfg(feature = "fuzz")]
@@ -57,6 +59,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
     match cli.command {
         Command::Version => version::run(printer),
         Command::Update => update::run(old_home().ok().as_ref(), printer),
+        Command::Guide { name } => guide::run(name.as_deref(), printer),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut crate::cli::command(), "bailey", &mut script);

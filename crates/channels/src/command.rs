@@ -126,7 +126,7 @@ async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
         None => None,
     };
     if config.channels.is_empty() && !printer.is_json() {
-        printer.note("no channel is configured; docs/channels.md says how to configure one");
+        printer.note("no channel is configured; `bailey guide channels` says how to configure one");
     }
     for (name, channel) in &config.channels {
         let state = running.iter().flatten().find(|state| state.name == *name);

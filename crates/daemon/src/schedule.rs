@@ -176,7 +176,7 @@ fn may_go_to(home: &Home, to: &str) -> Result<()> {
     let config = kinds::load(home)?;
     let Some(channel) = config.channels.get(to) else {
         return Err(Mistyped(format!(
-            "there is no channel `{to}`; configure it in config.toml as [channels.{to}]: docs/channels.md says how"
+            "there is no channel `{to}`; configure it in config.toml as [channels.{to}]: `bailey guide channels` says how"
         ))
         .into());
     };

@@ -128,7 +128,7 @@ impl Place {
         }
         let remark = format!(
             "{why}commands work on a copy of `{}` in `{}`, without its secret-looking files, any network, or /tmp; what Landlock alone \
-             does not stop is in docs/sandbox.md",
+             does not stop is in `bailey guide sandbox`",
             project.display(),
             copy.display()
         );

@@ -51,7 +51,7 @@ pub struct Ready {
     #[arg(long, short = 'C', value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// Give the command a way to the network: the network door passes the requests that your rules allow
-    /// (docs/network.md)
+    /// (`bailey guide network`)
     #[arg(long)]
     pub(crate) network: bool,
     /// Make so many ready, one after the other

@@ -43,6 +43,7 @@ use bailey_journal::RAN_OUT;
 use bailey_protocol::{Answer, ApprovalId, Card, Event, Happening, Op, SessionId, exit};
 use chat::{Doing, InputEvent};
 use draw::Drawing;
+use markdown::Markdown;
 use message::Message;
 use print::{Printer, Style};
 use result::RunResult;
@@ -66,6 +67,9 @@ const TWICE: Duration = Duration::from_secs(1);
 
 /// How many characters of a question's ID the user sees: its first 32 bits.
 const QUESTION_CHARS: usize = 8;
+
+/// The widest text of a guide, in cells.
+const MARKDOWN_CELLS_MAX: usize = 100;
 
 /// How many events are kept while a question is on the screen. Beyond this number, the output of commands is
 /// not shown.
@@ -468,6 +472,15 @@ impl<'a> Front<'a> {
             InputEvent::End => self.leave(Leave::Quit),
         }
     }
+}
+
+/// Prints a text of Bailey's own that is written in Markdown: drawn on a terminal, as it is in a pipe.
+pub fn print_markdown(printer: &Printer, text: &str) {
+    if !printer.is_live() {
+        return printer.part(text);
+    }
+    let cells = terminal::size().0.min(MARKDOWN_CELLS_MAX);
+    Markdown::lines(printer, text, cells).iter().for_each(|line| printer.line(line));
 }
 
 /// The first digits of a question's ID, which are enough to name it.

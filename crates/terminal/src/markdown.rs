@@ -67,6 +67,15 @@ impl Markdown {
         rows
     }
 
+    /// A whole text as lines to print.
+    pub(super) fn lines(printer: &Printer, text: &str, cells: usize) -> Vec<String> {
+        let mut markdown = Self::default();
+        let mut rows = markdown.push(printer, text, cells);
+        rows.extend(markdown.end(printer, cells));
+        let line = |row: Vec<Span>| row.iter().map(|(style, text)| printer.paint(*style, text)).collect();
+        rows.into_iter().map(line).collect()
+    }
+
     fn end_line(&mut self, printer: &Printer, cells: usize) -> Rows {
         let line = std::mem::take(&mut self.line);
         if self.fence.is_none() && table::is_row(&line) && self.table.len() < table::ROWS_MAX {

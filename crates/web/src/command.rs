@@ -68,7 +68,7 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
             } else {
                 printer.line(&url);
                 printer.note(
-                    "the link logs one browser on this machine in, once, within five minutes; docs/web.md \
+                    "the link logs one browser on this machine in, once, within five minutes; `bailey guide web` \
                      says how to connect from another machine",
                 );
             }

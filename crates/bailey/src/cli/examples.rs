@@ -202,7 +202,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (
         &["audit", "recover"],
         &[
-            ("bailey audit recover", "when journal.db is damaged; docs/audit.md"),
+            ("bailey audit recover", "when journal.db is damaged; bailey guide audit"),
             (
                 "bailey audit recover --copy /mnt/disk/bailey",
                 "and what that copy has in the place of what is gone",
@@ -286,13 +286,14 @@ pub(super) const EXAMPLES: &[Examples] = &[
     (&["prewarm", "remove"], &[("bailey prewarm remove 3f2a9b1c", "by its name in the list")]),
     (&["sandbox", "doctor"], &[("bailey sandbox doctor", "exit code 1 when a wall is missing")]),
     (&["init"], &[("bailey init", "")]),
+    (&["guide"], &[("bailey guide", "the list"), ("bailey guide network", "")]),
     (
         &["doctor"],
         &[
             ("bailey doctor", "exit code 1 when something fails"),
             ("bailey doctor --offline", "asks no model provider"),
-            ("bailey --json doctor", "one finding per line: check, grade, says, fix"),
             ("bailey doctor --verbose", "also the tiers of code"),
+            ("bailey --json doctor", "one finding per line: check, grade, says, fix"),
         ],
     ),
     (

@@ -12,7 +12,7 @@ pub(super) const GROUPS: [(&str, &[&str]); 5] = [
         "In the background",
         &["start", "stop", "status", "reload", "logs", "ps", "web", "channels", "backup", "restore"],
     ),
-    ("More", &["sandbox", "prewarm", "completions", "man", "version", "update"]),
+    ("More", &["guide", "sandbox", "prewarm", "completions", "man", "version", "update"]),
 ];
 
 /// The width of the help, and where the right column begins, in cells.

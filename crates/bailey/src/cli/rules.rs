@@ -109,7 +109,7 @@ pub(crate) enum Policy {
     },
     /// Explain how each rule judges an action or an entry of the journal; nothing is done
     Explain(Explain),
-    /// Decide the tool calls of another runtime, as JSON lines; docs/extensions.md has the protocol
+    /// Decide the tool calls of another runtime, as JSON lines; `bailey guide extensions` has the protocol
     ///
     /// Nothing is done here: that runtime runs its tools, and asks its own human where the answer is "ask".
     /// Each answer is an entry of the journal. A task ends with its input, or with a signal.

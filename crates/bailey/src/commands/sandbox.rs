@@ -65,7 +65,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
     let is_copied = *host.workspace() != workspace;
     if is_ready && is_copied {
         bail!(
-            "no workspace can be prepared where there are no namespaces (docs/sandbox.md); begin the task \
+            "no workspace can be prepared where there are no namespaces (`bailey guide sandbox`); begin the task \
              itself"
         );
     }
@@ -106,7 +106,7 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
         Acted::Waiting(question) => {
             kernel.withdraw(&host.owner(), question, "nobody waits for an answer").await?;
             // Nobody said yes, which is a no.
-            return Err(exit::Failure { error: asked(home, network), code: exit::DENIED }.into());
+            return Err(exit::Failure { error: asked(home, network, is_ready), code: exit::DENIED }.into());
         }
     };
     // Last, so that it hides nothing of what the command came to; and of one that was not run there is
@@ -122,8 +122,10 @@ pub(super) async fn run(home: &Home, command: Sandbox, printer: &Printer) -> Res
 }
 
 /// What to do where the rules ask, and nobody is there to be asked.
-fn asked(home: &Home, network: bool) -> String {
-    let told = "the rules require a person's yes before this command, and `bailey sandbox run` asks nobody";
+fn asked(home: &Home, network: bool, is_ready: bool) -> String {
+    let own = if is_ready { "prewarm add" } else { "sandbox run" };
+    let told =
+        format!("the rules require a person's yes before this command, and `bailey {own}` asks nobody");
     let explain = "bailey policy explain --role owner";
     let has_rules = Texts::of_dir(&home.policy()).is_ok_and(|rules| rules.names().next().is_some());
     // A first file of one's own takes the place of the default rules, unless they lie beside it.
@@ -132,12 +134,13 @@ fn asked(home: &Home, network: bool) -> String {
     match network {
         false => format!(
             "{told}; `{explain} exec -- COMMAND` shows which rule, and a rule of yours can allow the \
-             command (docs/policy.md)"
+             command (`bailey guide policy`)"
         ),
         true => format!(
             "{told}; `{explain} --network exec -- COMMAND` shows which rule. The rule below lets your own \
              commands ask for a way to the network, and each request is still judged by itself \
-             (docs/network.md). Put it into a file, then run {first}`bailey policy update FILE`:\n{MAY_ASK}"
+             (`bailey guide network`). Put it into a file, run {first}`bailey policy update FILE`, and then \
+             `bailey {own}` again:\n{MAY_ASK}"
         ),
     }
 }
@@ -224,7 +227,7 @@ fn report(
             printer.warn(&told.join("; "));
         }
         for refused in &report.refused {
-            let guide = " (docs/network.md)";
+            let guide = " (`bailey guide network`)";
             let refused = refused.strip_suffix(guide).unwrap_or(refused);
             printer.warn(&format!("the network door refused {refused}{guide}"));
         }
@@ -248,20 +251,20 @@ fn unreached(command: &Command, output: &Output, report: &ExecReport) -> Option<
     let why = Unreached::of(command, output.outcome(), report)?;
     Some(match why {
         Unreached::NoInterfaces => {
-            "it asked which network interfaces there are: `--profile standard-net` tells it (docs/sandbox.md)"
+            "it asked which network interfaces there are: `--profile standard-net` tells it (`bailey guide sandbox`)"
         }
         Unreached::NoUnixSockets => {
             "the call `socket` was refused: these walls allow no Unix sockets, and behind Landlock alone no sockets at all \
-             (docs/sandbox.md says where there are some)"
+             (`bailey guide sandbox` says where there are some)"
         }
         Unreached::NoWay => {
             "if the command failed because it needs a server: it has no network here; `--network` asks for \
-             a way through the network door (docs/network.md)"
+             a way through the network door (`bailey guide network`)"
         }
         Unreached::NotTheDoor => {
             "if the command failed because it needs a server: only the network door leads to the network, \
              and it also resolves names; the program has to use the proxy that `HTTPS_PROXY` names \
-             (docs/network.md)"
+             (`bailey guide network`)"
         }
     })
 }

@@ -70,6 +70,7 @@ fn what_was_loaded_for_other_manifests_is_stale_and_what_failed_is_not_ready() {
     assert!(ran.code == Some(3) && ran.stderr.contains("not ready: the command failed"), "{ran:?}");
     let ran = stage.ran(&["prewarm", "add", "--network", "--", "true"]);
     assert!(ran.code == Some(3) && ran.stderr.contains("not ready: the command was not run"), "{ran:?}");
+    assert!(ran.stderr.contains("`bailey prewarm add` asks nobody") && ran.stderr.contains("own-network"));
     assert!(listed(&stage).is_empty());
     assert_eq!(add(&stage, "true").code, Some(0));
     stage.write("package.json", "{ \"name\": \"other\" }\n");

@@ -44,7 +44,7 @@ pub(super) fn denied(method: &str, url: &str, reasons: &[String]) -> Response<An
             format!("; there it is reached where `[network] private` in config.toml names \"{place}\", too")
         });
         why += &format!(
-            "\nTo let it pass, the owner of this Bailey adds a rule (see docs/network.md){}:\n\n[[rule]]\nname = \"{name}\"\n\
+            "\nTo let it pass, the owner of this Bailey adds a rule (see `bailey guide network`){}:\n\n[[rule]]\nname = \"{name}\"\n\
              answer = \"allow\"\n{matching}\n",
             too.unwrap_or_default()
         );

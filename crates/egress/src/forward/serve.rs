@@ -304,7 +304,7 @@ impl Guest {
                 let hint = if is_distrust {
                     ": it trusts another authority than the one it was shown"
                 } else {
-                    "; what speaks something else than HTTPS needs a tunnel, which the owner names in config.toml (docs/network.md)"
+                    "; what speaks something else than HTTPS needs a tunnel, which the owner names in config.toml (`bailey guide network`)"
                 };
                 let why = format!("no TLS came about ({error}){hint}");
                 return self.turn_away(CONNECT, &url, &why).await;

@@ -21,7 +21,7 @@ pub(super) fn check(document: &Document, page: &Page) -> Result<(), ConfigError>
     {
         let message = format!(
             "other machines can reach `{listen}`, and the page is not encrypted: listen at 127.0.0.1, and \
-             connect with `ssh -L`, or put a server with TLS in front of it (docs/web.md)"
+             connect with `ssh -L`, or put a server with TLS in front of it (`bailey guide web`)"
         );
         return Err(document.mistake("page.listen", message));
     }

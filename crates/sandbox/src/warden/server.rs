@@ -625,5 +625,5 @@ fn stand_in(ground: &Ground) -> &'static str {
         return "";
     }
     "; or, where Landlock alone is enough for you, `internal = \"landlock\"` below [sandbox.tiers] in config.toml \
-     (docs/sandbox.md says what it does not stop)"
+     (`bailey guide sandbox` says what it does not stop)"
 }

@@ -95,7 +95,7 @@ fn namespaces(read: &impl Fn(&str) -> Option<String>, can_be_made: bool) -> Find
         Some(_) => Finding::fail(
             CHECK,
             "the kernel has them, and something here forbids to make them: a container's filter, or a security module",
-            "the container's options in docs/troubleshooting.md, or what the walls below say",
+            "the container's options in `bailey guide troubleshooting`, or what the walls below say",
         ),
         None => Finding::fail(CHECK, "the kernel has none", "use a kernel with CONFIG_USER_NS"),
     }

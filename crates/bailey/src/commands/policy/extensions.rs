@@ -26,7 +26,8 @@ pub(super) async fn run(home: &Home, command: Extensions, printer: &Printer) -> 
 
 async fn list(config: &Config, journal: &Journal, printer: &Printer) -> Result<ExitCode> {
     if config.extensions.is_empty() && !printer.is_json() {
-        printer.note("there are no extensions; docs/extensions.md says how to write and configure one");
+        printer
+            .note("there are no extensions; `bailey guide extensions` says how to write and configure one");
     }
     for one in &config.extensions {
         let health = journal.extension(&one.name).await?;
