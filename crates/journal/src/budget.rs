@@ -156,6 +156,16 @@ impl fmt::Display for Exceeded {
         let [taken, wanted, limit] = [gauge.taken, *wanted, gauge.limit].map(|amount| gauge.amount(amount));
         let whose = gauge.span.whose();
         match (gauge.span, gauge.setting()) {
+            // It can never begin, whatever is taken so far.
+            (span, Some(setting)) if span != BudgetScope::Call && self.wanted > gauge.limit => {
+                let is_own = span == BudgetScope::Session && gauge.is_of_tokens();
+                let own = if is_own { " (or the session's `--tokens`)" } else { "" };
+                write!(
+                    f,
+                    "the budget of {whose} is {limit}, and one call of the model may need {wanted}, with what is \
+                     reserved for its reply; raise `{setting}`{own} to at least that"
+                )
+            }
             (BudgetScope::Call, Some(setting)) => {
                 write!(
                     f,

@@ -997,7 +997,7 @@ fn who_comes_back_to_a_session_that_is_there_is_heard_or_refused() {
     daemon.wait("nobody", |it| it["clients"] == 0);
     let mut bounded = chat(&stage, &again).unwrap();
     bounded.keys("second\r");
-    bounded.wait_for("the budget of the session is used up");
+    bounded.wait_for("the budget of the session is 1 tokens");
     bounded.keys("\u{4}");
     bounded.end();
     // The control: who says nothing of it comes to the process that is there.
