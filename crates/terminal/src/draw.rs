@@ -11,7 +11,7 @@ use super::{
 use crate::print::{Printer, Style};
 use bailey_protocol::{CallId, Happening, PathCount, RecalledLine, SessionId, Verdict, event::GuideState};
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -68,6 +68,8 @@ pub(super) struct Drawing<'a> {
     waiting: Option<(String, Instant)>,
     /// The changes that were told last.
     told: String,
+    /// The guides of which it was told that the model read them.
+    guides: BTreeSet<String>,
     pub(super) pins: Pins,
     pub(super) summary: Summary,
 }
@@ -83,6 +85,7 @@ impl<'a> Drawing<'a> {
             in_line: false,
             waiting: None,
             told: String::new(),
+            guides: BTreeSet::new(),
             pins: Pins::default(),
             summary: Summary::default(),
         }
@@ -119,6 +122,9 @@ impl<'a> Drawing<'a> {
             }
             Happening::Guide { path, state } => {
                 let what = match state {
+                    // It is no news in a pipe, and not twice.
+                    GuideState::Read if !screen.is_live() && !self.verbose => return,
+                    GuideState::Read if !self.guides.insert(path.clone()) => return,
                     GuideState::Read => "read",
                     GuideState::Changed => "changed; read again",
                     GuideState::Gone => "gone",
