@@ -4,11 +4,12 @@
 use super::{
     card::one_line,
     draw::{duration, short},
+    short_question,
     spent::Spent,
     text::{self, Span, cut, some_of, span},
 };
 use crate::print::{Printer, Style};
-use bailey_protocol::{ContextSize, Happening, PathCount, SessionId};
+use bailey_protocol::{ApprovalId, ContextSize, Happening, PathCount, SessionId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -97,6 +98,8 @@ pub(crate) struct Summary {
     /// Whether the last turn pauses: at its limit of tool calls, at its budget, or because the model is
     /// stuck.
     is_paused: bool,
+    /// The questions that wait for an answer.
+    questions: Vec<ApprovalId>,
     spent: Spent,
     /// How full the context is.
     context: Option<ContextSize>,
@@ -127,6 +130,7 @@ impl Default for Summary {
             commits: Vec::new(),
             is_committed: false,
             is_paused: false,
+            questions: Vec::new(),
             spent: Spent::default(),
             context: None,
             waiting: None,
@@ -193,6 +197,8 @@ impl Summary {
         match happening {
             Happening::Session { session, .. } => self.session = Some(*session),
             Happening::GoingOn => self.is_cut_off = true,
+            Happening::Ask { id, .. } => self.questions.push(*id),
+            Happening::Answered { id, .. } => self.questions.retain(|asked| asked != id),
             Happening::Usage { usage, cost, context } => {
                 self.spent.add(usage, cost.as_ref());
                 self.context = context.or(self.context);
@@ -369,6 +375,14 @@ impl Summary {
             let resume = format!("bailey sessions resume {name}");
             lines.push(page.command(&resume, "continues the paused turn"));
         }
+        if let Some(first) = self.questions.first() {
+            let waits = match self.questions.len() {
+                1 => "a question waits (or show, reject)".to_owned(),
+                many => format!("{many} questions wait: bailey approvals"),
+            };
+            lines.push(page.command(&format!("bailey approvals approve {}", short_question(*first)), &waits));
+            lines.push(page.command(&format!("bailey sessions resume {name}"), "goes on after your answer"));
+        }
         let mut next =
             |what: String, of_it| lines.push(page.command(&format!("bailey sessions {what}"), of_it));
         let is_applied = !self.applied.is_empty() || !(self.commits.is_empty() || self.is_committed);
@@ -384,7 +398,7 @@ impl Summary {
                 let of_it = if is_applied { "these changes were not applied" } else { "nothing was applied" };
                 next(format!("diff|apply|discard {name}"), of_it);
             }
-            Compared::Now if is_applied || self.is_paused => {}
+            Compared::Now if is_applied || self.is_paused || !self.questions.is_empty() => {}
             // A resumed session would work behind walls.
             Compared::NoLayer => {}
             Compared::Now => next(format!("resume {name} \"…\""), "goes on"),

@@ -209,7 +209,7 @@ impl Draft<'_> {
         }
         let network = match (self.is_held, command.network) {
             (false, _) => "this machine's, without a door",
-            (true, true) => "asked for",
+            (true, true) => "asked for; a yes opens no host by itself, for the rules judge each request",
             (true, false) => "none",
         };
         self.add("network", network, command.network || !self.is_held);

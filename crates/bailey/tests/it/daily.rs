@@ -320,7 +320,7 @@ fn one_key_answers_a_card_and_d_shows_all_of_it() {
     let Some(mut terminal) = chat(&stage, &[]) else { return };
     terminal.keys("run it\r");
     let card = terminal.wait_for("[n]o or [d]etails: ");
-    assert!(card.contains("network: asked for") && !card.contains("600 s, "), "{card}");
+    assert!(card.contains("asked for; a yes opens no host") && !card.contains("600 s, "), "{card}");
     terminal.keys("d");
     let card = terminal.wait_for_in_turn(&["600 s, ", "[n]o or [d]etails: "]);
     assert!(card.contains("working directory"), "{card}");

@@ -1,6 +1,6 @@
 use super::{Changed, Summary, counted};
 use crate::{print::Color, print::Printer};
-use bailey_protocol::{Happening, PathCount};
+use bailey_protocol::{Answer, ApprovalId, Card, Happening, PathCount, SessionId};
 
 #[test]
 fn files_go_to_the_project_and_back() {
@@ -63,4 +63,30 @@ fn of_a_turn_that_was_cut_off_no_more_is_told_than_is_known() {
     summary.calls.insert("command.run".into(), 2);
     let lines = told(&summary);
     assert!(lines.contains("2 command.run") && lines.contains("earlier work is not shown here"), "{lines}");
+}
+
+/// Control: after the answer the next step is another message.
+#[test]
+fn the_next_step_of_an_open_question_is_its_answer() {
+    let printer = Printer::new(false, Color::Never);
+    let session = SessionId::parse("01890a5d-ac96-774b-bcce-b302099a8057");
+    let mut summary = Summary { session, ..Summary::default() };
+    let (id, again) = (ApprovalId::new([7; 16]), "resume 099a8057 \"…\"");
+    let card = Card {
+        title: String::new(),
+        reasons: Vec::new(),
+        parts: Vec::new(),
+        origins: Vec::new(),
+        caveats: Vec::new(),
+        once: false,
+        pattern: None,
+        reasoned: false,
+        whole: true,
+    };
+    summary.take(&Happening::Ask { id, call: None, card });
+    let told = summary.lines(&printer, 100).join("\n");
+    assert!(told.contains("bailey approvals approve 07070707") && !told.contains(again), "{told}");
+    summary.take(&Happening::Answered { id, answer: Answer::Yes, why: String::new() });
+    let told = summary.lines(&printer, 100).join("\n");
+    assert!(!told.contains("approvals") && told.contains(again), "{told}");
 }

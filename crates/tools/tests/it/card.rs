@@ -58,7 +58,7 @@ fn a_command_is_shown_with_all_it_gets() {
     working directory: /w
     environment: A=b
     standard input: in
-    network: asked for
+    network: asked for; a yes opens no host by itself, for the rules judge each request
     limits: 60 s, 4096 MiB of memory, 8192 MiB of disk, 512 processes
     note: the text of a command does not show everything that it will do
     note: only the walls limit what it reads and runs besides the files that it names
