@@ -1,5 +1,6 @@
 //! Which session belongs to which conversation.
 
+use crate::Conversation;
 use anyhow::Result;
 use bailey_home::home::{Home, write_private};
 use bailey_protocol::SessionId;
@@ -9,6 +10,9 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+
+/// How many sessions are known of whose questions the owner was told.
+const HANDED_MAX: usize = 200;
 
 /// The sessions of one channel, by conversation.
 #[derive(Debug, Default)]
@@ -61,6 +65,24 @@ impl Sessions {
         Self::change(home, channel, |sessions| drop(sessions.insert(conversation.to_owned(), kept)))
     }
 
+    /// Notes that the owner is told of this session's questions in that conversation, which is the session's
+    /// from then on: so its buttons go on after the session's end. Old ones are forgotten.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn hand(home: &Home, channel: &str, conversation: &str, session: SessionId) -> Result<()> {
+        let kept = StoredSession::Anywhere(session);
+        Self::change(home, channel, |sessions| {
+            sessions.insert(conversation.to_owned(), kept);
+            let mut handed: Vec<(SessionId, String)> = sessions.iter().filter_map(handed).collect();
+            // A session's name begins with its time.
+            handed.sort();
+            let old = handed.len().saturating_sub(HANDED_MAX);
+            handed.truncate(old);
+            handed.iter().for_each(|(_, name)| drop(sessions.remove(name)));
+        })
+    }
+
     /// Forgets the conversation's session: when a person speaks there again, a new session begins.
     ///
     /// # Errors
@@ -78,6 +100,16 @@ impl Sessions {
         change(&mut sessions.0);
         home.make_channel(channel)?;
         write_private(&path(home, channel), &serde_json::to_vec_pretty(&sessions.0)?)
+    }
+}
+
+/// A conversation that is about the questions of a session.
+fn handed((name, stored): (&String, &StoredSession)) -> Option<(SessionId, String)> {
+    match stored {
+        StoredSession::Anywhere(session) if Conversation::split(name).1.is_some() => {
+            Some((*session, name.clone()))
+        }
+        _ => None,
     }
 }
 

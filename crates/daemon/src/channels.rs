@@ -1,6 +1,6 @@
 //! The daemon's chat channels: the requests of their processes.
 
-use super::{Daemon, attached::AttachedProcess, schedules::wanted};
+use super::{Daemon, attached::AttachedProcess, record::Record, schedules::wanted};
 use anyhow::{Context as _, Error, Result, bail};
 pub(crate) use bailey_channels::need::{Due, Given, Need, Page, PersonAnswer, PersonRequest, RequestKind};
 use bailey_channels::{Conversation, Kind, People, Sessions};
@@ -125,7 +125,7 @@ impl Daemon {
             RequestKind::Connection | RequestKind::Tap | RequestKind::Known if let Some(about) = about => {
                 let session = match about {
                     About::Schedule(schedule) => self.result(name, schedule)?,
-                    About::Session(session) => self.asked_by(session),
+                    About::Session(session) => self.asked_by((name, &asked.at), session),
                 };
                 // What will never be there is not tried again.
                 let wanted = match session {
@@ -205,9 +205,9 @@ impl Daemon {
         is_there: impl Fn() -> bool,
     ) -> Result<Option<Due>> {
         let asking = noted.as_deref().and_then(|key| key.strip_prefix(QUESTIONS)).and_then(SessionId::parse);
-        if let Some(session) = asking {
+        if let Some(session) = asking.filter(|session| self.asking().contains(session)) {
             self.is_told_of.borrow_mut().insert((name.to_owned(), session), left);
-        } else if let Some(key) = noted {
+        } else if let Some(key) = noted.filter(|_| asking.is_none()) {
             Schedules::change(&self.home, |schedules| {
                 let mut owed = schedules.0.values_mut().map(|schedule| &mut schedule.owed);
                 if let Some(owed) = owed.find(|owed| owed.as_ref() == Some(&key)) {
@@ -249,6 +249,8 @@ impl Daemon {
         Ok(match (owed, asking) {
             (Some((schedule, key)), _) => Some(due(key, alone.of_schedule(schedule), false)),
             (None, Some(session)) => {
+                // Noted before the channel's process hears of it.
+                Sessions::hand(&self.home, name, &alone.of_session(session).0, session)?;
                 let schedule = here.find(|(_, schedule)| schedule.session == Some(session));
                 let at =
                     schedule.map_or_else(|| alone.of_session(session), |(name, _)| alone.of_schedule(name));
@@ -270,13 +272,19 @@ impl Daemon {
         resting.map(|(session, _)| *session).chain(running.map(|(session, _)| *session)).collect()
     }
 
-    /// A session whose questions the owner is told of; or words, if it is none.
-    fn asked_by(&self, session: SessionId) -> Result<Wanted, String> {
+    /// A session of whose questions the owner was told in this conversation; or words, if it is none.
+    fn asked_by(&self, (name, at): (&str, &str), session: SessionId) -> Result<Wanted, String> {
+        let is_told = Sessions::of(&self.home, name).get(at) == Some(session);
+        #[cfg(feature = "controls")]
+        let is_told = is_told || bailey_session::controls::is_page_without("told");
+        if !is_told {
+            return Err(format!("You were not told of session {} here.", short(&session)));
+        }
         let running = self.sessions.borrow().get(&session).map(|held| held.record.clone());
         let record = running.or_else(|| self.resting.borrow().get(&session).map(|it| it.record.clone()));
-        let record = record.filter(|record| record.tells_owner);
-        let over = || format!("Session {} asks nothing any more.", short(&session));
-        record.map(|record| record.wanted()).ok_or_else(over)
+        let again = vec!["--unattended".to_owned()];
+        let ended = || Record { session, directory: "/".into(), again, tells_owner: true };
+        Ok(record.unwrap_or_else(ended).wanted())
     }
 
     /// The session of a schedule's last run, whose result is for this channel; or words, if there is none.

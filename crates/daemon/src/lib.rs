@@ -10,6 +10,9 @@
 //! process, by the words of a model or of a server, reaches that session's project and no other. When memory
 //! runs short, sessions at rest give up their processes (`memory.rs`).
 //!
+//! A session whose questions wait for answers may have no process: it rests. The daemon begins it again when
+//! a question is answered, or when its time is over, and tells the owner of the questions at chat channels.
+//!
 //! A session's process holds the other end of a pipe: when the daemon is gone, the process notices at once
 //! and ends where it stands. The next daemon begins such sessions again (`record.rs`), and the journal knows
 //! how far they came.

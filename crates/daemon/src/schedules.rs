@@ -154,8 +154,10 @@ impl Daemon {
             schedule.skipped = schedule.skipped.saturating_add(count);
             Ok(())
         });
-        let why =
-            skipped.map_or_else(|error| format!("{error:#}"), |()| "the last one still runs".to_owned());
+        let why = skipped.map_or_else(
+            |error| format!("{error:#}"),
+            |()| "the last one still runs, or a question of it waits".to_owned(),
+        );
         let about = json!({ "schedule": name, "times": times(count), "session": session, "why": why });
         self.log.note("skipped", about);
     }

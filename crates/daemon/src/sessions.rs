@@ -12,9 +12,10 @@ use bailey_protocol::{SessionId, Timestamp};
 use bailey_session::{
     compose::Named,
     exit::{self, Failure},
-    wire::{self, DRAIN, DaemonAnswer, KEYS, RULES, Report, Running, State, Wanted},
+    wire::{self, DRAIN, DaemonAnswer, KEYS, LOOK, RULES, Report, Running, State, Wanted},
 };
 use bailey_terminal::short;
+use jiff::SignedDuration;
 use rustix::process::{Signal, kill_process_group};
 use serde_json::json;
 use std::{
@@ -47,6 +48,12 @@ const SAID_BYTES_MAX: usize = 4 << 10;
 /// How often a session whose process was killed is begun again within a time: a session that brings about its
 /// own end stays as it is.
 const CRASHES_MAX: usize = 3;
+/// How long a session at rest is left alone after it could not be begun: at first, twice as long each time
+/// after that, and at most.
+const AGAIN_MIN: SignedDuration = SignedDuration::from_mins(1);
+const AGAIN_MAX: SignedDuration = SignedDuration::from_hours(1);
+/// The word of `bailey chat` for a session that nobody watches.
+const UNATTENDED: &str = "--unattended";
 const CRASHES_WITHIN: Duration = Duration::from_secs(300);
 
 /// How the daemon ends sessions that do not end by themselves.
@@ -67,6 +74,16 @@ pub(super) struct Resting {
     pub(super) open: usize,
     /// When it is begun again at the latest.
     pub(super) until: Timestamp,
+    /// How long it is left alone after it could not be begun.
+    wait: SignedDuration,
+}
+
+impl Resting {
+    /// Leaves the session alone for a while, for longer each time.
+    fn put_off(&mut self) {
+        self.until = SystemClock.now().checked_add(self.wait).unwrap_or(Timestamp::MAX);
+        self.wait = (self.wait * 2).min(AGAIN_MAX);
+    }
 }
 
 /// A session's process.
@@ -205,6 +222,9 @@ impl Daemon {
                 // A session that is there may be opened another time, by its owner or by the next daemon.
                 if !self.home.of_session(session, "").exists() {
                     record::forget(&self.home, session);
+                    self.resting.borrow_mut().remove(&session);
+                } else if let Some(resting) = self.resting.borrow_mut().get_mut(&session) {
+                    resting.put_off();
                 }
                 let why = format!("{error:#}");
                 self.log.note("not_begun_again", json!({ "session": session, "why": why }));
@@ -215,20 +235,24 @@ impl Daemon {
 
     /// Has a session go on whose question was answered, or asked again. A process that runs looks itself.
     pub(super) fn wake(self: &Rc<Self>, session: SessionId) -> DaemonAnswer {
-        let rested = self.resting.borrow_mut().remove(&session);
-        let goes_on = rested.is_some() || self.is_coming(session);
-        if let Some(Resting { record, .. }) = rested {
+        let resting = self.resting.borrow().get(&session).map(|resting| resting.record.clone());
+        let goes_on = resting.is_some() || self.is_coming(session);
+        if let Some(record) = resting.filter(|_| !self.is_coming(session)) {
             spawn_local(self.clone().begin_again_of(record));
         }
-        let runs = self.sessions.borrow_mut().get_mut(&session).map(|held| held.is_woken = true).is_some();
-        DaemonAnswer::Woken { goes_on: goes_on || runs }
+        let runs = self.sessions.borrow_mut().get_mut(&session).map(|held| {
+            held.is_woken = true;
+            held.say(LOOK);
+        });
+        DaemonAnswer::Woken { goes_on: goes_on || runs.is_some() }
     }
 
     /// Begins the sessions again whose questions have run out.
     pub(super) fn wake_late(self: &Rc<Self>) {
         let now = SystemClock.now();
-        let late: Vec<_> = self.resting.borrow_mut().extract_if(.., |_, it| it.until <= now).collect();
-        for (_, Resting { record, .. }) in late {
+        let resting = self.resting.borrow();
+        let late = resting.values().filter(|it| it.until <= now && !self.is_coming(it.record.session));
+        for record in late.map(|it| it.record.clone()) {
             spawn_local(self.clone().begin_again_of(record));
         }
     }
@@ -307,9 +331,14 @@ impl Daemon {
     }
 
     pub(super) async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<DaemonAnswer> {
-        let Wanted { directory, words, again, session: wanted, tells_owner, .. } = wanted;
-        let was_resting = wanted.and_then(|session| self.resting.borrow_mut().remove(&session));
-        let tells_owner = tells_owner || was_resting.is_some_and(|resting| resting.record.tells_owner);
+        let Wanted { directory, words, mut again, session: wanted, mut tells_owner, .. } = wanted;
+        // Who comes to a session that nobody watches may leave it again.
+        if let Some(before) = wanted.and_then(|it| self.resting.borrow().get(&it).map(|it| it.record.clone()))
+        {
+            tells_owner |= before.tells_owner;
+            let new = before.again.into_iter().filter(|word| word == UNATTENDED && !again.contains(word));
+            again.extend(new.collect::<Vec<_>>());
+        }
         let reloads = self.reloads.get();
         let mut child = program::again()
             .arg("--home")
@@ -400,6 +429,7 @@ impl Daemon {
             held.drain();
         }
         self.sessions.borrow_mut().insert(session, held);
+        self.resting.borrow_mut().remove(&session);
         spawn_local(self.clone().follow(record, out, child));
         Ok(DaemonAnswer::Opened { session, remarks: remarks.take() })
     }
@@ -461,6 +491,8 @@ impl Daemon {
                     // A turn has ended.
                     self.turns.set(self.turns.get() + u64::from(held.shown.state.working && !state.working));
                     held.is(state);
+                    // It has seen the answers.
+                    held.is_woken &= !state.working;
                     if state.questions == 0 {
                         self.is_told_of.borrow_mut().retain(|(_, of), _| *of != session);
                     }
@@ -484,26 +516,39 @@ impl Daemon {
         if status.is_some_and(|status| status.success()) {
             self.crashes.borrow_mut().remove(&session);
             return match waits {
-                None => record::forget(&self.home, session),
                 // The next daemon begins it again.
                 Some(_) if self.is_stopping.get() => {}
-                Some(_) if held.is_some_and(|held| held.is_woken) => self.begin_again(record).await,
-                Some((open, until)) => {
-                    self.log.note("rests", json!({ "session": session, "questions": open }));
-                    self.resting.borrow_mut().insert(session, Resting { record, open, until });
-                    self.owes.notify_waiters();
+                _ if !self.is_stopping.get() && held.is_some_and(|held| held.is_woken) => {
+                    self.begin_again(record).await;
                 }
+                None => record::forget(&self.home, session),
+                Some((open, until)) => self.rest(record, open, until),
             };
         }
         // A session that the daemon ended did not crash. A session that was to end, and had nothing to do,
         // has ended, if late.
         let is_shed = held.as_ref().is_some_and(|held| held.is_shed);
-        let is_wanted = is_shed || held.is_none_or(|held| !held.is_ending());
+        let is_wanted = is_shed || held.as_ref().is_none_or(|held| !held.is_ending());
         match !self.is_stopping.get() && is_wanted {
             true if is_shed || self.may_begin_again(session) => self.begin_again(record).await,
             true => drop(self.given_up.borrow_mut().insert(session)),
+            // It hung while it was about to rest.
+            false if !self.is_stopping.get() => {
+                let open = held.map_or(0, |held| held.shown.state.questions);
+                if open > 0 {
+                    self.rest(record, open, SystemClock.now());
+                }
+            }
             false => {}
         }
+    }
+
+    /// Notes that a session has no process while its questions wait for answers.
+    fn rest(&self, record: Record, open: usize, until: Timestamp) {
+        let session = record.session;
+        self.log.note("rests", json!({ "session": session, "questions": open }));
+        self.resting.borrow_mut().insert(session, Resting { record, open, until, wait: AGAIN_MIN });
+        self.owes.notify_waiters();
     }
 
     /// Notes the unwanted end of a session's process. Returns whether the process may begin again.

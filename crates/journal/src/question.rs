@@ -6,7 +6,7 @@ use crate::{
     fact::{Recorded, Stored},
     person::BAILEY,
 };
-use bailey_protocol::{ApprovalId, CallId, Card, Effect, Kind, SessionId, Timestamp, event::Answer};
+use bailey_protocol::{ApprovalId, CallId, Card, Effect, Kind, Seq, SessionId, Timestamp, event::Answer};
 use bailey_store::{OptionalExtension as _, Row, SqlResult, StoreError, Tx, params};
 use serde::Serialize;
 
@@ -81,8 +81,8 @@ pub struct Settlement {
     pub answer: Answer,
     /// The reason.
     pub why: String,
-    /// Whether a person answered, and not Bailey, such as at the end of the question's time.
-    pub is_human: bool,
+    /// The entry of a person's answer. `None` when Bailey settled it, such as at the end of its time.
+    pub answered: Option<Seq>,
 }
 
 /// A yes to the pages of a server, which holds in every session.
@@ -195,19 +195,26 @@ pub(crate) struct Settled {
     until: Option<String>,
     why: Option<Vec<u8>>,
     by: Option<String>,
+    seq: Option<i64>,
 }
 
 impl Settled {
     /// None where there is no such question.
     pub(crate) fn read(db: &Tx<'_>, id: ApprovalId) -> Result<Option<Self>, StoreError> {
-        let sql = "SELECT state, until, bytes, json_extract(CAST(body AS TEXT), '$.by')
+        let sql = "SELECT state, until, bytes, json_extract(CAST(body AS TEXT), '$.by'), seq
                    FROM approval LEFT JOIN entry ON seq = (
                        SELECT max(seq) FROM entry
                        WHERE entry.session = approval.session AND seq > asked AND type = 'answered'
                            AND json_extract(CAST(body AS TEXT), '$.approval') = approval.id
                    ) LEFT JOIN payload USING (seq) WHERE id = ?1";
         let read = db.query_row(sql, params![id.to_string()], |row| {
-            Ok(Self { state: row.get(0)?, until: row.get(1)?, why: row.get(2)?, by: row.get(3)? })
+            Ok(Self {
+                state: row.get(0)?,
+                until: row.get(1)?,
+                why: row.get(2)?,
+                by: row.get(3)?,
+                seq: row.get(4)?,
+            })
         });
         Ok(read.optional()?)
     }
@@ -217,6 +224,7 @@ impl Settled {
         let why = self.why.map(|why| String::from_utf8_lossy(&why).into_owned()).unwrap_or_default();
         let is_known = matches!(self.state.as_str(), "yes" | "burnt" | "session" | "pattern" | "no");
         let is_human = is_known && self.by.is_some_and(|by| by != BAILEY);
+        let answered = self.seq.and_then(|seq| u64::try_from(seq).ok()).map(Seq).filter(|_| is_human);
         let (answer, why) = match self.state.as_str() {
             "open" if is_over(self.until.as_deref(), now) => (Answer::No, RAN_OUT.into()),
             "open" => return None,
@@ -226,7 +234,7 @@ impl Settled {
             "no" => (Answer::No, why),
             _ => (Answer::No, VOID.into()),
         };
-        Some(Settlement { answer, why, is_human })
+        Some(Settlement { answer, why, answered })
     }
 }
 

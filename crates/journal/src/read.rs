@@ -359,6 +359,25 @@ impl Journal {
         }))
     }
 
+    /// Where the last turn of a session ended, and why; `None` when no turn has ended.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or an entry is of an unknown version.
+    pub async fn last_end(&self, session: SessionId) -> Result<Option<(Seq, String)>, JournalError> {
+        let last = self.store().glance(move |db| {
+            let mut statement = db.prepare_cached(
+                "SELECT body, NULL FROM entry WHERE session = ?1 AND type = 'turn_ended' AND archive IS NULL
+                 ORDER BY seq DESC LIMIT 1",
+            )?;
+            let mut rows = statement.query_map(params![session.to_string()], stored_row)?;
+            rows.next().map(|row| recorded(row?)).transpose()
+        });
+        Ok(last.await?.and_then(|last: Recorded| match last.entry.fact {
+            Fact::TurnEnded { reason, .. } => Some((last.entry.seq, reason)),
+            _ => None,
+        }))
+    }
+
     /// The person who said the last message of a session; `None` for the owner at a terminal.
     ///
     /// # Errors

@@ -96,8 +96,8 @@ impl Kernel {
         match self.answer(by, id, answer, who, why).await {
             // The front end may have missed how it was settled.
             Err(Refused::Journal(JournalError::Settled(_) | JournalError::RanOut(_))) => {
-                let asked = self.journal().question(&id.to_string(), Some(by.session)).await;
-                if asked.is_ok_and(|question| question.session == by.session)
+                let asked = self.journal().questions(Some(by.session)).await?;
+                if asked.iter().any(|question| question.id == id)
                     && let Some(settlement) = self.journal().settlement(id).await?
                 {
                     self.tell_answer(&self.turn_of(by), id, settlement.answer, &settlement.why).await;

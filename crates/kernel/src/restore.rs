@@ -412,10 +412,18 @@ impl Tape {
         }
     }
 
-    /// A call that waits for the newest question about it: when its yes came, the call may have been another
-    /// one, such as an edit of a file that has changed, and was asked about anew.
+    /// Has calls wait for the newest question about them: when the yes to a question came, the same call was
+    /// another effect, such as an edit of a file that has changed, and was asked about anew.
     fn wait_for_newest(&mut self, questions: &[Question]) {
-        let place = |id: ApprovalId| questions.iter().position(|question| question.id == id);
+        // Such a question was settled by Bailey, after a person's yes, and is about the same thing. A name of
+        // a call alone says little: some servers number the calls of each reply anew.
+        let is_before = |id: ApprovalId, at: usize, newer: &Question| {
+            let before = questions.iter().take(at).find(|question| question.id == id);
+            before.is_some_and(|before| {
+                (before.standing, before.kind, &before.target)
+                    == (QuestionState::No, newer.kind, &newer.target)
+            })
+        };
         for (at, question) in questions.iter().enumerate() {
             let is_wanted = matches!(question.standing, QuestionState::Open | QuestionState::Yes);
             let is_known = self.waiting.iter().any(|waits| waits.question == question.id);
@@ -424,8 +432,7 @@ impl Tape {
             }
             let mut waiting =
                 self.waiting.iter_mut().filter(|waits| Some(&waits.call.id) == question.call.as_ref());
-            if let Some(waits) = waiting.find(|waits| place(waits.question).is_some_and(|before| before < at))
-            {
+            if let Some(waits) = waiting.find(|waits| is_before(waits.question, at, question)) {
                 waits.question = question.id;
             }
         }

@@ -11,22 +11,25 @@ use bailey_agent::{
 };
 use bailey_kernel::{
     Acted, Answerer, Confined, Connection, Context, Holder, Instruction, Kernel, NewSession, OWNER, Person,
-    Printed, Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, Standpoint,
-    UserMessage,
+    Printed, Provider, Refused, Registrar, Restored, Scope, Segment, SessionInfo, SessionLock, Settlement,
+    Standpoint, UserMessage,
 };
 use bailey_protocol::{
-    Action, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker, Timestamp, TurnId,
-    WsPath,
+    Action, ApprovalId, Digest, Event, Happening, Inbound, Op, Seq, SessionId, SessionLine, Speaker,
+    Timestamp, TurnId, WsPath,
 };
 use bailey_tools::Tools;
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     future::pending,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{sync::mpsc, time::sleep};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::sleep,
+};
 
 /// The most sessions in one list.
 const SESSIONS_MAX: usize = 20;
@@ -150,6 +153,9 @@ pub struct Host {
     pub(crate) session: SessionId,
     pub(crate) workspace: WsPath,
     waiting: PendingCalls,
+    /// The questions of waiting calls that Bailey has settled.
+    settled: HashSet<ApprovalId>,
+    look: Arc<Notify>,
     patience: Patience,
     guides: Guides,
     ceiling: Ceiling,
@@ -276,6 +282,8 @@ impl Host {
             session,
             workspace,
             waiting: PendingCalls::of(waiting, asked),
+            settled: HashSet::new(),
+            look: Arc::default(),
             patience,
             guides: Guides::with(own),
             ceiling: Ceiling::default(),
@@ -403,7 +411,7 @@ impl Host {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub async fn is_cut_off(&self) -> Result<bool, HostError> {
+    pub async fn is_cut_off(&mut self) -> Result<bool, HostError> {
         if self.is_interrupted()
             && let Some((at, open)) = self.kernel.journal().last_turn(self.session).await?
             && (open.is_some() || self.unanswered().is_some_and(|last| last > at))
@@ -414,16 +422,35 @@ impl Host {
         self.is_answered().await
     }
 
-    /// Whether a human has answered a question of a call that still waits. Settles the questions whose time
-    /// is over.
-    async fn is_answered(&self) -> Result<bool, HostError> {
+    /// Whether a human has answered a question of a call that still waits, and the session has not been
+    /// stopped since. Settles the questions whose time is over.
+    async fn is_answered(&mut self) -> Result<bool, HostError> {
         let scope = self.kernel.turn_of(&self.connection);
-        let mut is_answered = false;
+        let since = self.stopped_at().await?;
         for waits in self.waiting.calls() {
-            let settlement = self.kernel.settlement(&scope, waits.question).await?;
-            is_answered |= settlement.is_some_and(|settlement| settlement.is_human);
+            if self.settled.contains(&waits.question) {
+                continue;
+            }
+            match self.kernel.settlement(&scope, waits.question).await? {
+                Some(Settlement { answered: Some(at), .. }) if at > since => return Ok(true),
+                // Nothing follows from that before the next turn.
+                Some(_) => drop(self.settled.insert(waits.question)),
+                None => {}
+            }
         }
-        Ok(is_answered)
+        Ok(false)
+    }
+
+    /// Where the last turn ended, if a person stopped it, or it failed: an answer before that begins nothing.
+    async fn stopped_at(&self) -> Result<Seq, HostError> {
+        let is_stop = |reason: &str| reason != TurnEnd::Waiting.name() && reason != TurnEnd::Answered.name();
+        let last = self.kernel.journal().last_end(self.session).await?;
+        Ok(last.filter(|(_, reason)| is_stop(reason)).map_or(Seq(0), |(at, _)| at))
+    }
+
+    /// Wakes the session: a question was answered, or asked again, in another process.
+    pub fn look(&self) -> Arc<Notify> {
+        self.look.clone()
     }
 
     /// Shows the open questions of calls that wait.
@@ -448,6 +475,7 @@ impl Host {
             return Ok(None);
         }
         let (journal, now) = (self.kernel.journal(), self.kernel.journal().clock().now());
+        let since = self.stopped_at().await?;
         let (mut open, mut look) = (0, None::<Timestamp>);
         for question in journal.questions(Some(self.session)).await? {
             if calls.iter().all(|waits| waits.question != question.id) {
@@ -459,7 +487,7 @@ impl Host {
                     question.until
                 }
                 // It was answered a moment ago, and nothing has followed yet.
-                Some(settlement) if settlement.is_human => Some(now),
+                Some(settlement) if settlement.answered.is_some_and(|at| at > since) => Some(now),
                 // It can be asked again for a while.
                 Some(settlement) if settlement.ran_out() => {
                     let until = question.until.and_then(|until| until.checked_add(ASKED_AGAIN).ok());
@@ -570,6 +598,10 @@ impl Host {
                 Next::Answered => {
                     let newest = self.newest_result();
                     last = self.go_on(ops).await.map(Some);
+                    if last.is_err() && self.is_answered().await? {
+                        // The turn could not even begin. It is not tried again for the same answer.
+                        self.kernel.end_turn(self.session, None, "failed").await?;
+                    }
                     if self.is_told_of(&last, newest).await { continue } else { return last }
                 }
                 Next::Over => break,
@@ -660,14 +692,16 @@ impl Host {
             if self.is_answered().await? {
                 return Ok(Next::Answered);
             }
+            let waiting = self.waiting.calls();
             let look = async {
-                match self.waiting.calls().is_empty() {
+                match waiting.iter().all(|waits| self.settled.contains(&waits.question)) {
                     true => pending().await,
                     false => sleep(LOOK).await,
                 }
             };
             tokio::select! {
                 op = ops.recv() => return Ok(op.map_or(Next::Over, Next::Op)),
+                () = self.look.notified() => {}
                 () = look => {}
             }
         }

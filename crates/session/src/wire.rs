@@ -307,6 +307,8 @@ pub enum Report {
 pub const DRAIN: &[u8] = b"drain\n";
 /// See [`DRAIN`].
 pub const RULES: &[u8] = b"rules\n";
+/// A question of the session was answered, or asked again; see [`DRAIN`].
+pub const LOOK: &[u8] = b"look\n";
 /// How the line begins that says which keys are still the owner's: a JSON object follows
 /// ([`Named`](crate::compose::Named)).
 pub const KEYS: &[u8] = b"keys ";

@@ -97,6 +97,7 @@ impl Talk {
         };
         match asked {
             Ok(None) => self.taps.push((id, tap, Instant::now())),
+            Ok(Some(why)) if !why.is_empty() => self.toast(&tap, &why),
             Ok(Some(_)) => self.toast(&tap, "You are not known here, so you cannot answer."),
             Err(error) => self.toast(&tap, &format!("{error:#}")),
         }

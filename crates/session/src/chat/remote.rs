@@ -285,12 +285,13 @@ async fn wanted(home: &Home, chat: &Args, handoff: &Handoff, printer: &Printer) 
 /// When the current directory does not exist, or a path is not UTF-8.
 pub(crate) fn for_task(home: &Home, run: &crate::run::Args) -> Result<Wanted> {
     let directory = env::current_dir().context("the current directory does not exist any more")?;
-    let again = lasting(home, run.options.model.as_ref(), &run.options);
+    let tells_owner = run.options.approve == Answering::Later;
+    let mut again = lasting(home, run.options.model.as_ref(), &run.options);
+    again.extend(tells_owner.then(|| "--unattended".to_owned()));
     let mut words = again.clone();
     words.extend(["-C".to_owned(), place(home, run.directory.as_deref())?]);
     words.extend(run.warm.then(|| "--warm".to_owned()));
     words.extend(once(&run.options)?);
-    let tells_owner = run.options.approve == Answering::Later;
     Ok(Wanted { directory, words, again, session: None, comes_back: false, tells_owner })
 }
 

@@ -16,7 +16,7 @@ use crate::{
     exit,
     home::Home,
     print::Printer,
-    wire::{self, DRAIN, KEYS, RULES, Report, State},
+    wire::{self, DRAIN, KEYS, LOOK, RULES, Report, State},
 };
 use anyhow::Result;
 use bailey_kernel::{Kernel, Refused};
@@ -32,7 +32,7 @@ use std::{
 use tokio::{
     io::BufReader,
     net::{UnixListener, unix::pipe},
-    sync::mpsc,
+    sync::{Notify, mpsc},
     time::{Instant, sleep_until},
 };
 
@@ -81,6 +81,7 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
 
     let (ops, mut inbox) = mpsc::channel(OPS_WAITING_MAX);
     let mut desk = Desk::new(printer, UnixListener::from_std(listener)?, ops, is_cut_off);
+    let look = host.look();
     let work = async {
         host.recall().await?;
         host.show_questions().await?;
@@ -97,7 +98,7 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
         }
     };
     let keep_keys = |named: &Named| door.iter().for_each(|door| door.keep_keys(&named.salt, &named.names));
-    let served = desk.serve(work, events, BufReader::new(life), (&kernel, id), keep_keys).await;
+    let served = desk.serve(work, events, BufReader::new(life), (&kernel, id, &look), keep_keys).await;
     host.quiet().await;
     if let Some(waiting) = host.waits().await? {
         report(&Report::Waits { open: waiting.open, until: waiting.until })?;
@@ -162,7 +163,7 @@ impl<'a> Desk<'a> {
         work: impl Future<Output = Result<(), HostError>>,
         mut events: mpsc::Receiver<Event>,
         mut life: BufReader<pipe::Receiver>,
-        (kernel, session): (&Kernel, SessionId),
+        (kernel, session, look): (&Kernel, SessionId, &Notify),
         keep_keys: impl Fn(&Named),
     ) -> Result<()> {
         tokio::pin!(work);
@@ -185,6 +186,8 @@ impl<'a> Desk<'a> {
                 Some(line) = told.recv() => {
                     if line == DRAIN.trim_ascii_end() {
                         self.is_draining = true;
+                    } else if line == LOOK.trim_ascii_end() {
+                        look.notify_one();
                     } else if line == RULES.trim_ascii_end() {
                         if let Err(error) = kernel.reread_rules().await {
                             self.printer.warn(&format!("the rules stay as they were: {error}"));
