@@ -248,7 +248,7 @@ fn the_result_of_a_command_joins_the_next_message_also_when_the_chat_ended_befor
     let model = stage.model(vec![Reply::text("I see"), Reply::text("again")]);
     let Some(mut terminal) = chat(&stage, &[]) else { return };
     terminal.keys("!cat notes.txt\r");
-    terminal.wait_for("pelican flies");
+    terminal.wait_for_in_turn(&["pelican flies", "done"]);
     leave(terminal);
     let mut terminal = Terminal::start(&stage, &[&CHAT[..], &["--continue"]].concat()).unwrap();
     terminal.wait_for("the result of your last command joins your next message");
