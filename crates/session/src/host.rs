@@ -787,6 +787,7 @@ impl Host {
             who,
         };
         let brain = self.brain.clone();
+        let mut late = None;
         let ended = {
             let running = brain.turn(&hands, &mut self.context);
             tokio::pin!(running);
@@ -796,27 +797,42 @@ impl Host {
                     ended = &mut running => break ended,
                     op = ops.recv(), if listening => op,
                 };
-                let Some(op) = op else {
-                    listening = false;
-                    continue;
-                };
-                // The turn goes on meanwhile, because it may hold a lock that this op waits for.
-                let mut ended = None;
-                let taking = front.take(op);
-                tokio::pin!(taking);
-                let taken = loop {
-                    tokio::select! {
-                        taken = &mut taking => break taken,
-                        end = &mut running, if ended.is_none() => ended = Some(end),
+                let taken = match op {
+                    None => {
+                        listening = false;
+                        continue;
                     }
+                    Some(Op::Say(inbound)) if !inbound.pictures.is_empty() => {
+                        // The turn goes on meanwhile, because it may hold a lock that the read waits for.
+                        let mut ended = None;
+                        let attached = {
+                            let attaching = front.attach(inbound);
+                            tokio::pin!(attaching);
+                            loop {
+                                tokio::select! {
+                                    attached = &mut attaching => break attached,
+                                    end = &mut running, if ended.is_none() => ended = Some(end),
+                                }
+                            }
+                        };
+                        match (attached, ended) {
+                            (Ok(inbound), Some(ended)) => {
+                                late = Some(Op::Say(inbound));
+                                break ended;
+                            }
+                            (Ok(inbound), None) => front.take(Op::Say(inbound)).await,
+                            (Err(error), _) => Err(error),
+                        }
+                    }
+                    Some(op) => front.take(op).await,
                 };
-                match (taken, ended) {
-                    (Err(error), _) => break Err(error),
-                    (Ok(()), Some(ended)) => break ended,
-                    (Ok(()), None) => {}
+                if let Err(error) = taken {
+                    break Err(error);
                 }
             }
         };
+        // It begins a turn of its own.
+        self.kept.extend(late);
         // A message that came too late for this turn waits for the next one.
         hands.hear(&mut self.context).await?;
         let reason = ended.as_ref().map_or("failed", |end| end.name()).to_owned();
@@ -926,6 +942,12 @@ struct Front<'a> {
 }
 
 impl Front<'_> {
+    /// Adds the pictures that a message names.
+    async fn attach(&self, inbound: Inbound) -> Result<Inbound, Refused> {
+        let caller = OwnCaller { kernel: self.kernel, tools: self.tools, owner: &self.owner };
+        caller.with_pictures(self.models, inbound).await
+    }
+
     async fn take(&mut self, op: Op) -> Result<(), Refused> {
         match op {
             Op::Cancel => self.scope.cancel().cancel(),
@@ -943,8 +965,6 @@ impl Front<'_> {
             Op::Say(inbound) => {
                 // A person at a channel was told that the message is accepted.
                 let is_own = inbound.by.is_none() && inbound.key.is_none();
-                let caller = OwnCaller { kernel: self.kernel, tools: self.tools, owner: &self.owner };
-                let inbound = caller.with_pictures(self.models, inbound).await?;
                 let (scope, message, _) = self.kernel.accept(self.connection, inbound).await?;
                 self.own.extend(is_own.then(|| message.entry()));
                 tell_unseen(self.kernel, &scope, self.models, &message).await?;
