@@ -268,7 +268,11 @@ pub(crate) enum Command {
         stop: Option<String>,
     },
     /// Show the usage of today, and the limits
-    Budget,
+    Budget {
+        /// Show what this session and its sub-agents used in all, instead
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+    },
     /// Read and verify the journal
     #[command(subcommand)]
     Audit(Audit),

@@ -123,7 +123,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Estop { release: true, .. } => wait(estop::release(&old_home()?, printer)),
         Command::Estop { reason, .. } => wait(estop::run(&home()?, &reason, printer)),
         Command::Ps { stop } => wait(ps::run(&old_home()?, stop.as_deref(), printer)),
-        Command::Budget => wait(budget::run(&old_home()?, printer)),
+        Command::Budget { session } => wait(budget::run(&old_home()?, session.as_deref(), printer)),
         Command::Audit(Audit::Check { file, key }) => audit::check(&file, &key, printer),
         Command::Audit(Audit::Send) => wait(bailey_telemetry::send(&old_home()?, printer)),
         Command::Audit(command) => wait(audit::run(&old_home()?, command, printer)),

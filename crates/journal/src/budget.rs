@@ -362,6 +362,26 @@ impl Journal {
             })
             .await?)
     }
+
+    /// What each of these sessions used so far, with its sub-agents, in their order: each unit with its sum,
+    /// tokens first. Money is in billionths; calls of unknown price add none.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub async fn spent(&self, sessions: Vec<SessionId>) -> Result<Vec<Vec<(String, u64)>>, JournalError> {
+        let look = move |db: &Tx<'_>| {
+            let mut statement =
+                db.prepare_cached("SELECT unit, used FROM spent WHERE account = ?1 ORDER BY unit DESC")?;
+            let mut all = Vec::new();
+            for session in sessions {
+                let account = session_of(&session.to_string());
+                let rows = statement.query_map(params![account], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                all.push(rows.collect::<Result<Vec<_>, _>>()?);
+            }
+            Ok(all)
+        };
+        Ok(self.store().read(look).await?)
+    }
 }
 
 fn sorted(mut gauges: Vec<Gauge>) -> Vec<Gauge> {

@@ -10,22 +10,23 @@ use bailey_kernel::{Bound, BudgetScope, Gauge};
 use serde_json::json;
 use std::process::ExitCode;
 
-pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
+pub(super) async fn run(home: &Home, session: Option<&str>, printer: &Printer) -> Result<ExitCode> {
+    if let Some(session) = session {
+        return of_session(home, session, printer).await;
+    }
     let budgets = Config::load(home)?.budgets;
     let spent = super::journal(home, printer).await?.today().await?;
     let spans =
         [BudgetScope::Call, BudgetScope::Turn, BudgetScope::Session, BudgetScope::Task, BudgetScope::Day];
     let bounds = [&budgets.call, &budgets.turn, &budgets.session, &budgets.task, &budgets.day];
     if printer.is_json() {
-        let spent: Vec<_> =
-            spent.iter().map(|(unit, used)| json!({ "unit": unit, "used": used.to_string() })).collect();
         let limits: Vec<_> = spans
             .into_iter()
             .zip(bounds)
             .flat_map(|(span, bound)| gauges(span, bound))
             .map(|gauge| json!({ "span": gauge.span, "unit": gauge.unit, "limit": gauge.limit.to_string() }))
             .collect();
-        printer.json(&json!({ "today": spent, "limits": limits }));
+        printer.json(&json!({ "today": units(&spent), "limits": limits }));
         return Ok(ExitCode::SUCCESS);
     }
     printer.line(printer.paint(Style::Bold, "used up since midnight (UTC)"));
@@ -52,6 +53,30 @@ pub(super) async fn run(home: &Home, printer: &Printer) -> Result<ExitCode> {
     printer
         .line(printer.paint(Style::Dim, "`bailey config edit` changes the limits ([limits] in config.toml)"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What one session used, in all of its processes.
+async fn of_session(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
+    let journal = super::journal(home, printer).await?;
+    let session = journal.session(name).await?;
+    let spent = journal.spent(vec![session.id]).await?.into_iter().flatten().collect::<Vec<_>>();
+    if printer.is_json() {
+        printer.json(&json!({ "session": session.id, "spent": units(&spent) }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if spent.is_empty() {
+        printer.line("nothing");
+    }
+    for (unit, taken) in spent {
+        let gauge = Gauge { span: BudgetScope::Session, unit, taken, limit: taken };
+        printer.line(gauge.amount(taken));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Each unit with its sum, for scripts: money in billionths, numbers as text.
+pub(super) fn units(spent: &[(String, u64)]) -> Vec<serde_json::Value> {
+    spent.iter().map(|(unit, used)| json!({ "unit": unit, "used": used.to_string() })).collect()
 }
 
 /// The limits of a bound, with nothing taken.

@@ -44,6 +44,8 @@ struct ModelLine {
     problem: String,
     /// The models that it lists.
     models: Vec<String>,
+    /// The models of it that Bailey has prices or windows of, without asking.
+    known: Vec<String>,
 }
 
 impl ModelLine {
@@ -86,6 +88,9 @@ pub(super) async fn run(home: &Home, command: cli::Models, printer: &Printer) ->
     }
     let mut shown: Vec<ModelLine> =
         config.providers.iter().map(|(name, provider)| configured(&config, &keys, name, provider)).collect();
+    for (shown, provider) in shown.iter_mut().zip(config.providers.values()) {
+        shown.known = catalogue.names(&provider.base_url).into_iter().map(str::to_owned).collect();
+    }
     if !command.offline {
         ask_all(home, &config, keys.clone(), &catalogue, &mut shown, printer).await?;
     }
@@ -116,6 +121,7 @@ fn configured(config: &Config, keys: &Keys, name: &str, provider: &Provider) -> 
         reachable: None,
         problem,
         models: Vec::new(),
+        known: Vec::new(),
     }
 }
 

@@ -162,6 +162,9 @@ async fn money_is_reserved_and_settled_to_the_last_place() {
     assert_eq!(exceeded(pay(&desk, session, cost(41), &budgets).await).2, 60);
     drop(pay(&desk, session, cost(40), &budgets).await.unwrap());
     assert_eq!(desk.journal.today().await.unwrap(), [("tokens".to_owned(), 2), ("USD".to_owned(), 100)]);
+    // A session's own sum is of what has ended.
+    let spent = desk.journal.spent(vec![session]).await.unwrap();
+    assert_eq!(spent, [[("tokens".to_owned(), 1), ("USD".to_owned(), 60)]]);
     adds_up(&desk).await;
 }
 

@@ -2,7 +2,9 @@
 //! said.
 
 use crate::{
-    clock, compose,
+    clock,
+    commands::budget,
+    compose,
     front::{one_line, short},
     home::Home,
     place::origin,
@@ -15,7 +17,7 @@ use bailey_protocol::{Role, SessionId};
 use bailey_sandbox::may_hold_changes;
 use bailey_session::COMMAND_RESULT;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf, absolute},
@@ -41,6 +43,10 @@ struct Listed<'a> {
     state: State,
     #[serde(flatten)]
     changes: Standing,
+    /// The state in words.
+    says: String,
+    /// What it used: each unit with its sum.
+    spent: Vec<Value>,
 }
 
 /// The state of a session's turn, or the end of its last one.
@@ -114,28 +120,30 @@ pub(super) async fn run(home: &Home, wanted: Wanted, printer: &Printer) -> Resul
     sessions.truncate(wanted.last.unwrap_or(usize::MAX));
     let progress = journal.progress(sessions.iter().map(|session| session.id).collect()).await?;
     let locks = FileLocks::now().unwrap_or_default();
-    let listed: Vec<Listed<'_>> = sessions
+    let mut listed: Vec<Listed<'_>> = sessions
         .iter()
         .zip(&progress)
         .map(|(session, progress)| listed(home, session, progress, &locks))
         .collect();
     if printer.is_json() {
-        listed.iter().for_each(|listed| printer.json(listed));
+        let spent = journal.spent(sessions.iter().map(|session| session.id).collect()).await?;
+        for (listed, spent) in listed.iter_mut().zip(&spent) {
+            listed.spent = budget::units(spent);
+            printer.json(listed);
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() && older == 0 {
         printer.note("there are no sessions yet; `bailey run \"…\"` in a repository begins one");
     }
-    let width =
-        listed.iter().map(|it| it.state.words(it.changes).1.chars().count()).max().unwrap_or_default();
+    let width = listed.iter().map(|it| it.says.chars().count()).max().unwrap_or_default();
     for it in &listed {
-        let (style, state) = it.state.words(it.changes);
-        let state = if it.kept { state } else { "nothing kept".into() };
+        let (style, _) = it.state.words(it.changes);
         printer.line(format!(
             "{}  {}  {}  {}  {}",
             printer.paint(Style::Bold, &short(&it.session.id)),
             printer.paint(Style::Dim, &clock::local(it.session.updated)),
-            printer.paint(if it.kept { style } else { Style::Dim }, &format!("{state:<width$}")),
+            printer.paint(if it.kept { style } else { Style::Dim }, &format!("{:<width$}", it.says)),
             printer.paint(Style::Plain, &titled(it.session)),
             printer.paint(Style::Dim, &it.session.workspace.0),
         ));
@@ -191,7 +199,9 @@ fn listed<'a>(home: &Home, session: &'a SessionInfo, progress: &Progress, locks:
         Standing::Uncompared if !may_hold_changes(&folder, Path::new(&session.workspace.0)) => Standing::None,
         changes => changes,
     };
-    Listed { session, kept, state: State::of(progress, is_in_use), changes }
+    let state = State::of(progress, is_in_use);
+    let says = if kept { state.words(changes).1 } else { "nothing kept".into() };
+    Listed { session, kept, state, changes, says, spent: Vec::new() }
 }
 
 fn titled(session: &SessionInfo) -> String {
