@@ -252,6 +252,9 @@ impl Daemon {
             }
             Wish::Do(act) => {
                 self.log.note("asked_at_page", json!({ "login": login.number, "act": name(&act) }));
+                if let Act::Set { key, value } = &act {
+                    self.may_set(key, value)?;
+                }
                 let most = if act == Act::Backup { COPY_MAX } else { DOING_MAX };
                 let (words, input) = words_to_do(act)?;
                 let mut command = self.command();
@@ -265,6 +268,15 @@ impl Daemon {
             Wish::Join(session) => Ok((Answer::Opened, Some(self.join(session, &login).await?))),
             Wish::Health | Wish::Login(..) | Wish::Deliver(_) => bail!("that was answered"),
         }
+    }
+
+    /// Refuses each setting that is not for a browser, and each change that loosens a protection.
+    fn may_set(&self, key: &str, value: &str) -> Result<()> {
+        #[cfg(feature = "controls")]
+        if bailey_session::controls::is_page_without("settings") {
+            return Ok(());
+        }
+        config::Config::load(&self.home)?.may_change_from_afar(key, value).map_err(anyhow::Error::msg)
     }
 
     /// A bearer for a code; a code is good once.
@@ -404,6 +416,9 @@ fn words_of(view: &View) -> Vec<String> {
             return ["sessions", "show", &session.to_string()].map(str::to_owned).into();
         }
         View::Approvals => &["approvals", "list"],
+        View::Spent(session) => {
+            return ["budget", "--session", &session.to_string()].map(str::to_owned).into();
+        }
         View::Approval(id) => return ["approvals", "show", &id.to_string()].map(str::to_owned).into(),
         View::Rules => &["policy", "show"],
         View::Audit => &["audit", "log", "--last", "200"],
@@ -413,6 +428,7 @@ fn words_of(view: &View) -> Vec<String> {
         View::Settings => &["config", "show", "--origin"],
         View::Logs => &["logs", "--lines", "200"],
         View::Models => &["models", "--offline"],
+        View::Trusted => &["trust", "show", "--all"],
         View::Tools => &["tools", "list"],
         View::Walls => &["sandbox", "doctor"],
         View::People => &["channels", "people"],
@@ -431,6 +447,7 @@ pub fn name(act: &Act) -> &'static str {
         Act::AddSchedule { .. } => "add_schedule",
         Act::RunSchedule { .. } => "run_schedule",
         Act::RemoveSchedule { .. } => "remove_schedule",
+        Act::Set { .. } => "set",
         Act::Backup => "backup",
         Act::Estop { .. } => "estop",
     }
@@ -467,8 +484,9 @@ pub fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
             );
             words
         }
-        Act::AddSchedule { name, when, task, directory, tokens, may } => {
+        Act::AddSchedule { name, when, task, directory, tokens, may, to } => {
             let mut words = fixed(&["schedule", "add"]);
+            words.extend(to.map(|channel| format!("--to={channel}")));
             words.extend(tokens.map(|tokens| format!("--tokens={tokens}")));
             words.extend(may.into_iter().map(|line| format!("--may={line}")));
             words.extend([
@@ -482,6 +500,7 @@ pub fn words_to_do(act: Act) -> Result<(Vec<String>, Option<String>)> {
         }
         Act::RunSchedule { name } => fixed(&["schedule", "run", "--", &name]),
         Act::RemoveSchedule { name } => fixed(&["schedule", "rm", "--", &name]),
+        Act::Set { key, value } => fixed(&["config", "set", "--", &key, &value]),
         Act::Backup => fixed(&["backup"]),
         Act::Estop { reason } => {
             let mut words = fixed(&["estop"]);

@@ -23,6 +23,7 @@ mod page;
 mod peers;
 mod project;
 mod reads;
+mod remote;
 mod telemetry;
 mod traffic;
 mod witness;

@@ -91,12 +91,16 @@ pub enum View {
     Schedules,
     /// Today's usage.
     Budget,
+    /// What one session used.
+    Spent(SessionId),
     /// All settings, and where each comes from.
     Settings,
     /// The daemon's log.
     Logs,
     /// The models that are configured.
     Models,
+    /// The projects whose settings are trusted.
+    Trusted,
     /// The tools of the agent.
     Tools,
     /// The walls of this machine.
@@ -160,6 +164,9 @@ pub enum Act {
         /// The permissions of each run, a line each; if empty, the rules decide.
         #[serde(default)]
         may: Vec<String>,
+        /// The channel that brings the results to its owner.
+        #[serde(default)]
+        to: Option<String>,
     },
     /// Runs a task now.
     RunSchedule {
@@ -170,6 +177,13 @@ pub enum Act {
     RemoveSchedule {
         /// Its name.
         name: String,
+    },
+    /// Changes a setting, of those that may be changed from a browser.
+    Set {
+        /// Its dotted key.
+        key: String,
+        /// Its new value.
+        value: String,
     },
     /// Makes a copy of the home, inside the home.
     Backup,

@@ -47,6 +47,7 @@ pub(crate) fn read(method: &Method, path: &str, query: Option<&str>) -> Option<R
             Route::Events(SessionId::parse(id)?, query.and_then(after))
         }
         (&Method::GET, ["api", "sessions", id]) => see(View::Session(SessionId::parse(id)?)),
+        (&Method::GET, ["api", "sessions", id, "spent"]) => see(View::Spent(SessionId::parse(id)?)),
         (&Method::GET, ["api", "approvals", id]) => see(View::Approval(ApprovalId::parse(id)?)),
         (&Method::POST, ["api", "streams", id]) => Route::Op((*id).to_owned()),
         (&Method::GET, ["api", name]) => see(view(name)?),
@@ -71,6 +72,7 @@ fn view(name: &str) -> Option<View> {
         "settings" => View::Settings,
         "logs" => View::Logs,
         "models" => View::Models,
+        "trusted" => View::Trusted,
         "tools" => View::Tools,
         "walls" => View::Walls,
         "people" => View::People,

@@ -848,6 +848,60 @@ fn what_is_answered_at_the_page_is_written_as_that_and_what_fails_says_so() {
     assert_ne!(failed.lines().last().unwrap()["code"], 0, "{failed:?}");
 }
 
+/// Whoever has a browser's bearer loosens no protection with it.
+#[test]
+fn a_browser_changes_only_settings_of_a_closed_list_and_raises_no_limit() {
+    let stage = Stage::new(&[]);
+    let _model = stage.model(Vec::new());
+    anywhere(&stage);
+    let config = || fs::read_to_string(stage.home().join("config.toml")).unwrap();
+    let before = config();
+    for (without, program) in [("", released()), ("settings", controls())] {
+        fs::write(stage.home().join("config.toml"), &before).unwrap();
+        started(&stage, program, without);
+        let _daemon = Daemon::of(&stage);
+        let page = Page::of(&stage);
+        let set = |key: &str, value: &str| {
+            page.post("/api/do", &json!({ "act": "set", "key": key, "value": value }))
+        };
+        for (key, value) in [
+            ("network.private", "[\"http://127.0.0.1:1\"]"),
+            ("limits.session_tokens", "900000000"),
+            ("approvals.compliance", "false"),
+            ("limits.secret_hits", "100000"),
+        ] {
+            let old = config();
+            let answer = set(key, value);
+            let is_refused = answer.status == 409 && config() == old;
+            assert_eq!(is_refused, without.is_empty(), "{key}: {answer:?}");
+            assert_eq!(config() == old, without.is_empty(), "{key}");
+        }
+        // What is of the list is checked like anything that the owner sets.
+        for (key, value) in
+            [("model", "nobody/model"), ("model", "--help"), ("approvals.answer_seconds", "soon")]
+        {
+            let old = config();
+            let answer = set(key, value);
+            assert!(answer.body.contains("\"type\":\"error\""), "{key}: {answer:?}");
+            assert_eq!(config(), old, "{key}");
+        }
+        for (key, value) in [
+            ("model", "test/model"),
+            ("approvals.answer_seconds", "900"),
+            ("limits.session_tokens", "1000"),
+            ("limits.day_money", "2.50 USD"),
+        ] {
+            let answer = set(key, value);
+            let told = answer.lines();
+            assert!(told.iter().any(|line| line["key"] == key && !line["value"].is_null()), "{answer:?}");
+        }
+        let written = config();
+        for line in ["model = \"test/model\"", "answer_seconds = 900", "session_tokens = 1000"] {
+            assert!(written.contains(line), "{line}: {written}");
+        }
+    }
+}
+
 #[test]
 fn whoever_delivers_to_no_webhook_takes_no_place() {
     let stage = Stage::new(&[]);
