@@ -1,6 +1,6 @@
 // A conversation: what was said and done before, from the journal, and what happens now, from the session's events.
 
-import { button, diff, el, field, fill, plain, say, short, time, trouble, twice, worker } from "./dom.js";
+import { button, diff, el, field, fill, picker, plain, say, short, thousands, time, trouble, twice, used, watch, worker } from "./dom.js";
 import * as home from "./home.js";
 import { markdown } from "./markdown.js";
 
@@ -24,6 +24,23 @@ const OPEN_MAX = 3000;
 const DIFF_LINES = 16;
 const LONG = 10000;
 const EDITS = new Set(["fs.edit", "fs.write", "fs.patch"]);
+// What the tools do, in words; others have their names.
+const VERBS = {
+  "fs.read": "Read",
+  "fs.list": "List",
+  "fs.exists": "Look for",
+  "fs.edit": "Edit",
+  "fs.write": "Write",
+  "fs.patch": "Change",
+  "search.grep": "Search",
+  "search.glob": "Find",
+  "command.run": "Run",
+  "test.run": "Test",
+  "git.run": "Run",
+  "web.fetch": "Fetch",
+  "web.request": "Request",
+  "agent.run": "Sub-agent",
+};
 // What goes with one message: pictures that models take, and other files, in bytes.
 const IMAGES = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
 const IMAGES_MAX = 3 << 20;
@@ -36,9 +53,6 @@ const base64 = (file) =>
     reader.onerror = () => failed(reader.error);
     reader.readAsDataURL(file);
   });
-
-const thousands = (count) => (Number(count) < 1000 ? String(count) : `${Math.round(Number(count) / 1000)}k`);
-const amount = (nanos) => (Number((nanos + 99999n) / 100000n) / 10000).toFixed(4);
 
 const wait = (time, signal) =>
   new Promise((done) => {
@@ -64,25 +78,53 @@ function first(events) {
 // Who spoke, as an entry has it and as an event tells it; at a terminal that is whoever owns all this.
 const PAGE = /^owner at the page \(page (\d+)\)$/;
 export const whoOf = (by) => (by?.channel === "page" ? home.speaker(by.id) : by && `${by.role} ${by.name} (${by.channel} ${by.id})`);
-const whoTold = (by) => (PAGE.test(by) ? home.speaker(PAGE.exec(by)[1]) : by);
+export const whoTold = (by) => (PAGE.test(by) ? home.speaker(PAGE.exec(by)[1]) : by);
 
 // What was said in each session and is not acknowledged yet, by its key: it is not lost with the view.
 const unheard = new Map();
 window.addEventListener("left", () => unheard.clear());
 
+// The projects that are known: the newest first, then those whose settings are trusted.
+export const projectsOf = (sessions, trusted) => [...new Set([...sessions.map((it) => it.workspace), ...trusted.map((it) => it.project)])];
+
+// The models that can be named: those in use, those that sessions had, and those that Bailey knows of a provider that can be asked.
+function modelsOf(models, sessions) {
+  const { uses = [], providers = [] } = models[0] ?? {};
+  const known = providers.filter((it) => it.key_present).flatMap((it) => [...it.models, ...it.known].map((name) => `${it.provider}/${name}`));
+  return [...new Set([...uses.map((it) => it.model), ...sessions.map((it) => it.model), ...known])].filter((it) => it?.includes("/"));
+}
+
+export function modelPicker(label, models, sessions, options = {}) {
+  const chosen = models[0]?.uses?.find((it) => it.use === "default")?.model;
+  const choices = modelsOf(models, sessions).filter((it) => it !== chosen).map((value) => ({ value }));
+  // Without a default there is nothing to leave out.
+  const first = { value: options.isNamed ? (chosen ?? "") : "", text: chosen ? `${chosen} (default)` : "the configured model (none yet)" };
+  return picker(label, [first, ...choices], { other: "Another model…", placeholder: "PROVIDER/NAME", required: true });
+}
+
+// How often the list of conversations is looked at, in milliseconds.
+const LOOK = 5000;
+
+const BADGES = { works: "run", waits: "ask", interrupted: "ask", paused: "ask", failed: "bad" };
+const badgeOf = ({ state, changes }) => BADGES[state] ?? ({ waiting: "ask", uncompared: "ask", applied: "ok" }[changes] ?? "");
+
+// The state of a session in words, as `bailey sessions list` has them.
+export const stateOf = (it) => el("span", { class: `badge ${badgeOf(it)}` }, it.says);
+
 // The conversations there are, and the beginning of another.
 export async function chats(view, signal) {
   fill(view, el("h1", {}, "Conversations"));
-  const [sessions, status, models] = await Promise.all([
-    home.list("/api/sessions", { signal }),
+  const look = () => home.list("/api/sessions", { signal });
+  const [sessions, status, models, trusted] = await Promise.all([
+    look(),
     home.list("/api/status", { signal, codes: true }),
     // That there is no model yet is no reason to show nothing.
     home.list("/api/models", { signal, codes: true }),
+    home.list("/api/trusted", { signal }).catch(() => []),
   ]);
-  const running = new Map((status[0]?.sessions ?? []).map((it) => [it.session, it]));
-  const places = [...new Set(sessions.map((it) => it.workspace))];
-  const where = el("input", { required: true, list: "places", placeholder: "/home/me/project", value: places[0] });
-  const model = el("input", { list: "models", placeholder: models[0]?.uses?.[0]?.model ?? "PROVIDER/NAME" });
+  const projects = projectsOf(sessions, trusted).map((value) => ({ value }));
+  const where = picker("Project, on the machine that Bailey runs on", projects, { other: "Another directory…", placeholder: "/home/me/project", required: true });
+  const model = modelPicker("Model", models, sessions);
   const form = el(
     "form",
     {
@@ -93,7 +135,7 @@ export async function chats(view, signal) {
         const start = form.querySelector("button");
         start.disabled = true;
         try {
-          const body = { directory: where.value.trim(), model: model.value.trim() || null };
+          const body = { directory: where.value, model: model.value || null };
           const session = await home.post("/api/sessions", body);
           // Whoever went elsewhere meanwhile finds it in the list.
           if (signal.aborted) return;
@@ -106,30 +148,35 @@ export async function chats(view, signal) {
       },
     },
     el("h2", {}, "New conversation"),
-    field("Project, on the machine that Bailey runs on", where),
-    el("datalist", { id: "places" }, places.map((value) => el("option", { value }))),
-    field("Model; empty for the configured model", model),
-    el("datalist", { id: "models" }, models.flatMap((it) => [it.uses?.[0]?.model, ...(it.models ?? [])]).filter((it) => typeof it === "string").map((value) => el("option", { value }))),
+    where.node,
+    model.node,
     el("button", { type: "submit", class: "strong" }, "Start"),
   );
-  const line = (it) => {
-    const now = running.get(it.id);
-    const doing = now && (now.questions ? "waits for you" : now.working ? "works" : "open");
-    return el(
+  const line = (it) =>
+    el(
       "li",
       {},
       el("a", { href: `#/chat/${it.id}` }, it.title || "(no messages yet)"),
-      doing ? el("span", { class: `badge ${now.questions ? "ask" : now.working ? "run" : ""}` }, doing) : null,
-      el("span", { class: "dim" }, `${it.workspace} · ${short(it.id)} · `, time(it.updated)),
+      stateOf(it),
+      el("span", { class: "dim" }, [it.workspace, it.model, used(it.spent)].filter(Boolean).join(" · "), " · ", time(it.updated)),
     );
+  const list = el("ul", { class: "list" });
+  const none = el("p", { class: "none" }, "There are no conversations yet. Begin one above.");
+  const draw = (all) => {
+    const lines = all.filter((it) => !it.is_of_commands).slice(0, 200).map(line);
+    // Whoever stands on a line stays there.
+    const at = document.activeElement?.closest?.(".list a")?.getAttribute("href");
+    list.replaceChildren(...lines);
+    if (at) list.querySelector(`a[href="${at}"]`)?.focus();
+    none.hidden = lines.length > 0;
+    list.hidden = !none.hidden;
   };
-  const list = sessions.length
-    ? el("ul", { class: "list" }, sessions.slice(0, 200).map(line))
-    : el("p", { class: "none" }, "There are no conversations yet. Begin one above.");
+  draw(sessions);
   const since = status[0]?.stopped;
   const stopped = since && el("p", { class: "trouble" }, "Everything has been stopped since ", time(since), ". Nothing begins until you run this at the machine: ", el("code", {}, "bailey estop --release"));
   // However long the list is, the form is where it is looked for.
-  fill(view, stopped, form, list);
+  fill(view, stopped, form, list, none);
+  watch(async () => draw(await look()), LOOK, signal);
 }
 
 // The one that was begun here last, whose person goes on by keyboard where they write.
@@ -157,6 +204,13 @@ class Conversation {
     document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.first()), { signal });
     window.addEventListener("focus", () => this.first(), { signal });
     this.log = el("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" });
+    Object.assign(this, { isAtEnd: true, scrollTop: 0 });
+    this.log.addEventListener("scroll", () => this.scrolled());
+    const grown = new ResizeObserver(() => this.keepEnd());
+    grown.observe(this.log);
+    const filled = new MutationObserver(() => this.keepEnd());
+    filled.observe(this.log, { childList: true, characterData: true, subtree: true });
+    signal.addEventListener("abort", () => (grown.disconnect(), filled.disconnect()));
     this.title = el("h1", {}, `Conversation ${short(id)}`);
     this.state = el("span", { class: "badge" }, "connects");
     this.stop = button("Stop", () => this.op({ op: "cancel" }), "danger");
@@ -171,7 +225,7 @@ class Conversation {
     this.status = el("p", { class: "status dim" });
     this.files = [];
     this.chosen = el("p", { class: "chosen dim", "aria-live": "polite" });
-    Object.assign(this, { model: "", project: "", context: null, money: new Map(), waiting: null });
+    Object.assign(this, { model: "", project: "", context: null, spent: new Map(), waiting: null });
     this.clear();
     this.name(`Conversation ${short(id)}`);
   }
@@ -223,6 +277,7 @@ class Conversation {
 
   clear() {
     Object.assign(this, { calls: new Map(), asks: new Map(), text: null, isNamed: false, offers: {} });
+    Object.assign(this, { seen: null, isAtEnd: true });
     this.log.replaceChildren();
   }
 
@@ -254,12 +309,24 @@ class Conversation {
     if (shown.length) fill(this.chosen, "With the next message:", shown);
   }
 
+  // What the session used in all of its processes, by the journal; what is used from here on is added.
+  async price() {
+    const [it] = await home.list(`/api/sessions/${this.id}/spent`, { signal: this.signal }).catch(() => []);
+    if (!it) return;
+    this.spent = new Map(it.spent.map(({ unit, used }) => [unit, BigInt(used)]));
+    this.tellStatus();
+  }
+
+  uses(unit, count) {
+    if (!this.isPast) this.spent.set(unit, (this.spent.get(unit) ?? 0n) + BigInt(count));
+  }
+
   // The row below the message: the model, how full its context is, the cost, and the changes that wait.
   tellStatus() {
     const { context } = this;
-    const tokens = context && (context.window ? `context ${Math.round((100 * Number(context.tokens)) / context.window)}% of ${thousands(context.window)}` : `context ${thousands(context.tokens)}`);
-    const money = [...this.money].map(([currency, nanos]) => `${amount(nanos)} ${currency} since this page opened`);
-    const parts = [this.model, this.project, tokens, ...money].filter(Boolean);
+    const tokens = context && (context.window ? `context ${Math.round((100 * Number(context.tokens)) / context.window)}% of ${thousands(context.window)}` : `context ${thousands(context.tokens)} tokens`);
+    const spent = used([...this.spent].map(([unit, used]) => ({ unit, used })));
+    const parts = [this.model, this.project, tokens, spent && `used in all: ${spent}`].filter(Boolean);
     this.status.textContent = plain(parts.join(" · "));
     const count = this.waiting?.files ?? 0;
     this.diff.textContent = count ? `Changes (${count})` : "Changes";
@@ -364,7 +431,8 @@ class Conversation {
     this.is("closed", "trouble");
     this.stop.hidden = true;
     fill(this.log, trouble(error), button("Try again", () => window.dispatchEvent(new Event("hashchange"))));
-    this.log.scrollTop = this.log.scrollHeight;
+    this.isAtEnd = true;
+    this.keepEnd();
     // What waits to be said is heard by nobody.
     for (const it of this.said.values()) if (!it.stream) this.back(it);
   }
@@ -424,6 +492,7 @@ class Conversation {
     burst.forEach((event) => this.happens(event));
     this.isPast = false;
     this.shown();
+    this.price();
     this.sayAgain();
     for (;;) {
       const { done, value } = await next;
@@ -458,10 +527,20 @@ class Conversation {
   }
 
   put(node) {
-    const { scrollTop, scrollHeight, clientHeight } = this.log;
-    const isAtEnd = scrollHeight - scrollTop - clientHeight < 80;
     if (node) this.log.append(node);
-    if (isAtEnd) this.log.scrollTop = this.log.scrollHeight;
+    this.keepEnd();
+  }
+
+  // Whoever was at the end stays there, whatever grows; whoever went back reads on.
+  keepEnd() {
+    if (this.isAtEnd) this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.log;
+    if (scrollHeight - scrollTop - clientHeight < 80) this.isAtEnd = true;
+    else if (scrollTop < this.scrollTop) this.isAtEnd = false;
+    this.scrollTop = scrollTop;
   }
 
   async op(op) {
@@ -496,7 +575,8 @@ class Conversation {
     this.said.delete(it.key);
     this.said.set(it.key, it);
     it.node = this.onItsWay(it);
-    this.log.scrollTop = this.log.scrollHeight;
+    this.isAtEnd = true;
+    this.keepEnd();
     if (this.isClosed) return this.say(it);
     if (!this.stream) {
       if (this.failures) say("There is no connection at the moment. Your message waits for it.");
@@ -616,11 +696,11 @@ class Conversation {
     this.closeText();
     const state = el("span", { class: "badge run" }, "runs");
     const body = el("div", { class: "body" });
-    const what = el("code", {});
-    const node = el("details", { class: "tool" }, el("summary", {}, state, what), body);
+    const [verb, what] = [el("span", {}), el("code", {})];
+    const node = el("details", { class: "tool" }, el("summary", {}, state, verb, what), body);
     this.put(node);
     // The journal has the name that the model wrote.
-    const card = { node, state, body, what, tool: tool.replace("_", "."), output: null, isOver: false };
+    const card = { node, state, body, verb, what, tool: tool.replace("_", "."), output: null, isOver: false };
     this.calls.set(id, card);
     this.aim(card, target.startsWith("{") ? "" : target);
     return card;
@@ -629,7 +709,8 @@ class Conversation {
   // What a call is about, in words.
   aim(card, target) {
     const shown = target.startsWith(`${this.root}/`) ? target.slice(this.root.length + 1) : target;
-    card.what.textContent = plain(`${card.tool} ${shown.split("\n")[0]}`.trim());
+    card.verb.textContent = plain(VERBS[card.tool] ?? card.tool);
+    card.what.textContent = plain(shown.split("\n")[0].trim());
   }
 
   end(id, ok, summary, text, walls) {
@@ -649,7 +730,7 @@ class Conversation {
       fill(card.body, el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Result" }, text));
       card.node.open = !ok;
     }
-    if (walls) fill(card.body, el("p", { class: "dim" }, `Behind: ${[...walls].join(", ").replaceAll("_", " ")}`));
+    if (walls) fill(card.body, el("details", { class: "dim" }, el("summary", {}, "The walls around it"), [...walls].join(", ").replaceAll("_", " ")));
   }
 
   note(text, kind = "dim") {
@@ -753,7 +834,8 @@ class Conversation {
         return;
       case "usage": {
         const { currency, nanos } = event.cost ?? {};
-        if (currency) this.money.set(currency, (this.money.get(currency) ?? 0n) + BigInt(nanos));
+        if (currency) this.uses(currency, nanos);
+        this.uses("tokens", BigInt(event.usage.input_tokens) + BigInt(event.usage.output_tokens));
         this.context = event.context ?? this.context;
         this.tellStatus();
         return;
@@ -794,8 +876,8 @@ class Conversation {
         this.changes(event);
         return;
       case "merged":
-        this.note(`${event.direction}: ${event.files.join(", ") || "nothing"}`);
-        this.outdate("apply");
+        this.note(`${MERGED[event.direction] ?? event.direction}: ${event.files.join(", ") || "nothing"}`);
+        this.outdate("apply", event.direction === "apply" ? "The changes were applied." : undefined);
         this.outdate("undo");
         if (event.direction === "apply" && event.files.length) {
           this.put(this.offered("undo", worker("Take it back", () => this.op({ op: "undo" }))));
@@ -821,6 +903,7 @@ class Conversation {
         if (event.error) this.note(event.error, "trouble");
         else if (event.reason !== "answered") this.note(`The turn ended: ${event.reason}.`);
         this.aloud(event.reason === "answered" ? "The agent has answered." : `The turn ended: ${event.reason}.`);
+        if (!this.isPast) this.price();
         if (!this.isPast && (event.took_ms ?? 0) > LONG) home.notify("The agent is done", this.title.textContent, `#/chat/${this.id}`);
         break;
       default:
@@ -843,10 +926,17 @@ class Conversation {
   changes({ diff: text, files, red, reasons, commits = [], conflicts = [], stays = [], shown }) {
     this.closeText();
     if (files.length + commits.length === 0) return this.note("This session has no changes.");
+    // What is shown already, and still offered, is not shown twice: it comes to where the newest stands.
+    if (shown && this.seen?.shown === shown && this.offers.apply) {
+      const { activeElement } = document;
+      this.put(this.seen.node);
+      if (this.seen.node.contains(activeElement)) activeElement.focus();
+      return undefined;
+    }
     const card = el(
       "section",
       { class: "card", role: "group", "aria-label": "Changes of this session" },
-      el("h2", {}, `${files.length} changed`),
+      el("h2", {}, counted(files, "file")),
       red.length ? el("p", { class: "trouble" }, `Asked about one by one: ${red.join(", ")}`) : null,
       reasons.map((reason) => el("p", { class: "dim" }, reason)),
       commits.map((it) => el("p", {}, it)),
@@ -858,6 +948,7 @@ class Conversation {
         twice("Discard", () => this.op({ op: "discard", shown }), "danger"),
       ]),
     );
+    this.seen = { shown, node: card };
     return this.put(card);
   }
 
@@ -868,24 +959,28 @@ class Conversation {
     return this.offers[kind];
   }
 
-  outdate(kind) {
+  outdate(kind, says = OUTDATED[kind]) {
     const offer = this.offers[kind];
     if (!offer) return;
     const { activeElement } = document;
     // What was pressed is disabled meanwhile, and may have given the focus away.
     const hadFocus = offer.contains(activeElement) || (activeElement === document.body && offer.querySelector(":disabled"));
-    const why = el("span", { class: "dim", tabindex: "-1" }, OUTDATED[kind]);
+    const why = el("span", { class: "dim", tabindex: "-1" }, says);
     offer.replaceChildren(why);
     if (hadFocus) why.focus();
     this.offers[kind] = null;
   }
 }
 
+const MERGED = { apply: "Applied to the project", undo: "Taken back", discard: "Discarded" };
+
 // Why something is offered no more.
 const OUTDATED = {
   apply: "The session has changed since then. “Changes” shows its state now.",
   undo: "Something was applied or taken back since then.",
 };
+
+const counted = (all, what) => `${all.length} ${what}${all.length === 1 ? "" : "s"} changed`;
 
 const FIELD = ({ name, value }) => [el("dt", {}, name), el("dd", {}, el("code", {}, value))];
 

@@ -77,8 +77,36 @@ export function twice(text, work, kind) {
   return node;
 }
 
-export const time = (text) =>
-  text ? el("time", { datetime: text, title: text }, new Date(text).toLocaleString()) : "";
+// The time where the person is: of today only the hour.
+export function time(text) {
+  if (!text) return "";
+  const at = new Date(text);
+  const isToday = at.toDateString() === new Date().toDateString();
+  const shown = isToday ? at.toLocaleTimeString([], { timeStyle: "short" }) : at.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  return el("time", { datetime: text, title: at.toLocaleString() }, shown);
+}
+
+// Money is counted in billionths. It has four places, rounded up: what costs something never shows as nothing.
+export const money = (nanos) => (Number((BigInt(nanos) + 99999n) / 100000n) / 10000).toFixed(4);
+
+export function thousands(count) {
+  const number = Number(count);
+  if (number < 1000) return String(number);
+  return number < 999500 ? `${Math.round(number / 1000)}k` : `${(number / 1e6).toFixed(1)}M`;
+}
+
+// What was used, in words: each unit with its sum, such as `21k tokens, 0.0630 USD`.
+export const used = (spent = []) =>
+  spent.map(({ unit, used }) => (unit === "tokens" ? `${thousands(used)} tokens` : `${money(used)} ${unit}`)).join(", ");
+
+// Looks again and again while somebody sees it; what fails once may not fail the next time.
+export async function watch(look, pause, signal) {
+  for (;;) {
+    await new Promise((done) => setTimeout(done, pause));
+    if (signal.aborted) return;
+    if (!document.hidden) await look().catch(() => {});
+  }
+}
 
 export const short = (id) => String(id).slice(-4);
 
@@ -102,6 +130,26 @@ export function say(text) {
 }
 
 export const trouble = (error) => el("p", { class: "trouble", role: "alert" }, error.message ?? error);
+
+// A list to choose from, whose last entry opens a line for anything else. Its `value` is what is chosen or written.
+export function picker(label, choices, { other, placeholder, value, required }) {
+  const OTHER = "\u0000";
+  const line = el("input", { placeholder, required });
+  if (choices.length === 0) return { node: field(label, line), get value() { return line.value.trim(); } };
+  line.setAttribute("aria-label", `${label}: ${other}`);
+  const options = [...choices, { value: OTHER, text: other }];
+  const list = el("select", {}, options.map((it) => el("option", { value: it.value }, it.text ?? it.value)));
+  if (value !== undefined) list.value = value;
+  const change = () => {
+    line.hidden = list.value !== OTHER;
+    line.disabled = line.hidden;
+  };
+  list.addEventListener("change", () => (change(), line.hidden || line.focus()));
+  change();
+  const node = field(label, list);
+  node.append(line);
+  return { node, list, get value() { return line.hidden ? list.value : line.value.trim(); } };
+}
 
 let fields = 0;
 export function field(label, control) {

@@ -1,7 +1,7 @@
 // All that is not a conversation: what waits, what was done, what is allowed, what is set.
 
-import { button, diff, el, field, fill, say, short, table, time, trouble, twice, worker } from "./dom.js";
-import { Ask, whoOf } from "./chat.js";
+import { button, diff, el, field, fill, money, picker, plain, say, short, table, time, trouble, twice, used, watch, worker } from "./dom.js";
+import { Ask, modelPicker, projectsOf, stateOf, whoOf, whoTold } from "./chat.js";
 import * as home from "./home.js";
 
 const title = (view, text, ...more) => fill(view, el("div", { class: "bar" }, el("h1", {}, text), more));
@@ -79,16 +79,7 @@ export async function approvals(view, signal) {
     else fill(view, none);
   };
   await look();
-  watch(look, signal);
-}
-
-// Looks again and again while somebody sees it; what fails once may not fail the next time.
-async function watch(look, signal) {
-  for (;;) {
-    await new Promise((done) => setTimeout(done, LOOK));
-    if (signal.aborted) return;
-    if (!document.hidden) await look().catch(() => {});
-  }
+  watch(look, LOOK, signal);
 }
 
 const WHAT = {
@@ -97,9 +88,10 @@ const WHAT = {
   intent: (entry) => [`${entry.admitted}: ${entry.kind}`, `${entry.target}\n${(entry.reasons ?? []).join("\n")}`],
   outcome: (entry) => [`it ended: ${entry.status}`, entry.reason ?? ""],
   denied: (entry) => [`refused: ${entry.kind}`, `${entry.target}\n${(entry.reasons ?? []).join("\n")}`],
-  observation: (entry, payload) => [`${entry.tool} told the agent`, payload],
+  observation: (entry, payload) => [`${toolOf(entry.tool)} told the agent`, payload],
   asked: (entry) => ["a human is asked", entry.target ?? ""],
   answered: (entry) => [`a human said ${entry.answer ?? ""}`, entry.why ?? ""],
+  session_opened: (entry) => ["the session began", entry.workspace ?? ""],
   guide: (entry) => ["the agent was told", entry.path],
   turn_ended: (entry) => ["the turn ended", entry.reason],
 };
@@ -111,9 +103,21 @@ const GROUPS = {
   left: (entry) => entry.type === "intent" && ["model", "http"].includes(entry.kind),
 };
 
+// A tool by the name that people know; a model may write no dot.
+const toolOf = (name) => name.replace("_", ".");
+
+// What a tool is called with, as lines and not as JSON; what is none stays as the model wrote it.
+function argumentsOf(text) {
+  try {
+    return valued(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}
+
 function replied(payload) {
   const { text = "", calls = [] } = JSON.parse(payload || "{}");
-  return [text, ...calls.map((call) => `${call.name} ${call.arguments}`)].filter(Boolean).join("\n");
+  return [text, ...calls.map((call) => `${toolOf(call.name)} ${argumentsOf(call.arguments)}`)].filter(Boolean).join("\n");
 }
 
 const oneLine = (text) => {
@@ -134,18 +138,21 @@ export async function sessions(view, signal, id) {
   const all = await home.list("/api/sessions", { signal });
   const row = (it) => [
     el("a", { href: `#/sessions/${it.id}` }, it.title || short(it.id)),
+    stateOf(it),
     it.workspace,
     it.model,
-    it.tokens_used,
+    used(it.spent),
     time(it.updated),
   ];
-  return fill(view, table("All sessions", ["What", "Project", "Model", "Tokens", "Last"], all.map(row), "There are none."));
+  return fill(view, table("All sessions", ["What", "State", "Project", "Model", "Used", "Last"], all.map(row), "There are none."));
 }
 
 async function timeline(view, signal, id) {
   const open = el("a", { class: "button", href: `#/chat/${id}` }, "Conversation");
   title(view, `Timeline of ${short(id)}`, open);
   const entries = await home.list(`/api/sessions/${id}`, { signal });
+  const first = entries.find(({ entry }) => entry.type === "accepted")?.payload?.trim();
+  if (first) view.querySelector("h1").textContent = plain(`Timeline of “${oneLine(first)}”`);
   const list = el("ol", { class: "timeline" });
   // What an outcome is the outcome of.
   const targets = new Map(entries.filter(({ entry }) => entry.type === "intent").map(({ entry }) => [entry.effect, entry.target]));
@@ -288,10 +295,13 @@ export async function audit(view, signal) {
   title(view, "Audit", verify);
   fill(view, verified.node);
   const entries = await home.list("/api/audit", { signal });
+  const targets = new Map(entries.filter((it) => it.type === "intent").map((it) => [it.effect, it.target]));
+  const said = (it) => (typeof it.by === "string" ? whoTold(it.by) : it.by?.name);
   const told = {
-    outcome: (it) => it.status,
+    session_opened: (it) => it.workspace,
+    outcome: (it) => [[it.status, it.reason, it.exit ? `exit code ${it.exit}` : null].filter(Boolean).join(", "), targets.get(it.effect)].filter(Boolean).join(": "),
     reply: (it) => `${it.provider}/${it.model}`,
-    answered: (it) => [it.answer, it.by?.name && `by ${it.by.name}`, it.why].filter(Boolean).join(" "),
+    answered: (it) => [it.answer?.replaceAll("_", " "), said(it) && `by ${said(it)}`, it.why && `(${it.why})`].filter(Boolean).join(" "),
     accepted: (it) => whoOf(it.by) ?? "",
     turn_ended: (it) => it.reason,
   };
@@ -304,9 +314,21 @@ export async function audit(view, signal) {
   fill(view, table("The newest entries", ["Entry", "When", "Session", "What", "Of what"], entries.reverse().map(row), "The journal is empty."));
 }
 
+const TIMES = [
+  { value: "0 3 * * *", text: "each day at 03:00" },
+  { value: "0 9 * * *", text: "each day at 09:00" },
+  { value: "0 9 * * mon-fri", text: "Monday to Friday at 09:00" },
+  { value: "0 9 * * mon", text: "each Monday at 09:00" },
+  { value: "0 * * * *", text: "each hour" },
+];
+
 export async function schedules(view, signal) {
   title(view, "Schedules");
-  const all = await home.list("/api/schedules", { signal });
+  const [all, sessions, trusted, status] = await Promise.all([
+    home.list("/api/schedules", { signal }),
+    // What can be chosen helps, and what cannot is written.
+    ...["sessions", "trusted", "status"].map((name) => home.list(`/api/${name}`, { signal, codes: true }).catch(() => [])),
+  ]);
   const came = outcome();
   const row = (it) => [
     it.name,
@@ -314,6 +336,7 @@ export async function schedules(view, signal) {
     time(it.next),
     it.task,
     it.may.length ? el("code", {}, it.may.join("; ")) : "what your rules allow",
+    it.to ?? "this page",
     it.tokens ?? "",
     it.session ? el("span", {}, el("a", { href: `#/chat/${it.session}` }, short(it.session)), it.skipped ? ` (skipped while it ran: ${it.skipped})` : "") : "",
     el(
@@ -324,8 +347,13 @@ export async function schedules(view, signal) {
       twice(`Remove ${it.name}`, () => came.of(() => home.act({ act: "remove_schedule", name: it.name }), () => (again(signal), null)), "danger"),
     ),
   ];
-  fill(view, table("Schedules", ["Name", "When", "Next", "What", "May", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
-  const [name, when, task, directory] = ["nightly", "0 3 * * *", "update the dependencies and make the tests pass", "/home/me/project"].map((placeholder) => el("input", { required: true, placeholder }));
+  fill(view, table("Schedules", ["Name", "When", "Next", "What", "May", "Results to", "Tokens at most", "Last session", "Do"], all.map(row), "There are none."), came.node);
+  const [name, task] = ["nightly", "update the dependencies and make the tests pass"].map((placeholder) => el("input", { required: true, placeholder }));
+  const when = picker("When, in the local time of the machine", TIMES, { other: "Another time…", placeholder: "0 3 * * * (minute, hour, day of the month, month, day of the week)", required: true });
+  const projects = projectsOf(sessions, trusted).map((value) => ({ value }));
+  const directory = picker("Project", projects, { other: "Another directory…", placeholder: "/home/me/project", required: true });
+  const channels = (status[0]?.channels ?? []).map(({ name: value }) => ({ value }));
+  const to = el("select", {}, el("option", { value: "" }, "nowhere else"), channels.map(({ value }) => el("option", { value }, `the owner, by ${value}`)));
   const tokens = el("input", { type: "number", min: "1" });
   const may = el("textarea", { rows: "3", spellcheck: "false", placeholder: "read,list,search\nchange:docs\nexec:cargo test" });
   const form = el(
@@ -334,15 +362,16 @@ export async function schedules(view, signal) {
       class: "begin",
       onsubmit: (event) => {
         event.preventDefault();
-        const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value, tokens: tokens.value ? Number(tokens.value) : null, may: may.value.split("\n").map((line) => line.trim()).filter(Boolean) };
+        const body = { act: "add_schedule", name: name.value, when: when.value, task: task.value, directory: directory.value, to: to.value || null, tokens: tokens.value ? Number(tokens.value) : null, may: may.value.split("\n").map((line) => line.trim()).filter(Boolean) };
         came.of(() => home.act(body), () => (again(signal), null));
       },
     },
-    el("h2", {}, "Another one"),
+    el("h2", {}, "New schedule"),
     field("Name", name),
-    field("When, in the five fields of cron", when),
+    when.node,
     field("Task for the agent", task),
-    field("Project", directory),
+    directory.node,
+    field("Send the results to", to),
     field("The only things that it may do, one per line; empty for everything that your rules allow or ask you about", may),
     field("Token limit of each run; empty for the limit of every session", tokens),
     el("button", { type: "submit", class: "strong" }, "Add"),
@@ -350,8 +379,7 @@ export async function schedules(view, signal) {
   fill(view, form);
 }
 
-// Money is counted in billionths. It has four places, rounded up: what costs something never shows as nothing.
-const amount = (unit, count) => (unit === "tokens" ? count : (Number((BigInt(count) + 99999n) / 100000n) / 10000).toFixed(4));
+const amount = (unit, count) => (unit === "tokens" ? Number(count).toLocaleString() : money(count));
 
 export async function budgets(view, signal) {
   title(view, "Budgets");
@@ -362,17 +390,21 @@ export async function budgets(view, signal) {
     view,
     table("Used up today", ["Of what", "How much"], used, "Nothing was used up today."),
     table("Limits", ["Of each", "Of what", "How much"], limits, "There are no limits."),
-    el("p", { class: "dim" }, "Limits stand in config.toml, under [limits]."),
+    el("p", { class: "dim" }, "A limit can be lowered under ", el("a", { href: "#/settings" }, "Settings"), "; it is raised at the machine, with ", el("code", {}, "bailey config edit"), "."),
   );
 }
 
+// Where a copy of the home lies.
+const copiedTo = (told) => told.map((line) => el("p", {}, line.remark ?? Object.entries(line).map(([key, it]) => `${key.replaceAll("_", " ")}: ${valued(it)}`).join(" · ")));
+
 export async function settings(view, signal) {
   title(view, "Settings");
-  const [all, walls, browsers, people, tools] = await Promise.all(
-    ["settings", "walls", "browsers", "people", "tools"].map((name) => home.list(`/api/${name}`, { signal, codes: name === "walls" }).catch((error) => error)),
+  const names = ["settings", "walls", "browsers", "people", "tools", "models", "sessions"];
+  const [all, walls, browsers, people, tools, models, sessions] = await Promise.all(
+    names.map((name) => home.list(`/api/${name}`, { signal, codes: ["walls", "models"].includes(name) }).catch((error) => error)),
   );
   const copied = outcome();
-  const copy = worker("Make a backup of the home", () => copied.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n"))));
+  const copy = worker("Make a backup of the home", () => copied.of(() => home.act({ act: "backup" }), copiedTo));
   const words = () => (home.mayNotify() ? "Notify me no more" : "Notify me of questions and of the end of long turns");
   const notices = button(words(), async () => {
     const wanted = !home.mayNotify();
@@ -387,11 +419,59 @@ export async function settings(view, signal) {
     await home.post("/api/logout", {}).catch(() => {});
     home.leave();
   }, "danger")));
+  part(all, (lines) => changing(lines, models, sessions));
   part(people, (lines) => table("People of the chat channels", ["Channel", "Name", "Role"], lines.map((it) => [it.channel, it.name, it.role ?? "asks to be let in"]), "Nobody: there are no channels, or nobody has been let in."));
   part(walls, (lines) => [table("Walls on this machine", ["Check", "Grade", "What was found"], lines.filter((it) => it.type !== "ended").map((it) => [it.check ?? it.wall ?? "", el("span", { class: `badge ${it.grade === "ok" ? "ok" : "ask"}` }, it.grade ?? ""), it.says ?? JSON.stringify(it)]), "The walls were not checked."), codeOf(lines) && el("p", { class: "trouble" }, `Not all that is needed is there (exit code ${codeOf(lines)}).`)]);
   part(tools, (lines) => table("Tools of the agent", ["Tool", "What it does"], lines.map((it) => [el("code", {}, it.name), it.summary]), "There are none."));
-  part(all, (lines) => table("All settings, and where each comes from", ["Setting", "Value", "From"], lines.map((it) => [el("code", {}, it.key), el("code", {}, JSON.stringify(it.value)), it.origin]), "There are none."));
+  part(all, (lines) => table("All settings, and where each comes from", ["Setting", "Value", "From"], lines.filter((it) => it.key).map((it) => [el("code", {}, it.key), el("code", {}, valued(it.value)), it.origin]), "There are none."));
 }
+
+const WAITS = "approvals.answer_seconds";
+// What can be changed here. The daemon has the same list, and refuses everything else.
+const CHANGES = [
+  [WAITS, "Seconds that a question waits for you before it counts as a no", "86400 here, 300 at a terminal"],
+  ["limits.session_tokens", "Token limit of a session", "4000000"],
+  ["limits.day_tokens", "Token limit of a day, for everything", "20000000"],
+  ["limits.session_money", "Money limit of a session", "5.00 USD"],
+  ["limits.day_money", "Money limit of a day, for everything", "20.00 USD"],
+  ["limits.tool_calls", "Tool calls of one turn, at most", "200"],
+];
+
+function changing(all, models, sessions) {
+  // The default of a question's time depends on who began the session, so it is not written down as one number.
+  const present = new Map(all.filter((it) => it.key !== WAITS || it.origin !== "default").map((it) => [it.key, it.value]));
+  const came = outcome();
+  const save = (key, value) => came.of(() => home.act({ act: "set", key, value }), (lines) => told(lines.find((line) => line.key === key)));
+  const told = (it) => {
+    const others = "New conversations use it; what is open goes on as it is.";
+    return it && [el("p", {}, el("span", { class: "badge ok" }, "saved"), " ", el("code", {}, it.key), " is ", el("code", {}, valued(it.value))), el("p", { class: "dim" }, others)];
+  };
+  const row = (node, key, value) =>
+    el("form", { class: "change", onsubmit: (event) => (event.preventDefault(), save(key, value())) }, node, el("button", { type: "submit", "aria-label": `Save: ${key}` }, "Save"));
+  const list = (it) => (it instanceof Error ? [] : it);
+  const model = modelPicker("Default model", list(models), list(sessions), { isNamed: true });
+  const line = ([key, label, placeholder]) => {
+    const value = present.get(key);
+    const input = el("input", { required: true, placeholder, value: value ?? undefined, inputmode: key.endsWith("_money") ? "text" : "numeric" });
+    return row(field(label, input), key, () => input.value.trim());
+  };
+  return el(
+    "section",
+    { class: "card" },
+    el("h2", {}, "Change a setting"),
+    el("p", { class: "dim" }, "Limits can only become lower here. Everything else is changed at the machine, with ", el("code", {}, "bailey config edit"), "."),
+    row(model.node, "model", () => model.value),
+    CHANGES.map(line),
+    came.node,
+  );
+}
+
+// A value as a person writes it.
+const valued = (value) => {
+  if (value === null || value === undefined) return "not set";
+  if (Array.isArray(value)) return value.length ? value.map(valued).join(", ") : "none";
+  return typeof value === "object" ? Object.entries(value).map(([key, it]) => `${key}: ${valued(it)}`).join("; ") : String(value);
+};
 
 // What came of stopping everything, and what of it lives on.
 export function stopped(lines) {
@@ -425,7 +505,7 @@ export async function logs(view, signal) {
         "div",
         { class: "tools" },
         twice("Stop everything", () => came.of(() => home.act({ act: "estop", reason: reason.value }), stopped, stopped), "danger"),
-        worker("Make a backup of the home", () => came.of(() => home.act({ act: "backup" }), (told) => el("pre", { class: "code" }, told.map((line) => JSON.stringify(line)).join("\n")))),
+        worker("Make a backup of the home", () => came.of(() => home.act({ act: "backup" }), copiedTo)),
       ),
       came.node,
     ),
@@ -435,7 +515,7 @@ export async function logs(view, signal) {
   const part = async (node, name, show) => fill(node, await home.list(`/api/${name}`, { signal }).then(show, trouble));
   await Promise.all([
     part(channels, "status", ([it = {}]) => {
-      fill(about, `Bailey ${it.version}, process ${it.pid}, since `, time(it.since), `; ${it.sessions?.length ?? 0} sessions run.`);
+      fill(about, `Bailey ${it.version}, process ${it.pid}, since `, time(it.since), `; ${it.sessions?.length === 1 ? "1 session is" : `${it.sessions?.length ?? 0} sessions are`} open.`);
       return table("Channels", ["Name", "State", "Last word"], (it.channels ?? []).map((one) => [one.name, one.up ? "up" : "down", one.note]), "There are no channels.");
     }),
     part(log, "logs", (lines) => table("Log of the daemon", ["When", "Level", "What", "More"], lines.reverse().map(logged), "Nothing yet.")),

@@ -64,6 +64,7 @@ const server = http.createServer(async (request, response) => {
     if (request.method === "POST") return response.end(JSON.stringify({ done: ID }));
     return response.end(ndjson(views[name] ?? []));
   }
+  if (path === "/metrics") return response.end("bailey_questions 0\n");
   const file = path === "/" ? "index.html" : path.slice(1);
   response.setHeader("content-type", TYPES[file.split(".").at(-1)]);
   return response.end(fs.readFileSync(new URL(file, PAGE)));
@@ -111,7 +112,7 @@ const say = async (text) => {
 // That no model is there yet says how the command ended, and hides no conversation. What says nothing is not nothing.
 views.status = [{ pid: 1, version: "0", since: "2026-01-01T00:00:00Z", sessions: [], channels: [] }];
 views.models = [{ uses: [], providers: [] }, { type: "ended", code: 4 }];
-views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", tokens_used: "1", updated: "2026-01-01T00:00:00Z" }];
+views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", state: "done", changes: "none", says: "no changes", spent: [{ unit: "tokens", used: "1200" }, { unit: "USD", used: "1" }], updated: "2026-01-01T00:00:00Z" }];
 await page.goto(process.env.LINK);
 await see("the one");
 assert.equal(await page.locator("main .trouble").count(), 0);
@@ -138,7 +139,7 @@ const begun = Date.now();
 await go(`chat/${ID}`);
 await page.locator(".agent").getByText("and on").waitFor();
 await page.locator(".bar .badge").getByText("works", { exact: true }).waitFor();
-await page.getByRole("button", { name: "Stop" }).click();
+await page.getByRole("button", { name: "Stop", exact: true }).click();
 assert.ok(Date.now() - begun < 8000, `it took ${Date.now() - begun} ms`);
 await until(() => said.length === 1);
 assert.equal(said[0].op, "cancel");
@@ -596,7 +597,7 @@ assert.equal(await page.getByRole("button", { name: "No", exact: true }).count()
 // Money as people count it, and a log whose lines have their time.
 views.budget = [{ today: [{ unit: "tokens", used: "1200" }, { unit: "USD", used: "1250000001" }], limits: [{ span: "day", unit: "USD", limit: "5000000000" }] }];
 await go("budgets");
-for (const cell of ["1200", "1.2501", "5.0000"]) await page.getByRole("cell", { name: cell, exact: true }).waitFor();
+for (const cell of ["1,200", "1.2501", "5.0000"]) await page.getByRole("cell", { name: cell, exact: true }).waitFor();
 views.logs = [{ time: "2026-01-02T03:04:05Z", level: "info", what: "page_begun", message: "page begun", pid: 7 }];
 await go("logs");
 await page.locator("td time[datetime='2026-01-02T03:04:05Z']").waitFor();
@@ -628,7 +629,7 @@ acts.remove_schedule = [];
 await go("schedules");
 await page.getByRole("button", { name: "Remove nightly" }).dblclick();
 await page.getByRole("button", { name: "Remove nightly: press again" }).waitFor();
-await page.getByLabel("When, in the five").focus();
+await page.getByLabel("When, in the local time of the machine", { exact: true }).focus();
 await page.getByRole("button", { name: "Remove nightly", exact: true }).waitFor();
 slowness = 1000;
 await page.getByRole("button", { name: "Run nightly now" }).dblclick();
@@ -636,11 +637,13 @@ await page.getByRole("link", { name: "Budgets" }).click();
 await page.waitForTimeout(1500);
 assert.ok(page.url().endsWith("#/budgets"), page.url());
 assert.deepEqual(done.slice(before_all + 1).map((it) => it.act), ["run_schedule"]);
-views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", tokens_used: "1", updated: "2026-01-01T00:00:00Z" }];
+views.sessions = [{ id: ID, title: "the one", workspace: "/p", model: "test/model", state: "done", changes: "none", says: "no changes", spent: [{ unit: "tokens", used: "1200" }, { unit: "USD", used: "1" }], updated: "2026-01-01T00:00:00Z" }];
 await page.getByRole("link", { name: "Chat" }).click();
 await see("New conversation");
-await page.getByLabel("Project, on the machine").fill("/p");
-await page.keyboard.press("Enter");
+// The project of the session is chosen already, and its state and cost are told.
+await see("no changes");
+await see("1k tokens, 0.0001 USD");
+await page.getByRole("button", { name: "Start" }).click();
 await page.getByRole("link", { name: "Budgets" }).click();
 await page.waitForTimeout(1500);
 assert.ok(page.url().endsWith("#/budgets"), page.url());
