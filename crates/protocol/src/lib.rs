@@ -35,6 +35,7 @@ pub mod outcome;
 pub mod part;
 pub mod path;
 pub mod sent;
+pub mod spell;
 pub mod tier;
 pub mod wall;
 

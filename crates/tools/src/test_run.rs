@@ -26,6 +26,9 @@ const RUNNERS: [Runner; 7] = [
     ("Makefile", &["make", "test"], None),
 ];
 
+/// What runs the tests of a root without any of these files, where Python's own naming finds some.
+const PYTHON: Runner = ("test_*.py", &["python3", "-m", "unittest"], Some(&["-k"]));
+
 /// Runs tests.
 pub(crate) struct TestRun(pub(crate) Arc<ToolConfig>);
 
@@ -38,7 +41,7 @@ pub(crate) struct Args {
 
 impl Typed for TestRun {
     type Args = Args;
-    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Stat, Kind::Exec]);
+    const KINDS: Option<&'static [Kind]> = Some(&[Kind::Stat, Kind::List, Kind::Exec]);
 
     fn spec(&self) -> ToolSpec {
         ToolSpec {
@@ -46,8 +49,8 @@ impl Typed for TestRun {
             aliases: aliases::names("test.run"),
             summary: "Run the project's tests.".into(),
             description:
-                "Picks cargo, go, npm, pytest or make by the files in the workspace's root. For anything \
-                          else use command.run."
+                "Picks cargo, go, npm, pytest, make, or Python's unittest for test_*.py, by the files in the \
+                          workspace's root. For anything else use command.run."
                     .into(),
             schema: json!({
                 "type": "object",
@@ -68,16 +71,24 @@ impl Typed for TestRun {
         let limits = self.0.limits(args.timeout_s)?;
         // The nearest directory that has one: a package of a monorepo before the whole.
         let runners = || self.0.upwards().flat_map(|at| RUNNERS.iter().map(move |runner| (at, runner)));
-        if seen.len() < runners().count() {
+        let count = runners().count();
+        if seen.len() < count {
             let stat =
                 |(at, (file, ..)): (&str, &Runner)| Action::Stat { path: WsPath(format!("{at}/{file}")) };
             return Ok(Plan::Need(runners().map(stat).collect()));
         }
-        let found = runners().zip(seen).find(|(_, output)| is_file(output));
-        let Some(((at, (file, command, filter)), _)) = found else {
+        let found = runners().zip(seen).find(|(_, output)| is_file(output)).map(|(runner, _)| runner);
+        let root = || self.0.upwards().next().unwrap_or_default();
+        let python = match seen.get(count) {
+            None if found.is_none() => {
+                return Ok(Plan::Need(vec![Action::List { path: WsPath(root().into()) }]));
+            }
+            listed => listed.filter(|listed| has_python_tests(listed)).map(|_| (root(), &PYTHON)),
+        };
+        let Some((at, (file, command, filter))) = found.or(python) else {
             let names: Vec<&str> = RUNNERS.iter().map(|(file, ..)| *file).collect();
             return Err(format!(
-                "no tests are known here: the workspace's root has none of {}; use command.run",
+                "no tests are known here: the workspace's root has none of {}, test_*.py; use command.run",
                 names.join(", ")
             ));
         };
@@ -99,6 +110,13 @@ impl Typed for TestRun {
 
 fn is_file(output: &Output) -> bool {
     matches!(output.report(), Report::Stat(stat) if matches!(stat.found, Some(FileKind::File | FileKind::Symlink)))
+}
+
+/// Whether Python's unittest finds tests by their names.
+fn has_python_tests(listed: &Output) -> bool {
+    let Report::List(list) = listed.report() else { return false };
+    let is_test = |name: &str| name.starts_with("test_") && name.ends_with(".py");
+    list.entries.iter().any(|entry| entry.kind == FileKind::File && is_test(&entry.name))
 }
 
 fn argv(

@@ -8,7 +8,7 @@ use crate::{
     typed::Parsed, web_fetch::WebFetch, web_request::WebRequest,
 };
 use bailey_kernel::Tool;
-use bailey_protocol::{Kind, ToolSpec};
+use bailey_protocol::{Kind, ToolSpec, spell::meant};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -136,25 +136,8 @@ impl Toolbox {
     /// The tool with the most similar name, when a typing error or a missing prefix explains the difference.
     fn nearest(&self, name: &str) -> Option<&str> {
         let name = ToolSpec::plain_name(name);
-        let distances = self.names.iter().map(|(known, index)| (distance(&name, known), index));
-        let (distance, index) = distances.min()?;
-        let close = distance <= 1 + name.chars().count() / 4;
-        close.then(|| self.specs.get(*index).map(|spec| spec.name.as_str())).flatten()
+        let known = meant(&name, self.names.keys().map(String::as_str))?;
+        let index = self.names.get(known)?;
+        self.specs.get(*index).map(|spec| spec.name.as_str())
     }
-}
-
-/// How many characters must be inserted, deleted or replaced (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().enumerate() {
-        let mut next = vec![i + 1];
-        for ((j, right), pair) in b.iter().enumerate().zip(row.windows(2)) {
-            let &[diagonal, above] = pair else { continue };
-            let before = next.get(j).copied().unwrap_or(usize::MAX);
-            next.push((diagonal + usize::from(left != *right)).min(above + 1).min(before + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or(usize::MAX)
 }

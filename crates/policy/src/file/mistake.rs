@@ -1,10 +1,10 @@
 //! Mistakes in rule files, told so that they can be found and mended.
 
+use bailey_protocol::spell::meant;
 use std::{
     fmt, format,
     string::{String, ToString},
     vec,
-    vec::Vec,
 };
 
 /// Why rule files cannot be loaded.
@@ -110,33 +110,9 @@ fn with_suggestion(message: String) -> String {
         return message;
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
-    let suggestion = quoted.next().and_then(|word| suggest(word, &quoted.collect::<Vec<_>>()));
+    let suggestion = quoted.next().and_then(|word| meant(word, quoted));
     match suggestion {
         Some(meant) => format!("{message}; did you mean `{meant}`?"),
         None => message,
     }
-}
-
-/// The candidate that a word is probably a misspelling of.
-pub(super) fn suggest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    let near = candidates.iter().map(|candidate| (distance(&lower, candidate), *candidate)).min();
-    near.filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4).map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein distance, of at most 40 characters each.
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(40).collect();
-    let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (i, other) in b.chars().take(40).enumerate() {
-        let mut next = vec![i + 1];
-        for (own, pair) in a.iter().zip(row.windows(2)) {
-            let [diagonal, above] = pair else { continue };
-            let left = next.last().copied().unwrap_or_default();
-            let changed = diagonal + usize::from(*own != other);
-            next.push(changed.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }

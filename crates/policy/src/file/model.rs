@@ -4,7 +4,7 @@
 use super::{
     example::ExampleCase,
     groups::{Hosts, Repository},
-    mistake::{TextPosition, suggest},
+    mistake::TextPosition,
 };
 use crate::{
     Trust,
@@ -17,7 +17,7 @@ use crate::{
     unit,
     url::UrlGlob,
 };
-use bailey_protocol::{Kind, MergeKind, Role, ToolEffect};
+use bailey_protocol::{Kind, MergeKind, Role, ToolEffect, spell::meant};
 use core::{fmt, marker::PhantomData};
 use serde::{
     Deserialize, Deserializer,
@@ -592,7 +592,7 @@ pub(super) fn choose<T>(
         }
         names.push(name);
     }
-    let hint = match suggest(text, &names) {
+    let hint = match meant(text, names.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("there are `{}`", names.join("`, `")),
     };

@@ -3,8 +3,8 @@ use crate::world::{
 };
 use bailey_kernel::{Output, Plan};
 use bailey_protocol::{
-    Action, Blob, Command, Enforced, ExecReport, FileKind, Limits, Outcome, ProcessReport, Report, Status,
-    Stream, Wall,
+    Action, Blob, Command, Enforced, ExecReport, FileKind, Limits, ListReport, Listed, Outcome,
+    ProcessReport, Report, Status, Stream, Wall,
 };
 use serde_json::{Value, json};
 
@@ -108,7 +108,16 @@ fn tests_are_picked_by_what_lies_in_the_root() {
     assert!(
         refusal("test.run", json!({"filter": "--x"}), &with(&["Cargo.toml"])).contains("taken for an option")
     );
-    assert!(refusal("test.run", json!({}), &with(&[])).contains("has none of Cargo.toml"));
+    // Without any of them, the names of Python's tests decide.
+    assert_eq!(need("test.run", json!({}), &with(&[])), [Action::List { path: "/w".into() }]);
+    let listing = |name: &str| {
+        let entries = vec![Listed { name: name.into(), kind: FileKind::File, size: 1 }];
+        let listed = done(Report::List(ListReport { entries, more: 0 }));
+        with(&[]).into_iter().chain([listed]).collect::<Vec<Output>>()
+    };
+    let python = command("test.run", json!({"filter": "total"}), &listing("test_calc.py"));
+    assert_eq!(python.argv.join(" "), "python3 -m unittest -k total");
+    assert!(refusal("test.run", json!({}), &listing("calc_test.py")).contains("has none of Cargo.toml"));
 }
 
 fn told(report: ExecReport) -> (bool, String) {
