@@ -89,8 +89,14 @@ impl Keys {
     /// Takes the bytes of a read and gives the keys in them.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Key> {
         let mut keys = Vec::new();
-        // A lone Escape was a key of its own, unless the next bytes make a sequence of it.
-        if self.rest == [0x1b] && !matches!(bytes.first(), Some(b'[' | b'O' | b'\r' | b'\n')) {
+        // A lone Escape was a key of its own, unless the next bytes make a sequence of it. Alt-Enter comes at
+        // once: after an Escape that was given, Enter is Enter.
+        let is_one = match bytes.first() {
+            Some(b'[' | b'O') => true,
+            Some(b'\r' | b'\n') => !self.is_given,
+            _ => false,
+        };
+        if self.rest == [0x1b] && !is_one {
             keys.extend(self.escape());
             self.rest.clear();
         }
@@ -289,6 +295,17 @@ mod tests {
         assert_eq!(keys.push(b"\x1b"), []);
         assert_eq!((keys.escape(), keys.escape()), (Some(Key::Escape), None));
         assert_eq!(keys.push(b"h"), [Key::Char('h')]);
+    }
+
+    #[test]
+    fn enter_after_an_escape_that_was_given_is_enter() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.push(b"\x1b"), []);
+        assert_eq!(keys.escape(), Some(Key::Escape));
+        assert_eq!(keys.push(b"\r"), [Key::Enter]);
+        // The control: what comes at once is Alt-Enter, also in two reads.
+        assert_eq!(keys.push(b"\x1b"), []);
+        assert_eq!(keys.push(b"\r"), [Key::NewLine]);
     }
 
     #[test]

@@ -225,6 +225,8 @@ impl Terminal {
                 Ok(0) | Err(_) => break,
             }
         }
+        // An Escape that was thrown away makes no sequence of the Enter behind it.
+        keys.escape();
         keys.is_pasting()
     }
 
