@@ -2,7 +2,7 @@
 
 use super::{
     card::{draw, draw_brief},
-    prompt::{Prompt, Typing},
+    prompt::{Pressed, Prompt, Typing},
     terminal::Terminal,
 };
 use crate::print::Printer;
@@ -153,13 +153,16 @@ async fn ask_terminal(printer: &Printer, card: &Card, is_writing: bool) -> std::
     let mut question = choice.words();
     let closed = || Ok((Answer::No, "the terminal was closed".to_owned()));
     // A yes for longer than once is never one letter of a word that begins like it.
-    let is_key = |key: char| match choice.meaning(&key.to_lowercase().to_string()) {
-        Some(Meaning::Answer(Answer::No) | Meaning::Details) => true,
-        Some(Meaning::Answer(Answer::Yes)) => !is_writing,
-        Some(Meaning::Answer(Answer::YesForSession | Answer::YesForPattern)) | None => false,
+    let pressed = |key: char| match choice.meaning(&key.to_lowercase().to_string()) {
+        Some(Meaning::Answer(Answer::No) | Meaning::Details) => Pressed::Answers,
+        Some(Meaning::Answer(Answer::Yes)) if !is_writing => Pressed::Answers,
+        Some(Meaning::Answer(_)) => Pressed::Begins,
+        // It may belong to the message.
+        None if is_writing => Pressed::Begins,
+        None => Pressed::Nothing,
     };
     loop {
-        let Some(typing) = prompt.key_or_line(&question, Some(&is_key)).await? else {
+        let Some(typing) = prompt.key_or_line(&question, Some(&pressed)).await? else {
             return closed();
         };
         let (line, is_key) = match typing {

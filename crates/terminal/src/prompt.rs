@@ -62,14 +62,14 @@ impl Prompt {
         })
     }
 
-    /// The same, but one of these keys answers at once.
+    /// The same, but a key may answer at once, or mean nothing.
     ///
     /// # Errors
     /// As [`Prompt::line`].
     pub(super) async fn key_or_line(
         &self,
         question: &str,
-        is_key: Option<&dyn Fn(char) -> bool>,
+        pressed: Option<&dyn Fn(char) -> Pressed>,
     ) -> io::Result<Option<Typing>> {
         // Text that was typed before the question was seen is not an answer to it.
         let mut typed = Typed { is_told: self.terminal.drain(), ..Typed::default() };
@@ -81,17 +81,21 @@ impl Prompt {
             let before = typed_at();
             let Some(read) = self.terminal.read_keys().await? else { return Ok(None) };
             let was_typing = before.is_some_and(|at| at.elapsed() < PAUSE);
-            if let Some(is_key) = is_key {
+            if let Some(pressed) = pressed {
                 // These belong to the text that the user was typing when the question came.
                 if was_typing && read.keys.iter().all(|key| matches!(key, Key::Char(_))) && !read.is_cut {
                     continue;
                 }
-                if let Some(key) = typed.single(&read).filter(|key| is_key(*key)) {
-                    // The rest of a word, such as `yes`, is no message.
-                    while let Ok(Ok(Some(_))) = timeout(REST, self.terminal.read_keys()).await {}
-                    answered();
-                    self.terminal.write(&format!("{}\n", shown(key))).await?;
-                    return Ok(Some(Typing::Key(key)));
+                match typed.single(&read).map(|key| (key, pressed(key))) {
+                    Some((key, Pressed::Answers)) => {
+                        // The rest of a word, such as `yes`, is no message.
+                        while let Ok(Ok(Some(_))) = timeout(REST, self.terminal.read_keys()).await {}
+                        answered();
+                        self.terminal.write(&format!("{}\n", shown(key))).await?;
+                        return Ok(Some(Typing::Key(key)));
+                    }
+                    Some((_, Pressed::Nothing)) => continue,
+                    Some((_, Pressed::Begins)) | None => {}
                 }
             }
             let step = typed.take(read);
@@ -125,6 +129,17 @@ impl Drop for Prompt {
     fn drop(&mut self) {
         self.terminal.lines();
     }
+}
+
+/// The meaning of a key that comes alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pressed {
+    /// It is the answer.
+    Answers,
+    /// It begins a line.
+    Begins,
+    /// It is no answer, and begins none.
+    Nothing,
 }
 
 /// The answer to a question.
