@@ -248,8 +248,11 @@ impl Printer {
 
     /// Prints a line on standard error, for text that is not the result.
     pub fn note(&self, text: &str) {
-        let text = paint(self.err_color, Style::Dim, &neutralise(&self.redact(text)));
-        self.err.write(format!("{text}\n").as_bytes()).ok();
+        let text = folded(&neutralise(&self.redact(text)));
+        for line in text.split('\n') {
+            let line = paint(self.err_color, Style::Dim, line);
+            self.err.write(format!("{line}\n").as_bytes()).ok();
+        }
     }
 
     /// Prints each of these lines in the same way.
@@ -268,7 +271,9 @@ impl Printer {
     }
 
     fn warned(&self, label: &str, style: Style, text: &str) {
-        let line = format!("{} {}\n", paint(self.err_color, style, label), neutralise(&self.redact(text)));
+        let text = folded(&format!("{label} {}", neutralise(&self.redact(text))));
+        let rest = text.strip_prefix(label).unwrap_or(&text);
+        let line = format!("{}{rest}\n", paint(self.err_color, style, label));
         self.err.write(line.as_bytes()).ok();
     }
 
@@ -321,15 +326,19 @@ impl Printer {
             self.json_error(&text);
         }
         let label = "error:";
-        let text = format!("{label} {}", neutralise(&text));
-        let text = size(&io::stderr())
-            .map_or_else(|| text.clone(), |(columns, _)| fold(&text, columns - 2.min(columns), 0));
+        let text = folded(&format!("{label} {}", neutralise(&text)));
         // Text that an error quotes may have several lines. No such line begins where another error would
         // begin.
         let rest = text.strip_prefix(label).unwrap_or(&text).replace('\n', "\n  ");
         let line = format!("{}{rest}\n", paint(self.err_color, Style::Red, label));
         self.err.write(line.as_bytes()).ok();
     }
+}
+
+/// Text for standard error: on a terminal, folded between words.
+fn folded(text: &str) -> String {
+    size(&io::stderr())
+        .map_or_else(|| text.to_owned(), |(columns, _)| fold(text, columns - 2.min(columns), 0))
 }
 
 /// The width of a terminal in cells and its height in rows. `None` when it is not a terminal or does not say
