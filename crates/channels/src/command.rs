@@ -4,7 +4,7 @@
 use crate::{People, kinds};
 use anyhow::{Result, bail};
 use bailey_home::{config::Config, home::Home};
-use bailey_protocol::Role;
+use bailey_protocol::{Role, spell::meant};
 use bailey_session::{
     client::Client,
     exit::Mistyped,
@@ -60,14 +60,26 @@ pub enum PersonRole {
     Guest,
 }
 
+/// What is told of a channel that is not configured: the channel that was probably meant, or those that
+/// are there.
+pub fn unknown(config: &Config, name: &str) -> String {
+    let known: Vec<&str> = config.channels.keys().map(String::as_str).collect();
+    let hint = match (meant(name, known.iter().copied()), known.as_slice()) {
+        (Some(meant), _) => format!("did you mean `{meant}`?"),
+        (None, []) => {
+            format!("configure it in config.toml as [channels.{name}]: `bailey guide channels` says how")
+        }
+        (None, known) => format!("there are `{}`", known.join("`, `")),
+    };
+    format!("there is no channel `{name}`; {hint}")
+}
+
 /// Shows the channels and the people there, and lets people speak or stops them.
 pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCode> {
     let config = kinds::load(home)?;
     let known = |name: &str| match config.channels.contains_key(name) {
         true => Ok(()),
-        false => Err(Mistyped(format!(
-            "there is no channel `{name}`; configure it in config.toml as [channels.{name}]"
-        ))),
+        false => Err(Mistyped(unknown(&config, name))),
     };
     match command {
         Args::List => list(home, &config, printer).await?,

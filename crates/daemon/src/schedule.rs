@@ -1,7 +1,7 @@
 //! `bailey schedule`: tasks that are done by the clock, beneath the daemon.
 
 use anyhow::{Context as _, Result, bail};
-use bailey_channels::{Kind as ChannelKind, People, kinds};
+use bailey_channels::{Kind as ChannelKind, People, command::unknown, kinds};
 use bailey_home::{
     config::Config,
     home::Home,
@@ -175,10 +175,7 @@ pub async fn run(home: &Home, asked: Args, printer: &Printer) -> Result<ExitCode
 fn may_go_to(home: &Home, to: &str) -> Result<()> {
     let config = kinds::load(home)?;
     let Some(channel) = config.channels.get(to) else {
-        return Err(Mistyped(format!(
-            "there is no channel `{to}`; configure it in config.toml as [channels.{to}]: `bailey guide channels` says how"
-        ))
-        .into());
+        return Err(Mistyped(unknown(&config, to)).into());
     };
     if !ChannelKind::of(&channel.kind).is_some_and(|kind| kind.writes_to_people()) {
         return Err(Mistyped(format!(
