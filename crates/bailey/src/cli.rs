@@ -14,7 +14,7 @@ pub(crate) use crate::config::Store;
 use bailey_channels::command as channels;
 use bailey_daemon::schedule;
 use bailey_replay::command as replay;
-use bailey_session::{chat, prewarm, run};
+use bailey_session::{chat, compose::HANDOFF, prewarm, run};
 use bailey_web::command as page;
 pub(crate) use daemon::Agent;
 pub(crate) use journal::{Archive, Audit, Export};
@@ -29,7 +29,12 @@ use crate::{
     exit,
     print::{Color, Printer},
 };
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, builder::PossibleValuesParser};
+use bailey_protocol::spell::meant;
+use clap::{
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    builder::PossibleValuesParser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use std::{ffi::OsString, path::PathBuf};
 
 /// The heading of the options that every command takes.
@@ -49,7 +54,10 @@ Exit codes:
 /// A self-hosted runtime for AI agents: inside the walls an agent may do anything; through the gate nothing
 /// passes without a permit.
 #[derive(Debug, Parser)]
-#[command(name = "bailey", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(
+    name = "bailey", version, after_help = EXIT_CODES, max_term_width = 100,
+    override_usage = "bailey [OPTIONS] [COMMAND]"
+)]
 pub(crate) struct Cli {
     /// Print JSON, one object per line
     #[arg(long, global = true, help_heading = GENERAL)]
@@ -70,7 +78,7 @@ pub(crate) struct Cli {
     /// Private: the process that serves a session beneath the daemon
     #[arg(long, hide = true)]
     pub(crate) desk: bool,
-    /// Whether no command was typed.
+    /// Whether no command was typed, on a terminal.
     #[arg(skip)]
     pub(crate) is_bare: bool,
     #[command(subcommand)]
@@ -83,8 +91,13 @@ impl Cli {
         let typed: Vec<OsString> = std::env::args_os().collect();
         let (matches, is_bare) = match command().try_get_matches_from(&typed) {
             Ok(matches) => (matches, false),
-            Err(error) => completed(&error, &typed, is_terminal())
-                .unwrap_or_else(|| ended(&setup::without_values(error, typed.iter().cloned()))),
+            Err(error) => {
+                completed(&error, &typed, is_terminal()).unwrap_or_else(|| match talked(&error, &typed) {
+                    Some(Ok(matches)) => (matches, is_terminal()),
+                    Some(Err(error)) => ended(&error),
+                    None => ended(&setup::without_values(suggested(error, &typed), typed.iter().cloned())),
+                })
+            }
         };
         let cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| ended(&error));
         Self { is_bare, ..cli }
@@ -112,8 +125,8 @@ const SHOWN: [(&str, &str); 14] = [
 /// What was meant where only a command is missing: that of the group that was named; or, on a terminal, a
 /// conversation.
 fn completed(error: &clap::Error, typed: &[OsString], is_here: bool) -> Option<(clap::ArgMatches, bool)> {
-    use clap::error::ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
-    if !matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
+    let is_missing = [ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, ErrorKind::MissingSubcommand];
+    if !is_missing.contains(&error.kind()) {
         return None;
     }
     let with = |word: &str| {
@@ -127,6 +140,43 @@ fn completed(error: &clap::Error, typed: &[OsString], is_here: bool) -> Option<(
     });
     let talk = || with("chat").filter(|_| is_here).map(|found| (found, true));
     shown.into_iter().next().or_else(talk)
+}
+
+/// A conversation, where options of `bailey chat` were typed without a command; or what is wrong with them.
+fn talked(
+    error: &clap::Error,
+    typed: &[OsString],
+) -> Option<std::result::Result<clap::ArgMatches, clap::Error>> {
+    let root = command();
+    let is_command = |word: &OsString| word.to_str().is_some_and(|word| root.find_subcommand(word).is_some());
+    let is_known = error.get(ContextKind::SuggestedArg).is_some();
+    if error.kind() != ErrorKind::UnknownArgument || is_known || typed.iter().skip(1).any(is_command) {
+        return None;
+    }
+    // The option with which the program starts itself again comes first.
+    let is_own = |word: &&OsString| word.to_str().is_some_and(|word| word.starts_with(HANDOFF));
+    let own = 1 + typed.iter().skip(1).take_while(is_own).count();
+    let mut words = typed.to_vec();
+    words.insert(own.min(typed.len()), "chat".into());
+    Some(command().try_get_matches_from(words))
+}
+
+/// The same error, with the command that was probably meant.
+fn suggested(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return error;
+    }
+    let root = command();
+    let mut group = &root;
+    for typed in typed.iter().skip(1).filter_map(|typed| typed.to_str()).take_while(|typed| typed != word) {
+        group = group.find_subcommand(typed).unwrap_or(group);
+    }
+    let known = group.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
+    if let Some(meant) = meant(word, known).map(str::to_owned) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
+    }
+    error
 }
 
 /// Says what is wrong with what was typed, or helps.

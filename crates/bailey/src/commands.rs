@@ -104,8 +104,10 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Chat(chat) if cli.desk => wait(chat::server::run(&home()?, chat, printer)),
         Command::Chat(chat) => match cli.handoff {
             None if cli.is_bare => wait(async {
-                init::first(&home()?, printer).await?;
-                chat::keep().await
+                match init::first(&home()?, &chat, printer).await? {
+                    Some(code) => Ok(code),
+                    None => chat::keep().await,
+                }
             }),
             None => wait(chat::keep()),
             Some(handoff) => wait(chat::run(&home()?, chat, &handoff, printer)),

@@ -4,9 +4,23 @@ use anyhow::{Context as _, Result, bail};
 use bailey_secrets::Secret;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use std::{
+    error::Error,
+    fmt,
     fs::{File, OpenOptions},
     io::{Read as _, Write as _},
 };
+
+/// The person ended the program at a question, with Ctrl-C.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing was given")
+    }
+}
+
+impl Error for Interrupted {}
 
 /// The longest secret that can be typed, in bytes.
 const TYPED_BYTES_MAX: usize = 32 << 10;
@@ -14,7 +28,7 @@ const TYPED_BYTES_MAX: usize = 32 << 10;
 /// Asks for a secret. `instead` tells the user how to give it when there is no terminal.
 ///
 /// # Errors
-/// When there is no terminal, or the user gives up (Ctrl-C, Ctrl-D).
+/// When there is no terminal, or the user gives up: [`Interrupted`] on Ctrl-C, another error on Ctrl-D.
 pub fn secret(question: &str, instead: &str) -> Result<Secret> {
     let mut terminal = OpenOptions::new()
         .read(true)
@@ -81,7 +95,8 @@ fn read(terminal: &mut File) -> Result<Secret> {
         }
         match byte[0] {
             b'\n' | b'\r' => break,
-            3 | 4 => bail!("nothing was given"),
+            3 => return Err(Interrupted.into()),
+            4 => bail!("nothing was given"),
             8 | 127 => {
                 typed.pop();
             }

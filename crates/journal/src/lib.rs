@@ -539,6 +539,11 @@ pub enum JournalError {
     /// No session by that name.
     #[error("no session is named `{0}`; `bailey sessions list` shows them")]
     NoSuchSession(String),
+    /// Fewer digits than name a session.
+    #[error(
+        "`{0}` is too short to name a session: give four digits or more; `bailey sessions list` shows them"
+    )]
+    ShortSession(String),
     /// Several sessions by that name.
     #[error("`{name}` fits several sessions: {sessions}; name one by more of its digits")]
     SeveralSessions {

@@ -471,8 +471,9 @@ impl Journal {
     /// four digits, of which only one session has them.
     ///
     /// # Errors
-    /// [`JournalError::NoSuchSession`] when none fits, [`JournalError::SeveralSessions`] when several do,
-    /// [`JournalError::Archived`] when it is in an archive.
+    /// [`JournalError::ShortSession`] when fewer than four digits are given, [`JournalError::NoSuchSession`]
+    /// when none fits, [`JournalError::SeveralSessions`] when several do, [`JournalError::Archived`] when it
+    /// is in an archive.
     pub async fn session(&self, name: &str) -> Result<SessionInfo, JournalError> {
         self.named(name, true).await
     }
@@ -497,7 +498,10 @@ impl Journal {
         match self.store().read(look).await? {
             Ok(found) => Ok(found),
             Err(none) if none.is_empty() => {
-                let missing = JournalError::NoSuchSession(asked.clone());
+                let missing = match asked.len() < NAME_DIGITS_MIN {
+                    true => JournalError::ShortSession(asked.clone()),
+                    false => JournalError::NoSuchSession(asked.clone()),
+                };
                 Err(self.archived_session(&asked).await?.unwrap_or(missing))
             }
             Err(several) => {

@@ -14,7 +14,7 @@ pub use parent::keep;
 use crate::{
     HostError, Opening, TurnOptions,
     compose::{self, Keys, OpenSession, Session},
-    config::Config,
+    config::{Config, Provider},
     exit,
     front::{Asker, Chat, Front, History},
     home::Home,
@@ -70,6 +70,21 @@ pub struct Args {
     pub(crate) unattended: bool,
     #[command(flatten)]
     pub(crate) options: TurnOptions,
+}
+
+impl Args {
+    /// Whether the conversation has a model of its own: the one that was named, or that of a session.
+    pub fn has_model(&self) -> bool {
+        self.options.model.is_some() || self.resume.is_some() || self.continued
+    }
+
+    /// Why no conversation can begin in this place, if so.
+    pub fn not_here(&self, home: &Home) -> Option<anyhow::Error> {
+        if self.resume.is_some() {
+            return None;
+        }
+        project::find(self.directory.as_deref(), home).err()
+    }
 }
 
 /// Ops that may wait for the host.
@@ -148,7 +163,7 @@ pub async fn run(home: &Home, mut chat: Args, handoff: &str, printer: &Printer) 
     if chat.no_sandbox {
         front.has_no_layer();
     }
-    front.converse(Chat::new(printer, history, models(home, &config))?)?;
+    front.converse(Chat::new(printer, history, models(home, &config, &keys))?)?;
     let work = async {
         host.recall().await?;
         host.serve(&mut inbox).await
@@ -180,15 +195,19 @@ fn end(
     Ok(ExitCode::from(exit::DONE))
 }
 
-/// The names that a person can give after `/model`: the configured model, each provider, and the models that
-/// the catalogue knows. A catalogue with a mistake offers no models here; the session tells the mistake.
-fn models(home: &Home, config: &Config) -> Vec<String> {
+/// The names that a person can give after `/model`: the configured model, and of each provider that has its
+/// key or needs none, its name and the models that the catalogue knows. A catalogue with a mistake offers no
+/// models here; the session tells the mistake.
+fn models(home: &Home, config: &Config, keys: &Keys) -> Vec<String> {
     let catalogue = compose::catalogue(home).ok();
     let mut all: Vec<String> = config.model.iter().cloned().collect();
-    for (name, provider) in &config.providers {
+    let is_usable = |provider: &Provider| provider.key_env.as_deref().is_none_or(|key| keys.has(key));
+    for (name, provider) in config.providers.iter().filter(|(_, provider)| is_usable(provider)) {
         all.push(format!("{name}/"));
         let known = catalogue.iter().flat_map(|catalogue| catalogue.names(&provider.base_url));
-        all.extend(known.map(|model| format!("{name}/{model}")));
+        all.extend(
+            known.map(|model| format!("{name}/{model}")).filter(|it| Some(it) != config.model.as_ref()),
+        );
     }
     all
 }

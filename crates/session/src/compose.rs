@@ -63,7 +63,7 @@ const COMMAND_CHARS_MAX: usize = 160;
 /// The file in a session's folder that holds the most tokens that the session may use up.
 const BOUND: &str = "tokens";
 /// The beginning of the private option of a conversation's processes.
-pub(crate) const HANDOFF: &str = "--handoff=";
+pub const HANDOFF: &str = "--handoff=";
 
 /// The standing instruction, with a text about the walls.
 macro_rules! standing {

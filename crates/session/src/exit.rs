@@ -3,6 +3,7 @@
 use crate::{
     HostError,
     config::{ConfigError, NotCompliant},
+    prompt::Interrupted,
 };
 use bailey_kernel::{BeginError, JournalError, Refused};
 use bailey_policy::file::RuleFileError;
@@ -48,6 +49,9 @@ pub fn of(error: &anyhow::Error) -> u8 {
     if is_wrong {
         return WRONG;
     }
+    if error.downcast_ref::<Interrupted>().is_some() {
+        return CANCELLED;
+    }
     match refused {
         Some(Refused::Model(_)) => MODEL,
         Some(Refused::Denied(_)) => DENIED,
@@ -64,7 +68,7 @@ fn is_of_the_user(error: &JournalError) -> bool {
     use JournalError::{
         Absent, Archived, AskedAgain, Held, NoAnswer, NoArchive, NoCheckpoint, NoEntry, NoSuchQuestion,
         NoSuchSession, NotRunOut, OtherLine, RanOut, SecretInPath, Settled, SeveralQuestions,
-        SeveralSessions, ShortQuestion,
+        SeveralSessions, ShortQuestion, ShortSession,
     };
     matches!(
         error,
@@ -77,6 +81,7 @@ fn is_of_the_user(error: &JournalError) -> bool {
             | NoCheckpoint(_)
             | NoEntry { .. }
             | NoSuchSession(_)
+            | ShortSession(_)
             | NoSuchQuestion(_)
             | NotRunOut(_)
             | OtherLine(_)

@@ -18,6 +18,7 @@ use super::{
     keys::Key,
     line::{Line, Wish},
     message::{self, Message},
+    picker::pick_without_signals,
     screen::{Live, Row},
     summary::Summary,
     terminal::{Terminal, lend},
@@ -114,6 +115,16 @@ impl Chat {
             turned: None,
             own: None,
         })
+    }
+
+    /// The models that the user can pick, with the present one.
+    fn pickable(&self) -> Vec<String> {
+        let all = self.models.iter().filter(|model| !model.ends_with('/') && **model != self.model);
+        let present = Some(&self.model).filter(|model| !model.is_empty());
+        let others: Vec<&String> = all.collect();
+        // A list of the present model alone offers nothing.
+        let present = present.filter(|_| !others.is_empty());
+        present.into_iter().chain(others).cloned().collect()
     }
 
     /// Whether the user has a message half written.
@@ -402,6 +413,9 @@ impl Front<'_> {
                 let spent = self.drawing.summary.spent();
                 self.note(Style::Plain, &format!("  {spent}"));
             }
+            Command::Model(None) if is_free && self.screen.is_live() && !chat.pickable().is_empty() => {
+                self.pick_model();
+            }
             Command::Model(None) => {
                 let (model, models) = (chat.model.clone(), chat.models.join(", "));
                 self.note(Style::Plain, &format!("  the model is {model}; /model NAME changes it: {models}"));
@@ -435,6 +449,27 @@ impl Front<'_> {
         }
     }
 
+    /// Lets the user pick one of the models that can be used.
+    fn pick_model(&mut self) {
+        let Some(chat) = &self.chat else { return };
+        let (models, present) = (chat.pickable(), chat.model.clone());
+        let mark = |model: &String| match *model == present {
+            true => format!("{model}  (in use)"),
+            false => model.clone(),
+        };
+        let rows: Vec<String> = models.iter().map(mark).collect();
+        self.screen.clear();
+        self.pause_keys();
+        let printer = self.printer;
+        let picking = async move {
+            let title = "Which model? (/model NAME takes any other)";
+            let picked = pick_without_signals(printer, title, &rows).await;
+            let name = picked.and_then(|at| models.get(at).cloned());
+            name.filter(|name| *name != present).map(|name| Op::Model { name })
+        };
+        self.answering = Some((None, Box::pin(picking)));
+    }
+
     /// Says where the conversation stands.
     fn tell_status(&mut self) {
         let summary = &self.drawing.summary;
@@ -452,6 +487,16 @@ impl Front<'_> {
             if let Some(fact) = fact.filter(|fact| !fact.is_empty()) {
                 self.note(Style::Plain, &format!("  {name:<9}{fact}"));
             }
+        }
+    }
+
+    /// Sends what the user answered.
+    pub(super) fn answer(&mut self, op: Op) {
+        match op {
+            // Another terminal may have begun a turn meanwhile.
+            Op::Model { .. } if !self.is_idle() => self.note(Style::Yellow, BUSY),
+            Op::Model { .. } => self.ask_for(op),
+            op => self.send(op),
         }
     }
 
@@ -486,12 +531,11 @@ impl Front<'_> {
         }
     }
 
-    /// Whether the session's summary is told when the session ends this way. For [`Leave::Clear`] it is told
-    /// only when the user has asked something.
+    /// Whether the session's summary is told when the session ends this way: only when something happened in
+    /// the session.
     pub fn has_story(&self, leave: &Leave) -> bool {
         match leave {
-            Leave::Quit => true,
-            Leave::Clear => self.drawing.summary.is_begun(),
+            Leave::Quit | Leave::Clear => self.drawing.summary.has_story(),
             Leave::Fork | Leave::Export => false,
         }
     }

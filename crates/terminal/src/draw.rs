@@ -407,7 +407,8 @@ impl<'a> Drawing<'a> {
         let more = usize::try_from(files).unwrap_or(usize::MAX).saturating_sub(CHANGED_MAX);
         let more = (more > 0).then(|| format!("and {more} more"));
         let named: Vec<String> = named.chain(more).collect();
-        let text = format!("  {waiting}  ({})", named.join(", "));
+        let files = if named.is_empty() { String::new() } else { format!("  ({})", named.join(", ")) };
+        let text = format!("  {waiting}{files}");
         if text != self.told && !waiting.is_empty() {
             self.line(screen, Style::Yellow, &text);
         }

@@ -32,7 +32,7 @@ pub use card::{diff_lines, draw as draw_card, one_line};
 pub use chat::{Chat, Leave};
 pub use draw::{barred, packets, short};
 pub use history::History;
-pub use picker::{ask_text, pick_one, pick_without_signals};
+pub use picker::{ask_text, end_line, or_quit, pick_one, pick_without_signals};
 pub use signals::{EndSignals, is_ignored};
 pub use spent::Spent;
 pub use terminal::{remember, restore};
@@ -75,8 +75,8 @@ const MARKDOWN_CELLS_MAX: usize = 100;
 /// not shown.
 const HELD_MAX: usize = 4096;
 
-/// A pending answer.
-type Answered<'a> = (ApprovalId, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
+/// A pending answer, to a question of the session or, without an id, to one of this front end's own.
+type Answered<'a> = (Option<ApprovalId>, Pin<Box<dyn Future<Output = Option<Op>> + 'a>>);
 
 /// A turn, as one process tells it to another.
 #[derive(Serialize, Deserialize)]
@@ -176,7 +176,7 @@ impl<'a> Front<'a> {
                 op = answered(&mut self.answering) => {
                     self.answering = None;
                     self.is_asked_over();
-                    op.into_iter().for_each(|op| self.send(op));
+                    op.into_iter().for_each(|op| self.answer(op));
                 }
                 came = chat::came(&mut self.chat), if is_free => self.came(came),
                 // Events are always taken, so that the session never waits for this front end. Events that
@@ -310,6 +310,12 @@ impl<'a> Front<'a> {
                 self.screen.clear();
                 quit(exit::CANCELLED);
             }
+            // Ctrl-C leaves a list.
+            TerminalSignal::Cancel if self.answering.as_ref().is_some_and(|(id, _)| id.is_none()) => {
+                self.answering = None;
+                self.printer.line("");
+                self.is_asked_over();
+            }
             TerminalSignal::Cancel if self.is_idle() => self.interrupted(),
             TerminalSignal::Cancel => {
                 self.take_back();
@@ -359,12 +365,12 @@ impl<'a> Front<'a> {
             let (answer, why) = asker.ask(printer, &card, is_writing).await;
             Some(Op::Answer { id, answer, why, by: None })
         };
-        self.answering = Some((id, Box::pin(answering)));
+        self.answering = Some((Some(id), Box::pin(answering)));
     }
 
     /// Whether the event settles the question on the screen.
     fn is_answered_by(&self, happening: &Happening) -> bool {
-        let on_screen = self.answering.as_ref().map(|(id, _)| *id);
+        let on_screen = self.answering.as_ref().and_then(|(id, _)| *id);
         matches!(happening, Happening::Answered { id, .. } if Some(*id) == on_screen)
     }
 
@@ -378,7 +384,7 @@ impl<'a> Front<'a> {
             let id = *id;
             let printer = self.printer;
             let again = async move { ask::again(printer).await.then_some(Op::AskAgain { id }) };
-            self.answering = Some((id, Box::pin(again)));
+            self.answering = Some((Some(id), Box::pin(again)));
             return;
         }
         self.is_asked_over();

@@ -5,16 +5,21 @@ use super::{
     card::one_line,
     keys::Key,
     prompt::Prompt,
-    signals::{Signals, TerminalSignal},
+    signals::Signals,
     terminal::Terminal,
     text::{self, Span, cut, span},
 };
 use crate::{
+    code_of,
     print::{Printer, Style},
-    quit,
+    quit, restore,
 };
-use bailey_protocol::exit;
-use std::{future::Future, io, ops::ControlFlow};
+use std::{
+    fs::OpenOptions,
+    future::Future,
+    io::{self, Write as _},
+    ops::ControlFlow,
+};
 
 /// The most rows of the list that are on the screen.
 const ROWS_MAX: usize = 12;
@@ -25,10 +30,10 @@ const FILTER_CHARS_MAX: usize = 200;
 /// The most rows that a terminal which cannot redraw is shown.
 const NUMBERED_MAX: usize = 200;
 
-/// Asks the user to pick one of `rows`; gives its index. `None` when the user leaves with Esc, Ctrl-C or
-/// Ctrl-D, when there is nothing to pick, and without a terminal. Rows may be foreign text.
+/// Asks the user to pick one of `rows`; gives its index. `None` when the user leaves with Esc or Ctrl-D, when
+/// there is nothing to pick, and without a terminal. Ctrl-C ends the program. Rows may be foreign text.
 pub async fn pick_one(printer: &Printer, title: &str, rows: &[String]) -> Option<usize> {
-    or_left(pick(printer, title, rows)).await
+    or_quit(pick(printer, title, rows)).await.ok().flatten()
 }
 
 /// The same for a process that has to stay with one thread: a signal ends the process, and its parent
@@ -48,33 +53,38 @@ async fn pick(printer: &Printer, title: &str, rows: &[String]) -> io::Result<Opt
     }
 }
 
-/// Asks for a line of text, which may be pasted. `None` when the user leaves with Ctrl-C or Ctrl-D, and
-/// without a terminal.
+/// Asks for a line of text, which may be pasted. `None` when the user leaves with Ctrl-D, and without a
+/// terminal. Ctrl-C ends the program.
 pub async fn ask_text(printer: &Printer, question: &str) -> Option<String> {
     let asked = async {
         let prompt = Prompt::open(printer)?;
         typed(printer, prompt.terminal(), question).await
     };
-    or_left(asked).await
+    or_quit(asked).await.ok().flatten()
 }
 
-/// Waits for an answer, or for a signal that ends the question.
-async fn or_left<T>(answer: impl Future<Output = io::Result<Option<T>>>) -> Option<T> {
-    let mut signals = Signals::listen().ok()?;
-    tokio::pin!(answer);
-    let left = loop {
+/// Does `work` to its end. A signal that asks the program to end, such as Ctrl-C, ends it at once, and leaves
+/// the shell a line of its own.
+pub async fn or_quit<T>(work: impl Future<Output = T>) -> T {
+    // Without ears a signal ends the program all the same.
+    let Ok(mut signals) = Signals::listen() else { return work.await };
+    tokio::pin!(work);
+    loop {
         tokio::select! {
-            answer = &mut answer => return answer.ok().flatten(),
-            heard = signals.next() => match heard {
-                TerminalSignal::Resize | TerminalSignal::Suspend => {}
-                heard => break heard,
+            done = &mut work => return done,
+            heard = signals.next() => if let Some(code) = code_of(heard) {
+                restore();
+                end_line();
+                quit(code);
             },
         }
-    };
-    match left {
-        TerminalSignal::HangUp => quit(exit::HUNG_UP),
-        TerminalSignal::Terminate => quit(exit::TERMINATED),
-        _ => None,
+    }
+}
+
+/// Ends the line on the controlling terminal.
+pub fn end_line() {
+    if let Ok(mut terminal) = OpenOptions::new().write(true).open("/dev/tty") {
+        terminal.write_all(b"\r\n").ok();
     }
 }
 

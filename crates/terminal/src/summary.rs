@@ -172,6 +172,13 @@ impl Summary {
         !self.asked.is_empty()
     }
 
+    /// Whether the session did anything, or something waits for the user.
+    pub(super) fn has_story(&self) -> bool {
+        let is_worked = !(self.calls.is_empty() && self.refused.is_empty() && self.applied.is_empty());
+        let waits = self.is_paused || !self.questions.is_empty() || self.waiting().is_some();
+        self.is_begun() || is_worked || waits
+    }
+
     /// The time since the turn began.
     pub(super) fn turn_took(&self) -> String {
         took(self.turn)
@@ -292,6 +299,7 @@ impl Summary {
     pub(super) fn waiting(&self) -> Option<String> {
         match self.waiting? {
             (0, 0) => None,
+            (0, 1) => Some("1 branch with new commits: /diff /apply".into()),
             (0, branches) => Some(format!("{branches} branches with new commits: /diff /apply")),
             (1, _) => Some("1 file changed: /diff /apply".into()),
             (files, _) => Some(format!("{files} files changed: /diff /apply")),

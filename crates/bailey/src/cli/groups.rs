@@ -32,7 +32,8 @@ fn help(root: &Command) -> String {
     let about = root.get_about().map(ToString::to_string).unwrap_or_default();
     let about = fold(&format!("{about}."), WIDTH, 0);
     let mut help = format!(
-        "{about}\n\nUsage: bailey [OPTIONS] COMMAND\n       bailey                       begins a conversation\n"
+        "{about}\n\nUsage: bailey [OPTIONS] [COMMAND]\n       bailey [OPTIONS of chat]     begins a conversation; `--continue` \
+         goes on with the last one\n"
     );
     for (title, names) in GROUPS {
         help.push_str(&format!("\n{title}:\n"));

@@ -35,6 +35,12 @@ pub(crate) struct Init {
     /// Private: ask these providers for their models, and print what they answer
     #[arg(long, hide = true, value_name = "PROVIDER,…")]
     pub(crate) look: Option<String>,
+    /// Private: the URL of a provider that config.toml does not have yet
+    #[arg(long, hide = true, value_name = "URL", requires = "look")]
+    pub(crate) url: Option<String>,
+    /// Private: the variable of its key
+    #[arg(long, hide = true, value_name = "NAME", requires = "url")]
+    pub(crate) key_env: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,8 +1,11 @@
 //! The command line as a whole: one shape of help, examples that are true, documents that agree with the
 //! program.
 
-use super::{EXIT_CODES, SHOWN, command, completed, examples::EXAMPLES, groups::GROUPS};
-use clap::Command;
+use super::{
+    Cli, EXIT_CODES, SHOWN, command, completed, examples::EXAMPLES, groups::GROUPS, suggested, talked,
+};
+use clap::{Command, FromArgMatches as _};
+use std::ffi::OsString;
 
 fn leaves<'a>(command: &'a Command, above: &[&'a str], into: &mut Vec<(Vec<&'a str>, &'a Command)>) {
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
@@ -65,6 +68,37 @@ fn a_missing_command_is_the_one_that_shows_something() {
         assert_eq!(completed(typed, false), None);
     }
     assert_eq!(completed(&["bailey", "sessions", "lst"], true), None);
+}
+
+/// Options of `bailey chat` need no command; other mistakes stay mistakes.
+#[test]
+fn options_of_a_conversation_need_no_command() {
+    let typed =
+        |words: &[&str]| -> Vec<OsString> { ["bailey"].iter().chain(words).map(Into::into).collect() };
+    let talked = |words: &[&str]| {
+        let typed = typed(words);
+        talked(&command().try_get_matches_from(&typed).unwrap_err(), &typed)
+    };
+    let same = |words: &[&str], chat: &[&str]| {
+        let (bare, chat) =
+            (talked(words).unwrap().unwrap(), command().try_get_matches_from(typed(chat)).unwrap());
+        let parsed = |matches| format!("{:?}", Cli::from_arg_matches(matches).unwrap().command);
+        assert_eq!(parsed(&bare), parsed(&chat), "{words:?}");
+    };
+    same(&["--continue"], &["chat", "--continue"]);
+    same(&["--home", "x", "--resume", "aa4f"], &["chat", "--home", "x", "--resume", "aa4f"]);
+    same(&["--handoff=3,4", "-m", "a/b"], &["--handoff=3,4", "chat", "-m", "a/b"]);
+    assert!(talked(&["-m"]).unwrap().unwrap_err().to_string().contains("value is required"));
+    for words in [&["run", "--nope", "x"][..], &["rnu"], &["--versoin"]] {
+        assert!(talked(words).is_none(), "{words:?}");
+    }
+    let said = |words: &[&str]| {
+        let typed = typed(words);
+        suggested(command().try_get_matches_from(&typed).unwrap_err(), &typed).to_string()
+    };
+    assert!(said(&["rnu", "x"]).contains("'run'"), "{}", said(&["rnu", "x"]));
+    assert!(said(&["secrets", "ste"]).contains("'set'"), "{}", said(&["secrets", "ste"]));
+    assert!(!said(&["frobnicate"]).contains("tip"), "the control");
 }
 
 #[test]

@@ -244,6 +244,19 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
 /// mistake.
 pub(super) fn set(home: &Home, values: &[(&str, &str)]) -> Result<()> {
     let path = home.config();
+    let (old, text) = changed(home, values)?;
+    if path.exists() && read(&path)? != old {
+        bail!("somebody else changed `{}` meanwhile; nothing was changed", path.display());
+    }
+    write_private(&path, text.as_bytes())
+}
+
+/// The text of config.toml, and what [`set`] would make of it.
+///
+/// # Errors
+/// At a value that would be a mistake.
+pub(super) fn changed(home: &Home, values: &[(&str, &str)]) -> Result<(String, String)> {
+    let path = home.config();
     let old = if path.exists() { read(&path)? } else { TEMPLATE.to_owned() };
     let mut text = old.clone();
     for (key, value) in values {
@@ -255,10 +268,7 @@ pub(super) fn set(home: &Home, values: &[(&str, &str)]) -> Result<()> {
     if let Some(model) = &config.model {
         config.find(model).map_err(|error| exit::Mistyped(format!("`model`: {error:#}")))?;
     }
-    if path.exists() && read(&path)? != old {
-        bail!("somebody else changed `{}` meanwhile; nothing was changed", path.display());
-    }
-    write_private(&path, text.as_bytes())
+    Ok((old, text))
 }
 
 /// Tells the value that is in force now.

@@ -7,6 +7,8 @@ mod ask;
 use crate::{
     cli::Init,
     config::{Config, TEMPLATE},
+    exit,
+    front::or_quit,
     home::{Home, make_private},
     identity,
     print::{Printer, Style},
@@ -14,7 +16,9 @@ use crate::{
     stores::Stores,
 };
 use anyhow::{Context as _, Result};
+use ask::Outcome;
 use bailey_kernel::Paper;
+use bailey_session::chat;
 use serde_json::json;
 use std::{
     fs::OpenOptions,
@@ -45,26 +49,36 @@ struct Machine {
 /// Writes the files of a new home, and asks on a terminal.
 pub(super) async fn run(home: &Home, asked: Init, printer: &Printer) -> Result<ExitCode> {
     if let Some(providers) = &asked.look {
-        ask::look(home, providers, printer).await?;
+        ask::look(home, providers, asked.url.zip(Some(asked.key_env)), printer).await?;
         return Ok(ExitCode::SUCCESS);
     }
     make(home, printer)?;
-    if !asked.no_questions && !printer.is_json() && is_terminal() {
-        ask::ask(home, printer).await?;
+    let asks = !asked.no_questions && !printer.is_json() && is_terminal();
+    if asks && or_quit(ask::ask(home, printer)).await? == Outcome::Left {
+        return Ok(ExitCode::from(exit::CANCELLED));
     }
     tell_next(home, printer)
 }
 
-/// Sets up a home in which no conversation could begin, before the first one.
-pub(super) async fn first(home: &Home, printer: &Printer) -> Result<()> {
-    if ask::is_needed(home)? {
-        make(home, printer)?;
-        ask::ask(home, printer).await?;
-        if ask::is_needed(home)? {
-            Config::load(home)?.default_model(|_| false)?;
-        }
+/// Sets up a home in which no conversation could begin, before the first one. Gives the exit code where none
+/// begins.
+pub(super) async fn first(home: &Home, chat: &chat::Args, printer: &Printer) -> Result<Option<ExitCode>> {
+    if chat.has_model() || !ask::is_needed(home)? {
+        return Ok(None);
     }
-    Ok(())
+    let not_here = chat.not_here(home);
+    make(home, printer)?;
+    if or_quit(ask::ask(home, printer)).await? == Outcome::Left {
+        return Ok(Some(ExitCode::from(exit::CANCELLED)));
+    }
+    if ask::is_needed(home)? {
+        Config::load(home)?.default_model(|_| false)?;
+    }
+    Ok(not_here.map(|why| {
+        printer.note(&format!("{why:#}"));
+        printer.note("Bailey is set up; go to a project's directory, and type `bailey`");
+        ExitCode::SUCCESS
+    }))
 }
 
 /// Whether a person is there to answer.

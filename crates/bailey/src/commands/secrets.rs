@@ -13,6 +13,7 @@ use crate::{
     wire::SOCKET,
 };
 use anyhow::{Context as _, Result, bail};
+use bailey_protocol::spell::meant;
 use bailey_secrets::{Redactor, Secret, Vault, is_secret_name};
 use bailey_session::running::in_use;
 use clap::ValueEnum as _;
@@ -52,11 +53,14 @@ pub(super) fn run(home: &Home, command: Secrets, printer: &Printer) -> Result<Ex
             }
             tell_of_others(stores, &name, Some(store), printer)?;
             tell_of_those_that_run(home, &name, printer);
-            if !is_secret_name(&name) && users(&config, &name).next().is_none() {
-                printer.note(&format!(
-                    "nothing in config.toml uses `{name}` yet; name it as `key_env` of a provider or a \
-                     channel, or as `secret` of a [[network.key]]"
-                ));
+            if users(&config, &name).next().is_none() {
+                let hint = match meant(&name, read(&config)) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "name it as `key_env` of a provider or a channel, or as `secret` of a \
+                             [[network.key]]"
+                        .into(),
+                };
+                printer.note(&format!("nothing uses `{name}` yet; {hint}"));
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -183,13 +187,18 @@ fn users<'a>(config: &'a Config, name: &'a str) -> impl Iterator<Item = &'a str>
         .chain(of_collector.map(|_| "telemetry"))
 }
 
-fn list(config: &Config, stores: Stores<'_>, printer: &Printer) -> Result<ExitCode> {
-    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+/// The names that the configuration reads.
+fn read(config: &Config) -> impl Iterator<Item = &str> {
     let of_models = config.providers.values().filter_map(|provider| provider.key_env.as_deref());
     let of_commands = config.network.keys.iter().map(|key| key.secret.as_str());
     let of_channels = config.channels.values().map(|channel| channel.key_env.as_str());
     let of_collector = config.telemetry.key_env.as_deref();
-    let named: Vec<&str> = of_models.chain(of_commands).chain(of_channels).chain(of_collector).collect();
+    of_models.chain(of_commands).chain(of_channels).chain(of_collector)
+}
+
+fn list(config: &Config, stores: Stores<'_>, printer: &Printer) -> Result<ExitCode> {
+    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let named: Vec<&str> = read(config).collect();
     for (name, value) in std::env::vars_os() {
         if let Ok(name) = name.into_string()
             && !value.is_empty()

@@ -107,8 +107,8 @@ fn a_key_is_asked_for_unseen_and_tried() {
     terminal.wait_for("OPENAI_API_KEY (not shown): ");
     terminal.keys("sk-ant-wrong-0815\r");
     terminal.wait_for_in_turn(&["What now?", "Give another key"]);
-    terminal.keys("another");
-    terminal.wait_for("› another");
+    terminal.keys("another key");
+    terminal.wait_for("› another key");
     terminal.keys("\r");
     terminal.wait_for("OPENAI_API_KEY (not shown): ");
     terminal.keys("sk-ant-right-4711\r");
@@ -129,15 +129,161 @@ fn a_key_is_asked_for_unseen_and_tried() {
     assert!(!stage.folder().join("ann/.gitconfig").exists(), "nothing was said, nothing was written");
 }
 
+/// A key that the provider refused is not stored, and the person can turn to another provider.
+#[test]
+fn a_refused_key_is_not_stored_and_another_provider_can_be_chosen() {
+    let stage = Stage::new(&[]);
+    fs::create_dir_all(stage.home()).unwrap();
+    let url = lists(Some("sk-ant-right-4711"));
+    let config = format!(
+        "[providers.openai]\nwire = \"openai\"\nbase_url = \"{url}\"\nkey_env = \"OPENAI_API_KEY\"\n"
+    );
+    fs::write(stage.home().join("config.toml"), &config).unwrap();
+    let is_stored = || fs::read_to_string(stage.home().join(".env")).unwrap().contains("\nOPENAI_API_KEY=");
+    let asked = |key: &str| {
+        let mut terminal = Terminal::first(&stage, &person(&stage, &[]))?;
+        terminal.wait_for_in_turn(&["Where does your model run?", "(none answers yet)"]);
+        terminal.keys("openai (");
+        terminal.wait_for("› openai (");
+        terminal.keys("\r");
+        terminal.wait_for("OPENAI_API_KEY (not shown): ");
+        terminal.keys(&format!("{key}\r"));
+        Some(terminal)
+    };
+    let Some(mut terminal) = asked("sk-ant-wrong-0815") else { return };
+    terminal.wait_for_in_turn(&["What now?", "Another provider"]);
+    terminal.keys("provider");
+    terminal.wait_for("› provider");
+    terminal.keys("\r");
+    terminal.wait_for_in_turn(&["Where does your model run?", "OpenAI (asks for a key)"]);
+    terminal.keys("\u{1b}");
+    let (code, shown) = terminal.end();
+    assert!(code == 130 && shown.contains("nothing was stored"), "{code}: {shown}");
+    assert!(!is_stored());
+    // Nor is a right one, before the model is chosen.
+    let mut terminal = asked("sk-ant-right-4711").unwrap();
+    terminal.wait_for("Which model?");
+    terminal.keys("\u{3}");
+    assert_eq!(terminal.end().0, 130);
+    assert!(!is_stored());
+    assert_eq!(fs::read_to_string(stage.home().join("config.toml")).unwrap(), config);
+    // The control: a person who wants it all the same has it.
+    let mut terminal = asked("sk-ant-wrong-0815").unwrap();
+    terminal.wait_for_in_turn(&["What now?", "Name a model all the same"]);
+    terminal.keys("name");
+    terminal.wait_for("› name");
+    terminal.keys("\r");
+    terminal.wait_for("Which model, by its name?");
+    terminal.keys("alpha-1\r");
+    terminal.wait_for("Your name for commits:");
+    assert!(is_stored());
+    terminal.keys("\u{3}");
+    assert_eq!(terminal.end().0, 130);
+}
+
+/// A server by its URL is tried before it is written.
+#[test]
+fn a_server_by_its_url_is_written_with_its_model() {
+    let stage = Stage::new(&[]);
+    let url = lists(Some("server-key-4711"));
+    let Some(mut terminal) = Terminal::first(&stage, &person(&stage, &["init"])) else { return };
+    terminal.wait_for("Where does your model run?");
+    terminal.keys("url");
+    terminal.wait_for("› url");
+    terminal.keys("\r");
+    terminal.wait_for("Its URL");
+    terminal.keys(&format!("{url}\r"));
+    terminal.wait_for_in_turn(&["The server", "It asks for a key"]);
+    terminal.keys("\r");
+    terminal.wait_for("SERVER_API_KEY (not shown): ");
+    terminal.keys("server-key-4711\r");
+    terminal.wait_for_in_turn(&["Which model?", "alpha-1"]);
+    let before = fs::read_to_string(stage.home().join("config.toml")).unwrap();
+    assert!(!before.contains(&url), "{before}");
+    terminal.keys("\r");
+    terminal.wait_for("Your name for commits:");
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    let config = fs::read_to_string(stage.home().join("config.toml")).unwrap();
+    assert!(config.contains(&url) && config.contains("model = \"server/alpha-1\""), "{config}");
+    let keys = fs::read_to_string(stage.home().join(".env")).unwrap();
+    assert!(keys.contains("SERVER_API_KEY=server-key-4711"));
+}
+
+/// Ctrl-C ends the program at each question.
+#[test]
+fn ctrl_c_ends_the_setup_at_each_question() {
+    let stage = Stage::new(&[]);
+    configured(&stage, "lmstudio", &lists(None));
+    let ends = |until: &dyn Fn(&mut Terminal)| {
+        let Some(mut terminal) = Terminal::first(&stage, &person(&stage, &[])) else { return };
+        until(&mut terminal);
+        terminal.keys("\u{3}");
+        let (code, shown) = terminal.end();
+        assert!(code == 130 && shown.ends_with('\n'), "{code}: {shown}");
+    };
+    let to_list = |terminal: &mut Terminal| drop(terminal.wait_for("Where does your model run?"));
+    ends(&to_list);
+    ends(&|terminal| {
+        to_list(terminal);
+        terminal.keys("anthropic");
+        terminal.wait_for("› anthropic");
+        terminal.keys("\r");
+        terminal.wait_for("ANTHROPIC_API_KEY (not shown): ");
+    });
+    let to_name = |terminal: &mut Terminal| {
+        to_list(terminal);
+        terminal.keys("\r");
+        terminal.wait_for("Which model?");
+        terminal.keys("\r");
+        terminal.wait_for("Your name for commits:");
+    };
+    ends(&to_name);
+    // The model is there now: the four questions of the first conversation are next.
+    ends(&|terminal| drop(terminal.wait_for("What should I call you?")));
+    ends(&|terminal| {
+        terminal.wait_for("What should I call you?");
+        terminal.keys("Ann\r");
+        terminal.wait_for("What do you want to call your agent?");
+    });
+    assert!(!stage.home().join("USER.md").exists());
+}
+
+/// Where no conversation can begin, the home is set up all the same.
+#[test]
+fn a_home_directory_is_no_project_and_is_told_after_the_setup() {
+    let stage = Stage::new(&[]);
+    configured(&stage, "lmstudio", &lists(None));
+    let mut bailey = person(&stage, &[]);
+    bailey.current_dir(stage.folder().join("ann"));
+    let Some(mut terminal) = Terminal::first(&stage, &bailey) else { return };
+    terminal.wait_for("Where does your model run?");
+    terminal.keys("\r");
+    terminal.wait_for("Which model?");
+    terminal.keys("\r");
+    terminal.wait_for("Your name for commits:");
+    terminal.keys("\u{4}");
+    let (code, shown) = terminal.end();
+    assert!(code == 0 && shown.contains("Bailey is set up; go to a project's directory"), "{code}: {shown}");
+}
+
 /// `bailey` by itself sets up where no model is known, else it begins at once; for scripts it is a mistake.
 #[test]
 fn bailey_by_itself_begins_a_conversation() {
     let stage = Stage::new(&[]);
     let Some(mut terminal) = Terminal::first(&stage, &person(&stage, &[])) else { return };
     terminal.wait_for("Where does your model run?");
-    // Esc leaves: each question can be left out.
+    // Esc leaves, and nothing begins.
     terminal.keys("\u{1b}");
-    terminal.wait_for("Your name for commits:");
+    let (code, shown) = terminal.end();
+    assert!(code == 130 && shown.contains("nothing was stored"), "{code}: {shown}");
+    // Each question can be left out.
+    let mut terminal = Terminal::first(&stage, &person(&stage, &[])).unwrap();
+    terminal.wait_for_in_turn(&["Where does your model run?", "Decide later"]);
+    terminal.keys("later");
+    terminal.wait_for("› later");
+    terminal.keys("\r");
+    terminal.wait_for_in_turn(&["no model was chosen", "Your name for commits:"]);
     terminal.keys("\u{4}");
     let (code, shown) = terminal.end();
     assert!(code == 2 && shown.contains("no model is configured"), "{code}: {shown}");
@@ -147,13 +293,26 @@ fn bailey_by_itself_begins_a_conversation() {
     let old = fs::read_to_string(&config).unwrap();
     fs::write(&config, format!("model = \"test/model\"\n{old}")).unwrap();
     fs::write(stage.home().join("USER.md"), "").unwrap();
-    let Some(mut terminal) = Terminal::first(&stage, &person(&stage, &[])) else { return };
+    let mut terminal = Terminal::first(&stage, &person(&stage, &[])).unwrap();
     terminal.wait_for("› ");
     terminal.keys("hello\r");
     terminal.wait_for("Hello Ann");
     terminal.keys("/quit\r");
     let (code, shown) = terminal.end();
     assert_eq!((code, model.requests().len()), (0, 1), "{shown}");
+
+    // The options of `bailey chat` need no command. A conversation in which nothing happened has no summary.
+    let mut terminal = Terminal::first(&stage, &person(&stage, &["-m", "test/other"])).unwrap();
+    terminal.wait_for("test/other");
+    terminal.keys("/quit\r");
+    let (code, shown) = terminal.end();
+    assert!(code == 0 && !shown.contains("  spent"), "{code}: {shown}");
+    let mut terminal = Terminal::first(&stage, &person(&stage, &["--continue"])).unwrap();
+    terminal.wait_for_in_turn(&["hello", "Hello Ann"]);
+    terminal.keys("\u{4}");
+    assert_eq!(terminal.end().0, 0);
+    let ran = Ran::of(person(&stage, &["--continue", "--resume"]).stdin(Stdio::null()).output().unwrap());
+    assert!(ran.code == Some(2) && ran.stderr.contains("cannot be used with"), "{ran:?}");
 
     let mut alone = Command::new(env!("CARGO_BIN_EXE_bailey"));
     let ran = Ran::of(alone.env("BAILEY_HOME", stage.home()).stdin(Stdio::null()).output().unwrap());

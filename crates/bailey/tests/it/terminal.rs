@@ -48,7 +48,8 @@ impl Terminal {
             .args(["--quiet", "--return", "--command"])
             .arg(format!("stty cols 400; exec {}", words.join(" ")))
             .arg("/dev/null");
-        script.current_dir(stage.project()).env("SHELL", "/bin/sh").env("TERM", "xterm");
+        script.current_dir(bailey.get_current_dir().unwrap_or(&stage.project()));
+        script.env("SHELL", "/bin/sh").env("TERM", "xterm");
         for (name, value) in bailey.get_envs() {
             match value {
                 Some(value) => script.env(name, value),

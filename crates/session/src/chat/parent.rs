@@ -110,6 +110,10 @@ fn code(status: WaitStatus) -> Option<u8> {
     if let Some(signal) = status.terminating_signal() {
         // The process had no time to restore the terminal itself.
         front::restore();
+        if signal == Number::INT.as_raw() {
+            // The shell gets a line of its own.
+            front::end_line();
+        }
         return Some(u8::try_from(128 + signal).unwrap_or(exit::FAILED));
     }
     Some(status.exit_status().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED))

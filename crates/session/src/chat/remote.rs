@@ -123,8 +123,9 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<ExitCode> {
     let config = Config::load(home)?;
-    // This process loads the keys only to keep them out of its output and its history.
-    Keys::load(home, &config, printer)?;
+    // This process loads the keys only to keep them out of its output and its history, and to know which
+    // models can be used.
+    let keys = Keys::load(home, &config, printer)?;
     let asker = match Asker::compliant(chat.options.approve, compose::is_compliance(&config)?)? {
         // Other terminals can answer: the session does not belong to this one.
         Asker::Nobody => Asker::Later,
@@ -160,7 +161,7 @@ pub(crate) async fn run(
     let (ops, asked) = mpsc::channel(OPS_WAITING_MAX);
     let mut front = Front::new(printer, happened, ops, asker, chat.options.verbose)?;
     front.is_guest();
-    front.converse(Chat::new(printer, history, models(home, &config))?)?;
+    front.converse(Chat::new(printer, history, models(home, &config, &keys))?)?;
     let talk = async {
         tokio::select! {
             heard = hear(read, events) => heard.map(|()| false),

@@ -6,7 +6,7 @@ pub(super) const HELP: &str = "  /diff /apply /undo   show, apply and take back 
   /compact             replace the conversation so far with a summary
   /context /cost       what fills the model's context; tokens and cost so far
   /status /tools       where this conversation stands; the tools of the model
-  /model NAME          change the model; without a name, show it
+  /model NAME          change the model; without a name, pick one
   /pin TEXT /unpin N   keep words in the context; without words, list them
   /sessions /export    list the sessions; write this one to a Markdown file
   /help /quit          show this help; leave

@@ -279,21 +279,26 @@ pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
     let with_key =
         config.providers.iter().filter(|(_, provider)| provider.key_env.as_deref().is_some_and(is_there));
     let with_key: Vec<&str> = with_key.map(|(name, _)| name.as_str()).collect();
-    if with_key.is_empty() {
-        let named = config.model.as_deref().and_then(|model| Some((model, config.find(model).ok()?.1)));
-        let of_models = match named {
-            Some((model, provider)) if provider.key_env.is_none() => {
-                Finding::ok(CHECK, format!("`{model}` needs none"))
-            }
-            _ => Finding::warn(
+    let needs = |model: &str| {
+        let key = config.find(model).ok()?.1.key_env.clone();
+        key.filter(|key| !is_there(key))
+    };
+    let of_models = match config.default_model(is_there) {
+        Err(_) => Finding::fail(
+            CHECK,
+            "no model can be used: no provider has a key, and no model that needs no key is configured",
+            "bailey init (without a terminal: bailey secrets set ANTHROPIC_API_KEY, or for a local model \
+             bailey config set model ollama/NAME)",
+        ),
+        Ok(model) => match needs(&model) {
+            Some(key) => Finding::fail(
                 CHECK,
-                "no provider has a key, and no model that needs no key is configured",
-                "bailey secrets set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY); or, for a local \
-                 model, a line such as `model = \"ollama/qwen3-coder\"`: bailey config edit",
+                format!("`{model}` cannot be used: its key `{key}` is missing"),
+                format!("bailey secrets set {key}; or choose another model: bailey init"),
             ),
-        };
-        return [of_models].into_iter().chain(of_commands).collect();
-    }
-    let of_models = Finding::ok(CHECK, format!("for {}", with_key.join(", ")));
+            None if with_key.is_empty() => Finding::ok(CHECK, format!("`{model}` needs none")),
+            None => Finding::ok(CHECK, format!("for {}", with_key.join(", "))),
+        },
+    };
     [of_models].into_iter().chain(of_commands).collect()
 }

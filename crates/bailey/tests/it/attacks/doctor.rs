@@ -44,8 +44,23 @@ fn the_doctor_names_each_of_its_own_things_that_is_wrong() {
         assert!(found["grade"] == "ok" || found["fix"].is_string(), "{found}");
         (found["grade"].as_str().unwrap().to_owned(), ran.code)
     };
+    assert_eq!(grade("model keys"), ("fail".into(), Some(1)));
+    let ran = stage.ran(&["doctor", "--offline"]);
+    assert!(ran.stdout.contains("fix: bailey init") && !ran.stderr.contains("can work"), "{ran:?}");
+    fs::write(stage.home().join("config.toml"), "model = \"anthropic/x\"\n").unwrap();
+    assert_eq!(grade("model keys"), ("fail".into(), Some(1)), "its key is missing");
+    let server = bailey_testkit::ModelServer::always(bailey_testkit::Reply::Error {
+        status: 200,
+        headers: vec![],
+        body: r#"{"object":"list","data":[{"id":"m"}]}"#.into(),
+    });
+    let usable = format!(
+        "model = \"here/m\"\n[providers.here]\nwire = \"openai\"\nbase_url = \"{}\"\n",
+        server.base_url()
+    );
+    fs::write(stage.home().join("config.toml"), usable).unwrap();
     assert_eq!(grade("configuration"), ("ok".into(), Some(0)), "the control");
-    assert_eq!(grade("model keys"), ("warn".into(), Some(0)));
+    assert_eq!(grade("model keys"), ("ok".into(), Some(0)));
     fs::write(stage.home().join("config.toml"), "modle = 1\n").unwrap();
     assert_eq!(grade("configuration"), ("fail".into(), Some(1)));
     fs::write(stage.home().join("config.toml"), "").unwrap();
