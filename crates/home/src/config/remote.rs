@@ -1,5 +1,5 @@
-//! The settings that may be changed from a browser: a closed list. None of them loosens a protection. A budget
-//! may become lower there, and never higher.
+//! The settings that may be changed from a browser: a closed list. None of them loosens a protection. A
+//! budget may become lower there, and never higher.
 
 use super::{Config, Origin};
 use bailey_protocol::Money;
