@@ -531,11 +531,12 @@ impl Front<'_> {
         }
     }
 
-    /// Whether the session's summary is told when the session ends this way: only when something happened in
-    /// the session.
+    /// Whether the session's summary is told when the session ends this way. For [`Leave::Clear`] it is told
+    /// only when the user has asked something.
     pub fn has_story(&self, leave: &Leave) -> bool {
         match leave {
-            Leave::Quit | Leave::Clear => self.drawing.summary.has_story(),
+            Leave::Quit => true,
+            Leave::Clear => self.drawing.summary.is_begun(),
             Leave::Fork | Leave::Export => false,
         }
     }

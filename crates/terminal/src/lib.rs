@@ -285,9 +285,9 @@ impl<'a> Front<'a> {
         self.drawing.summary.has_no_layer();
     }
 
-    /// Tells the summary. In JSON mode it prints nothing.
+    /// Tells the summary, when something happened. In JSON mode it prints nothing.
     pub fn tell_story(&self) {
-        if !self.printer.is_json() {
+        if !self.printer.is_json() && self.drawing.summary.has_story() {
             let lines = self.drawing.summary.lines(self.printer, self.screen.cells());
             lines.iter().for_each(|line| self.printer.line(line));
         }
