@@ -307,6 +307,9 @@ pub(crate) enum Command {
         /// Release the stop; this asks on the terminal
         #[arg(long)]
         release: bool,
+        /// With --release: drop the messages that wait in the chat channels, so that they are not done
+        #[arg(long, requires = "release")]
+        drop: bool,
     },
     /// List the background processes of agents, such as servers, or end one
     ///

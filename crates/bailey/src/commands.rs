@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod add_channel;
 mod agent;
 mod approvals;
 mod audit;
@@ -99,6 +100,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Channels(channels::Args::Run { channel }) => {
             wait(bailey_channels::bridge(&home()?, &channel, printer))
         }
+        Command::Channels(channels::Args::Add(added)) => wait(add_channel::run(&home()?, added, printer)),
         Command::Web(command) => wait(page::run(&home()?, command, printer)),
         Command::Channels(command) => wait(channels::run(&home()?, command, printer)),
         Command::Chat(chat) if cli.desk => wait(chat::server::run(&home()?, chat, printer)),
@@ -122,7 +124,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         },
         Command::Sessions(command) => wait(sessions::run(&old_home()?, command, printer)),
         Command::Approvals(command) => wait(approvals::run(&old_home()?, command, printer)),
-        Command::Estop { release: true, .. } => wait(estop::release(&old_home()?, printer)),
+        Command::Estop { release: true, drop, .. } => wait(estop::release(&old_home()?, drop, printer)),
         Command::Estop { reason, .. } => wait(estop::run(&home()?, &reason, printer)),
         Command::Ps { stop } => wait(ps::run(&old_home()?, stop.as_deref(), printer)),
         Command::Budget { session } => wait(budget::run(&old_home()?, session.as_deref(), printer)),

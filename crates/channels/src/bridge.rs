@@ -10,7 +10,7 @@ use super::{
     guard::{Guarded, guard},
     notes::{Notes, PendingMessage},
     talk,
-    words::{Stop, menu},
+    words::{Stop, bare_answer, menu},
 };
 use crate::{
     ANSWER_BYTES_MAX, Arrival, Call, Channel, Conversation, Event, Failure, Kind, Listener, Message, News,
@@ -171,8 +171,10 @@ impl Bridge {
                 Err(failure) => self.pause(&failure, PAUSE_MIN).await,
             }
         };
+        self.link.ask(&Need::Up).await.ok();
         let us = if self.us.name.is_empty() { "itself" } else { &self.us.name };
         printer.note(&format!("the channel {} is up, as {us}", self.name));
+        self.let_go().await;
         let bridge = Rc::new(self);
         spawn_local(bridge.clone().give_menu());
         if kind.writes_to_people() {
@@ -193,6 +195,17 @@ impl Bridge {
             () = bridge.tell_locked_out(printer) => {}
         }
         Ok(ExitCode::from(exit::DONE))
+    }
+
+    /// Lets go of what is open for people who were let in and are not any more.
+    async fn let_go(&self) {
+        for id in self.book.get(|notes| notes.let_in.clone()) {
+            let who = Sender { id, name: String::new() };
+            let asked = self.ask(&who, &Conversation(String::new()), RequestKind::Address).await;
+            if matches!(asked, Ok((PersonAnswer::Stranger(_), _))) {
+                self.book.change(|notes| notes.forget(&who.id)).ok();
+            }
+        }
     }
 
     /// Notes when the key is wrong, and when it is right again, for ever: who is only brought what is new
@@ -233,7 +246,7 @@ impl Bridge {
         let mut noted = None;
         loop {
             let Ok((given, _)) = self.link.ask(&Need::Due(noted.take())).await else { return };
-            let Given::Due(Due { key, at, id, name, is_question }) = given else {
+            let Given::Due(Due { key, at, id, name, is_question, told, is_followed }) = given else {
                 sleep(PAUSE_MIN).await;
                 continue;
             };
@@ -245,19 +258,33 @@ impl Bridge {
                 text: String::new(),
                 is_quoted: false,
                 files: Vec::new(),
-                is_schedules: !is_question,
+                is_schedules: !is_question && told.is_none(),
                 is_question,
-                told: None,
+                is_followed: false,
+                is_answer: false,
+                told: told.map(|told| self.words(&told).text),
             };
+            let followed = is_followed.then(|| PendingMessage {
+                key: format!("{key} followed"),
+                is_question: true,
+                is_followed: true,
+                told: None,
+                ..open.clone()
+            });
+            let due: Vec<PendingMessage> = std::iter::once(open).chain(followed).collect();
             let is_noted = self.book.change(|notes| {
-                if notes.open.iter().all(|old| old.key != open.key) {
-                    notes.open.push(open.clone());
+                for open in &due {
+                    if notes.open.iter().all(|old| old.key != open.key) {
+                        notes.open.push(open.clone());
+                    }
                 }
             });
             match is_noted {
                 Ok(()) => {
                     noted = Some(key);
-                    self.pass(Conversation(at), talk::TalkEvent::Message(open)).await;
+                    for open in due {
+                        self.pass(Conversation(at.clone()), talk::TalkEvent::Message(open)).await;
+                    }
                 }
                 // It is given once more.
                 Err(_) => sleep(PAUSE_MAX).await,
@@ -395,6 +422,11 @@ impl Bridge {
         for file in &mut files {
             file.name = self.redactor.redact(&file.name).text.into_owned();
         }
+        let waits = |notes: &Notes| {
+            let mut cards = notes.cards.values().map(|card| Conversation::split(&card.at).0);
+            cards.any(|place| place == Conversation::split(&at.0).0)
+        };
+        let is_answer = !is_quoted && bare_answer(&text, &self.us.name).is_some() && self.book.get(waits);
         let (id, name) = (from.id, from.name);
         let (place, is_schedules, told) = (at.0.clone(), false, None);
         let open = PendingMessage {
@@ -407,6 +439,8 @@ impl Bridge {
             files,
             is_schedules,
             is_question: false,
+            is_followed: false,
+            is_answer,
             told,
         };
         Some((at, talk::TalkEvent::Message(open)))

@@ -20,17 +20,20 @@ use std::process::ExitCode;
 pub enum Args {
     /// Show the configured channels, and whether they are up
     List,
+    /// Add a channel about the current project: this asks for the bot's token, or reads it from a pipe
+    Add(Added),
     /// List the people who may write on a channel, and the people who ask to
     People,
-    /// Let in the person who got this code on a channel
+    /// Let in the person who got this code on a channel, or change the role of a person who is let in
     Pair {
         /// The channel's name in config.toml
         channel: String,
-        /// The code that the person got
+        /// The code that the person got; or the id of a person who is let in
+        #[arg(value_name = "CODE|ID")]
         code: String,
-        /// The role of the person
-        #[arg(long = "as", value_name = "ROLE", value_enum, default_value_t = PersonRole::User)]
-        role: PersonRole,
+        /// The role of the person (a person with a code is a user otherwise)
+        #[arg(long = "as", value_name = "ROLE", value_enum)]
+        role: Option<PersonRole>,
     },
     /// Stop letting a person write on a channel
     Forget {
@@ -45,6 +48,36 @@ pub enum Args {
         /// The channel's name
         channel: String,
     },
+}
+
+/// The arguments of `bailey channels add`.
+#[derive(Debug, clap::Args)]
+pub struct Added {
+    /// The platform
+    #[arg(value_enum)]
+    pub kind: Platform,
+    /// The channel's name in config.toml; the platform's name otherwise
+    pub name: Option<String>,
+    /// The URL of a server of your own that speaks the platform's protocol
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+}
+
+/// The platforms to which a bot's token is all that a channel needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Platform {
+    /// A bot of yours on Telegram
+    Telegram,
+}
+
+impl Platform {
+    /// The name of its kind of channel.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Telegram => crate::telegram::KIND.name,
+        }
+    }
 }
 
 /// What somebody at a channel is to a home.
@@ -86,45 +119,48 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
         Args::People => people(home, &config, printer)?,
         Args::Pair { channel, code, role } => {
             known(&channel)?;
-            let role = match role {
+            let role = role.map(|role| match role {
                 PersonRole::Owner => Role::Owner,
                 PersonRole::Operator => Role::Operator,
                 PersonRole::User => Role::User,
                 PersonRole::Guest => Role::Guest,
-            };
-            let (person, was_known) = People::change(home, &channel, |people| people.pair(&code, role))?;
-            if was_known {
-                // Connections of before go by what they were then.
-                anew(home).await?;
-            }
+            });
+            let (person, was_known) = People::change(home, &channel, |people| people.let_in(&code, role))?;
+            // Connections of before go by what they were then.
+            tell(home, if was_known { Ask::Anew } else { Ask::LetIn }).await?;
             if printer.is_json() {
-                printer.json(
-                    &json!({ "channel": channel, "id": person.id, "name": person.name, "role": role.name() }),
-                );
+                printer.json(&json!({
+                    "channel": channel, "id": person.id, "name": person.name,
+                    "role": person.role.name(),
+                }));
             } else {
                 let (name, id) = (&person.name, &person.id);
-                say(printer, &format!("{name} ({channel} {id}) may write here now, as {}", role.name()));
+                say(
+                    printer,
+                    &format!("{name} ({channel} {id}) may write here now, as {}", person.role.name()),
+                );
             }
         }
         Args::Forget { channel, id } => {
             known(&channel)?;
             let person = People::change(home, &channel, |people| people.forget(&id))?;
-            anew(home).await?;
+            tell(home, Ask::Anew).await?;
             printer.note(&format!(
                 "{} ({channel} {id}) may not write here any more; a task that they gave before and that \
                  still runs goes on (`bailey status` shows it)",
                 person.name
             ));
         }
-        Args::Run { .. } => bail!("the daemon begins the processes of channels: bailey start"),
+        Args::Add(_) | Args::Run { .. } => bail!("the daemon begins the processes of channels: bailey start"),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has the channels begin anew, where the daemon runs: connections that were made before are those of before.
-async fn anew(home: &Home) -> Result<()> {
+/// Tells the daemon, where one runs, that the people have changed. After [`Ask::Anew`] the channels begin
+/// anew: connections that were made before are those of before.
+async fn tell(home: &Home, what: Ask) -> Result<()> {
     if let Some(mut daemon) = Client::connect(home)? {
-        daemon.ask(Ask::Anew).await?;
+        daemon.ask(what).await?;
     }
     Ok(())
 }
@@ -138,11 +174,17 @@ async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
         None => None,
     };
     if config.channels.is_empty() && !printer.is_json() {
-        printer.note("no channel is configured; `bailey guide channels` says how to configure one");
+        printer.note(
+            "no channel is configured; `bailey channels add telegram` adds one (`bailey guide channels` says \
+             more)",
+        );
     }
     for (name, channel) in &config.channels {
         let state = running.iter().flatten().find(|state| state.name == *name);
         let how = match (state, &running) {
+            (Some(state), _) if state.connecting => {
+                "connecting; where it does not end, `bailey logs` says why".to_owned()
+            }
             (Some(state), _) if state.up => "up".to_owned(),
             (Some(state), _) => format!("down: {}", state.note),
             (None, Some(_)) => "not loaded yet; run `bailey reload`".to_owned(),
@@ -151,14 +193,19 @@ async fn list(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
         let People { people, asked } = People::of(home, name)?;
         if printer.is_json() {
             printer.json(&json!({
-                "channel": name, "kind": channel.kind, "workspace": channel.workspace, "up": state.is_some_and(|it| it.up),
+                "channel": name, "kind": channel.kind, "workspace": channel.workspace,
+                "up": state.is_some_and(|it| it.up && !it.connecting),
                 "state": how, "people": people.len(), "asked": asked.len(),
+                "connecting": state.is_some_and(|it| it.connecting),
             }));
         } else {
             let how = printer.paint(Style::Plain, &how);
             printer.line(format!("{}  {how}", printer.paint(Style::Bold, name)));
             say(printer, &format!("  project {}; people: {}", channel.workspace.display(), people.len()));
         }
+    }
+    if !printer.is_json() {
+        kinds::faults(config).iter().for_each(|fault| printer.warn(fault));
     }
     Ok(())
 }
@@ -170,8 +217,8 @@ fn say(printer: &Printer, text: &str) {
 
 fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
     for name in config.channels.keys() {
-        let People { people, asked } = People::of(home, name)?;
-        for person in people {
+        let all = People::of(home, name)?;
+        for person in &all.people {
             if printer.is_json() {
                 printer.json(&json!({
                     "channel": name, "id": person.id, "name": person.name, "role": person.role.name(),
@@ -181,7 +228,7 @@ fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
                 say(printer, &format!("{name}  {}  {}  {}", person.id, person.role.name(), person.name));
             }
         }
-        for asked in asked {
+        for asked in &all.asked {
             if printer.is_json() {
                 printer.json(&json!({
                     "channel": name, "id": asked.id, "name": asked.name, "code": asked.code,
@@ -189,8 +236,10 @@ fn people(home: &Home, config: &Config, printer: &Printer) -> Result<()> {
                 }));
             } else {
                 let told = format!(
-                    "{name}  {}  asks to be let in: {}; let them in with `bailey channels pair {name} {}`",
-                    asked.id, asked.name, asked.code
+                    "{name}  {}  asks to be let in: {}; let them in with `{}`",
+                    asked.id,
+                    asked.name,
+                    all.command(name, &asked.code)
                 );
                 say(printer, &told);
             }

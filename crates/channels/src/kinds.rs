@@ -116,6 +116,19 @@ pub fn check(config: &Config, document: &Document) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// What keeps a channel from work, and is looked at only when a person writes there.
+pub fn faults(config: &Config) -> Vec<String> {
+    let of_channel = |(name, channel): (&String, &Configured)| {
+        let place = channel.workspace.display();
+        let no_place =
+            (!channel.workspace.is_dir()).then(|| format!("the workspace `{place}` is not a directory"));
+        let no_model = channel.model.as_ref().and_then(|model| config.find(model).err());
+        let why = no_place.into_iter().chain(no_model.map(|why| format!("{why:#}")));
+        why.map(|why| format!("channel `{name}`: {why}")).collect::<Vec<_>>()
+    };
+    config.channels.iter().flat_map(of_channel).collect()
+}
+
 /// Reads the configuration of a home whose channels are to run.
 ///
 /// # Errors

@@ -47,10 +47,10 @@ mod words;
 pub use bailey_egress::uplink::{KEY, Opening, StreamEnd, StreamKind, StreamMessage};
 pub use bridge::run as bridge;
 pub use kinds::Kind;
-pub use notes::begin_anew;
+pub use notes::{begin_anew, drop_waiting, waiting};
 #[cfg(any(test, feature = "examples"))]
 pub use ntfy::Ntfy;
-pub use people::People;
+pub use people::{Greeting, People};
 pub use sessions::Sessions;
 pub use telegram::Telegram;
 pub use webhook::Webhook;

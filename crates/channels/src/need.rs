@@ -4,7 +4,7 @@
 //! connections the daemon gives it, and speaks there as the person whom the daemon introduced: it can neither
 //! come to another session nor call itself the owner.
 
-use bailey_protocol::Speaker;
+use bailey_protocol::{SessionId, Speaker};
 pub use bailey_session::packet::{Asking, Refusable};
 use bailey_web::Delivery;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,8 @@ pub enum Need {
     /// Waits for the next task of a schedule whose result is for this channel, or for the next session that
     /// asks its owner something, for as long as it takes, and says which one is noted, by its key.
     Due(Option<String>),
+    /// The platform has answered: the channel is up.
+    Up,
 }
 
 /// A schedule's task, whose result is for a person at the channel, or a session that asks that person.
@@ -51,6 +53,12 @@ pub struct Due {
     /// Whether it is about the questions of the conversation's session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_question: bool,
+    /// What the person is told, when it is that they are let in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
+    /// Whether the conversation's session works or waits, so that its turn is shown to the person again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_followed: bool,
 }
 
 /// The outcome of a delivery.
@@ -79,6 +87,8 @@ pub enum RequestKind {
     Running,
     /// Whether the person is let in, so that a message may be sent to them.
     Address,
+    /// The same for a person who wrote: by that, an unknown person asks to be let in.
+    LetIn,
     /// The conversation goes on as a new session.
     Clear,
     /// The output of a command of this program.
@@ -120,11 +130,12 @@ impl Page {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PersonAnswer {
-    /// The connection comes with this answer, and speaks as that person.
-    Connected(Speaker),
+    /// The connection comes with this answer, and speaks as that person to this session.
+    Connected(Speaker, SessionId),
     /// The request was done; or its output.
     Done(String),
-    /// The person is not known. Holds the code to give the owner, unless they were told one already.
+    /// The person is not known. Holds the command with which the owner lets them in; `None` when they are
+    /// told nothing.
     Stranger(Option<String>),
     /// The person may not do this.
     Denied(String),
@@ -144,6 +155,8 @@ pub enum Given {
     Delivery(Delivery),
     /// The next task of a schedule.
     Due(Due),
+    /// It is noted.
+    Noted,
 }
 
 impl Refusable for Given {

@@ -4,10 +4,15 @@
 use crate::{Attachment, Button, Conversation, Tap};
 use anyhow::Result;
 use bailey_home::home::Home;
-use bailey_protocol::Digest;
+use bailey_protocol::{Digest, SessionId};
 use bailey_session::durable_state::DurableState;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    time::Duration,
+};
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Notes {
@@ -54,6 +59,9 @@ pub(super) struct Notes {
     /// The last of the journal's entries that a conversation has shown, for events that are shown once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) seen: BTreeMap<String, u64>,
+    /// The people who spoke here as people who are let in.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) let_in: BTreeSet<String>,
     /// The content of the platform's menu, and its bot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) menu: Option<Digest>,
@@ -76,6 +84,13 @@ pub(super) struct PendingMessage {
     /// Whether it stands for the open questions of the conversation's session, which are to be shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_question: bool,
+    /// Whether the turn that runs or waits in the conversation's session is shown here again, because its
+    /// person was let in again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_followed: bool,
+    /// Whether it is a yes or a no alone, written while a question waited.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_answer: bool,
     /// What Bailey itself says to it, in the platform's markup, once that is known: it is on its way, or
     /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,6 +130,9 @@ pub(super) struct CardNote {
 pub(super) struct Offer {
     /// Its name in the data of its buttons.
     pub(super) id: String,
+    /// The session whose changes they are; none in notes of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) session: Option<SessionId>,
     /// The platform's name for the message; empty until it is known.
     pub(super) message: String,
     /// Its words, in the platform's markup.
@@ -134,14 +152,49 @@ const BROUGHT_BACK: &str = "I was brought back to how I was before you had an an
 /// # Errors
 /// When the notes of a channel cannot be read or written.
 pub fn begin_anew(home: &Home) -> Result<()> {
-    let Ok(channels) = fs::read_dir(home.root.join("channels")) else { return Ok(()) };
-    for channel in channels.flatten() {
-        let folder = channel.path().join("bridge");
-        if folder.is_dir() {
-            DurableState::open(&folder)?.change(Notes::begin_anew)?;
-        }
+    folders(home).into_iter().try_for_each(|folder| DurableState::open(&folder)?.change(Notes::begin_anew))
+}
+
+/// What a person is told whose message was dropped with a stop.
+const DROPPED: &str = "Everything was stopped before you had an answer to this, and your message was \
+    dropped: say it again if it is still to be done.";
+
+/// How many messages wait in the channels of a home. Notes that cannot be read have none.
+#[must_use]
+pub fn waiting(home: &Home) -> usize {
+    let notes = folders(home).into_iter().filter_map(|folder| DurableState::<Notes>::peek(&folder).ok());
+    notes.map(|notes| notes.open.iter().filter(|open| open.is_a_persons()).count()).sum()
+}
+
+/// Drops the messages that wait in the channels of a home, whose processes have ended. Their people are told.
+/// Returns how many.
+///
+/// # Errors
+/// When the notes of a channel cannot be read or written.
+pub fn drop_waiting(home: &Home) -> Result<usize> {
+    let mut dropped = 0;
+    for folder in folders(home) {
+        DurableState::<Notes>::open(&folder)?.change(|notes| {
+            for open in notes.open.iter_mut().filter(|open| open.is_a_persons()) {
+                open.told = Some(DROPPED.into());
+                dropped += 1;
+            }
+        })?;
     }
-    Ok(())
+    Ok(dropped)
+}
+
+/// The folders with notes.
+fn folders(home: &Home) -> Vec<PathBuf> {
+    let channels = fs::read_dir(home.root.join("channels")).into_iter().flatten().flatten();
+    channels.map(|channel| channel.path().join("bridge")).filter(|folder| folder.is_dir()).collect()
+}
+
+impl PendingMessage {
+    /// Whether a person wrote it, and Bailey has not told them anything yet.
+    fn is_a_persons(&self) -> bool {
+        self.told.is_none() && !self.is_schedules && !self.is_question
+    }
 }
 
 impl Notes {
@@ -180,6 +233,21 @@ impl Notes {
             open.told = Some(BROUGHT_BACK.into());
         }
         self.taps.clear();
+    }
+
+    /// Lets go of what is open for a person who is let in no more: they wrote nothing that is to be answered,
+    /// and an answer after this begins a message of its own.
+    pub(super) fn forget(&mut self, id: &str) {
+        let (theirs, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.open).into_iter().partition(|open| open.id == id);
+        self.open = others;
+        self.taps.retain(|tap| tap.from.id != id);
+        for gone in theirs {
+            if self.open.iter().all(|open| open.at != gone.at) {
+                self.answered(&gone.at);
+            }
+        }
+        self.let_in.remove(id);
     }
 
     /// An answer stands whole: nothing of it is sent again.

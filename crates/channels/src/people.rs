@@ -14,6 +14,8 @@ use std::path::PathBuf;
 /// How many people may wait to be let in, and for how long, in milliseconds.
 const ASKED_MAX: usize = 8;
 const ASKED_MS: i64 = 60 * 60 * 1000;
+/// How often a stranger is told the same code: who writes again is reminded, and floods nothing.
+const TOLD_MAX: u8 = 3;
 /// The characters of a code: no two of them look alike.
 const LETTERS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
@@ -33,16 +35,49 @@ pub(crate) struct Person {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) since: Timestamp,
+    /// The conversation in which the person asked to be let in, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_at: Option<String>,
+    /// Whether the person is still to be told that they are let in, and as what.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_to_be_told: bool,
 }
 
 /// A person who wrote and is not known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Stranger {
-    /// The code that the person was told to give the owner.
+    /// The code that the person gives the owner.
     pub(crate) code: String,
     pub id: String,
     pub name: String,
     pub at: Timestamp,
+    /// The conversation in which they asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_at: Option<String>,
+    /// How often they were told the code.
+    #[serde(default)]
+    pub(crate) told: u8,
+}
+
+/// A person who is to be told that they are let in.
+#[derive(Debug, Clone)]
+pub struct Greeting {
+    /// The person's id, as the platform vouches.
+    pub id: String,
+    /// The person's name.
+    pub name: String,
+    /// The person's role.
+    pub role: Role,
+    /// The conversation in which they asked, if it is known.
+    pub asked_at: Option<String>,
+    /// The words for them.
+    pub words: String,
+}
+
+impl Person {
+    fn new(id: String, name: String, role: Role) -> Self {
+        Self { id, name, role, since: SystemClock.now(), asked_at: None, is_to_be_told: false }
+    }
 }
 
 impl Stranger {
@@ -64,7 +99,7 @@ impl People {
         for (id, role) in people_of_environment(channel)? {
             if people.people.iter().all(|person| person.id != id) {
                 let name = id.clone();
-                people.people.push(Person { id, name, role, since: SystemClock.now() });
+                people.people.push(Person::new(id, name, role));
             }
         }
         Ok(people)
@@ -92,32 +127,65 @@ impl People {
         self.speaker(channel, &owner.id)
     }
 
-    /// Whether a request of this person needs no note: they were told their code already, or too many people
-    /// wait.
-    pub fn is_noted(&self, id: &str) -> bool {
+    /// Whether a stranger is told nothing any more: they were told their code often enough, or too many
+    /// people wait.
+    pub fn is_told_enough(&self, id: &str) -> bool {
         let now = SystemClock.now().as_millisecond();
-        let is_fresh = |asked: &&Stranger| asked.is_fresh(now);
-        let fresh: Vec<&Stranger> = self.asked.iter().filter(is_fresh).collect();
-        fresh.len() >= ASKED_MAX || fresh.iter().any(|asked| asked.id == id)
+        let mut fresh = self.asked.iter().filter(|asked| asked.is_fresh(now));
+        match fresh.clone().find(|asked| asked.id == id) {
+            Some(asked) => asked.told >= TOLD_MAX,
+            None => fresh.by_ref().count() >= ASKED_MAX,
+        }
     }
 
     /// Notes that a person asks to be let in. Returns the code that the person gives the owner, and whether
-    /// it is a new one. `None` when too many people wait already.
+    /// it is a new one. `None` when the person was told it often enough, or too many people wait already.
     ///
     /// # Errors
     /// When there are no random numbers.
-    pub fn ask(&mut self, id: &str, name: &str) -> Result<Option<(String, bool)>> {
+    pub fn ask(&mut self, id: &str, name: &str, asked_at: &str) -> Result<Option<(String, bool)>> {
         self.forget_old();
-        if let Some(asked) = self.asked.iter().find(|asked| asked.id == id) {
-            return Ok(Some((asked.code.clone(), false)));
+        if let Some(asked) = self.asked.iter_mut().find(|asked| asked.id == id) {
+            let is_told = asked.told < TOLD_MAX;
+            asked.told = asked.told.saturating_add(1);
+            return Ok(is_told.then(|| (asked.code.clone(), false)));
         }
         if self.asked.len() >= ASKED_MAX {
             return Ok(None);
         }
         let code = code()?;
         let (id, name, at) = (id.to_owned(), name.to_owned(), SystemClock.now());
-        self.asked.push(Stranger { code: code.clone(), id, name, at });
+        let asked_at = Some(asked_at.to_owned());
+        self.asked.push(Stranger { code: code.clone(), id, name, at, asked_at, told: 1 });
         Ok(Some((code, true)))
+    }
+
+    /// The command with which the owner lets in the person who got this code: the first person is most
+    /// likely the owner.
+    pub fn command(&self, channel: &str, code: &str) -> String {
+        let role = if self.owner(channel).is_none() { " --as owner" } else { "" };
+        format!("bailey channels pair {channel} {code}{role}")
+    }
+
+    /// The next person who is to be told that they are let in.
+    pub fn greeting(&self) -> Option<Greeting> {
+        let Person { id, name, role, asked_at, .. } =
+            self.people.iter().find(|person| person.is_to_be_told)?.clone();
+        let may = match role {
+            Role::Owner | Role::Operator => "Write what the agent is to do. You answer its questions, too",
+            Role::User => "Write what the agent is to do. An owner or an operator answers its questions",
+            Role::Guest | Role::Agent | Role::Plugin => {
+                "The agent reads your words as information, and not as a task"
+            }
+        };
+        let words = format!("You are let in, as {}. {may}. /help lists the commands.", role.name());
+        Some(Greeting { id, name, role, asked_at, words })
+    }
+
+    /// Notes that the person was told.
+    pub fn greeted(&mut self, id: &str) {
+        let told = self.people.iter_mut().filter(|person| person.id == id);
+        told.for_each(|person| person.is_to_be_told = false);
     }
 
     /// Lets in the person who was told this code. Also returns whether the home knew this person before.
@@ -133,13 +201,40 @@ impl People {
                  code"
             );
         };
-        let Stranger { id, name, .. } = self.asked.remove(at);
-        let person = Person { id, name, role, since: SystemClock.now() };
+        let Stranger { id, name, asked_at, .. } = self.asked.remove(at);
+        let person = Person { asked_at, is_to_be_told: true, ..Person::new(id, name, role) };
         let before = self.people.len();
         self.people.retain(|other| other.id != person.id);
         let was_known = self.people.len() < before;
         self.people.push(person.clone());
         Ok((person, was_known))
+    }
+
+    /// Lets in the person who was told this code, or gives the person of this id, who is let in, another
+    /// role. Also returns whether the home knew this person before.
+    ///
+    /// # Errors
+    /// As [`People::pair`]; and when a role is to be changed and none is named.
+    pub(crate) fn let_in(&mut self, code_or_id: &str, role: Option<Role>) -> Result<(Person, bool)> {
+        let is_let_in = self.people.iter().any(|person| person.id == code_or_id);
+        match (self.pair(code_or_id, role.unwrap_or(Role::User)), role) {
+            (Err(_), Some(role)) if is_let_in => {
+                let person = self.change_role(code_or_id, role).context("the person is not let in")?;
+                Ok((person, true))
+            }
+            (Err(_), None) if is_let_in => bail!(
+                "the person with the id `{code_or_id}` is let in already; name the new role with `--as`, \
+                 such as `--as owner`"
+            ),
+            (paired, _) => paired,
+        }
+    }
+
+    /// Gives a person who is let in another role. `None` when no person of this id is let in.
+    pub(crate) fn change_role(&mut self, id: &str, role: Role) -> Option<Person> {
+        let person = self.people.iter_mut().find(|person| person.id == id)?;
+        (person.role, person.is_to_be_told) = (role, true);
+        Some(person.clone())
     }
 
     /// Removes a person, who may not speak any more.
@@ -185,10 +280,11 @@ mod tests {
         let hour = 3_600_000;
         for (ago, is_good) in [(hour / 2, true), (hour + 1000, false), (-72 * hour, false)] {
             let mut people = People::default();
-            let (code, _) = people.ask("77", "Bob").unwrap().unwrap();
+            let (code, _) = people.ask("77", "Bob", "77").unwrap().unwrap();
             let at = SystemClock.now().as_millisecond() - ago;
             people.asked[0].at = Timestamp::from_millisecond(at).unwrap();
-            assert_eq!(people.is_noted("77"), is_good, "{ago}");
+            people.asked[0].told = super::TOLD_MAX;
+            assert_eq!(people.is_told_enough("77"), is_good, "{ago}");
             assert_eq!(people.pair(&code, Role::User).is_ok(), is_good, "{ago}");
         }
     }

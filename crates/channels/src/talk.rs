@@ -14,7 +14,7 @@ use super::{
     bridge::{Bridge, seconds},
     files::{self, Fetched},
     notes::{Notes, PendingMessage},
-    words::{Command, Stop, help},
+    words::{Command, Stop, bare_answer, help},
 };
 use crate::{
     Conversation, Post, Sender, Tap,
@@ -101,8 +101,12 @@ struct Talk {
     schedule: Option<String>,
     /// The session whose questions stand here.
     session: Option<SessionId>,
+    /// The session that the connections lead to.
+    current: Option<SessionId>,
     /// Whether a question that stands here was answered after its turn, so that what follows is shown here.
     is_owed: bool,
+    /// Whether the turn of the session is shown here whoever began it: its person was let in again.
+    is_following: bool,
     participants: BTreeMap<String, Participant>,
     /// Whose connection tells what happens; the others' tell what they may not.
     listener: Option<String>,
@@ -151,7 +155,9 @@ pub(crate) async fn run(bridge: Rc<Bridge>, at: Conversation, mut inbox: mpsc::R
         at,
         schedule,
         session,
+        current: None,
         is_owed: false,
+        is_following: false,
         participants: BTreeMap::new(),
         listener: None,
         heard,
@@ -239,6 +245,7 @@ impl Talk {
                 self.say(&open).await;
             }
             TalkEvent::Message(open) => match self.commanded(&open) {
+                Some(Command::Clear) => self.begin_clearing(open).await,
                 Some(command) => {
                     let told = self.command(&open, command).await;
                     self.tell(&open, &told).await;
@@ -250,12 +257,16 @@ impl Talk {
 
     /// What a message commands. What somebody else wrote commands nothing, whoever passes it on.
     fn commanded(&self, open: &PendingMessage) -> Option<Command> {
-        Command::of(&open.text, &self.bridge.us.name).filter(|_| !open.is_quoted)
+        let us = &self.bridge.us.name;
+        match bare_answer(&open.text, us).filter(|_| open.is_answer) {
+            Some(is_yes) => Some(Command::Bare(is_yes)),
+            None => Command::of(&open.text, us).filter(|_| !open.is_quoted),
+        }
     }
 
     /// Says a message to the session, as whoever said it here; behind what came before it.
     async fn say(&mut self, open: &PendingMessage) {
-        if self.is_behind(open) {
+        if self.is_behind(open) || self.is_clearing() {
             self.again.get_or_insert(Instant::now() + self.wait);
             return;
         }
@@ -277,6 +288,7 @@ impl Talk {
         match said {
             Ok(None) => {
                 self.is_told = false;
+                self.is_following |= open.is_followed;
                 self.said.insert(open.key.clone());
             }
             // They were answered.
@@ -389,12 +401,19 @@ impl Talk {
     async fn connect(&mut self, who: &Sender, what: RequestKind) -> Result<Option<String>> {
         let (answer, fd) = self.bridge.ask(who, &self.at, what).await?;
         let role = match answer {
-            PersonAnswer::Connected(speaker) => speaker.role,
-            PersonAnswer::Stranger(None) => return Ok(Some(String::new())),
-            PersonAnswer::Stranger(Some(code)) => return Ok(Some(stranger(&self.bridge.name, &code))),
+            PersonAnswer::Connected(speaker, session) => {
+                self.current = Some(session);
+                speaker.role
+            }
+            answer @ PersonAnswer::Stranger(_) => return Ok(Some(told(answer))),
             PersonAnswer::Denied(why) => return Ok(Some(why)),
             PersonAnswer::Refused(why) | PersonAnswer::Done(why) => anyhow::bail!(why),
         };
+        if self.bridge.book.get(|notes| !notes.let_in.contains(&who.id)) {
+            self.note(|notes| {
+                notes.let_in.insert(who.id.clone());
+            });
+        }
         let stream = net::UnixStream::from(fd.context("no connection came")?);
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
@@ -541,7 +560,7 @@ impl Talk {
             self.answer.write("(no words)");
         }
         self.answer.end();
-        let is_owed = std::mem::take(&mut self.is_owed);
+        let is_owed = std::mem::take(&mut self.is_owed) | std::mem::take(&mut self.is_following);
         if self.accepted.is_empty() && !is_owed {
             // A turn of another front end's: who did not ask is not answered.
             self.answer = self.answer_so_far();
@@ -625,7 +644,7 @@ impl Talk {
         if self.is_working
             && self.answer.is_dirty()
             && self.bridge.is_open(&self.at)
-            && !self.accepted.is_empty()
+            && (!self.accepted.is_empty() || self.is_following)
             && self.schedule.is_none()
         {
             self.show().await;
@@ -710,26 +729,18 @@ impl Talk {
     /// Does what a command says: what came of it.
     async fn command(&mut self, open: &PendingMessage, command: Command) -> String {
         let who = Sender::from(open);
+        if let Some(told) = self.not_let_in(&who).await {
+            return told;
+        }
         match command {
             Command::Help => help(),
+            Command::Bare(is_yes) => self.which_button(is_yes),
             Command::Missing(why) => why.to_owned(),
             Command::Unknown(name) => format!("There is no command /{name} here. /help lists the commands."),
             Command::Pin(text) => self.asked(&who, &Op::Pin { text }, "Kept in mind.").await,
             Command::Page(page) => without_columns(&self.of_daemon(&who, RequestKind::Told(page)).await),
             Command::Changes(what) => self.of_changes(&who, what).await,
-            Command::Clear if self.is_working || !self.said.is_empty() => {
-                // What the session was told would be told again to one that does not know it.
-                "A turn is running. Stop it with /stop or wait for its end, then send /clear again.".into()
-            }
-            Command::Clear => {
-                let told = self.of_daemon(&who, RequestKind::Clear).await;
-                self.drop_voices();
-                self.give_up_all("The conversation was cleared.").await;
-                // What waits for the old one is the new one's, which need not be waited for.
-                self.again = self.again.map(|_| Instant::now());
-                self.wait = AGAIN;
-                told
-            }
+            Command::Clear => self.clear(&who, 0).await,
             Command::Answer { question, is_yes, why } => match self.questions(&question)[..] {
                 [(id, _)] if !question.is_empty() => {
                     if is_yes && !self.is_shown(id).await {
@@ -740,6 +751,62 @@ impl Talk {
                 }
                 _ => self.which(&who, &question, is_yes, &why).await,
             },
+        }
+    }
+
+    /// What a person who is not let in is told instead of what they asked for.
+    async fn not_let_in(&self, who: &Sender) -> Option<String> {
+        match self.bridge.ask(who, &self.at, RequestKind::LetIn).await {
+            Ok((answer @ PersonAnswer::Stranger(_), _)) => Some(told(answer)),
+            Ok(_) => None,
+            Err(error) => Some(format!("{error:#}")),
+        }
+    }
+
+    /// Ends the conversation's session, once it is known which changes stay in it: what is written meanwhile
+    /// is for the next one.
+    async fn begin_clearing(&mut self, open: PendingMessage) {
+        let who = Sender::from(&open);
+        if self.is_working || !self.said.is_empty() {
+            // What the session was told would be told again to one that does not know it.
+            let told = match self.not_let_in(&who).await {
+                Some(told) => told,
+                None => {
+                    "A turn is running. Stop it with /stop or wait for its end, then send /new again.".into()
+                }
+            };
+            return self.tell(&open, &told).await;
+        }
+        if !self.want_clearing(&who, &open).await {
+            let told = self.command(&open, Command::Clear).await;
+            self.tell(&open, &told).await;
+        }
+    }
+
+    /// The next message begins a new session; so many files of this one are not applied.
+    async fn clear(&mut self, who: &Sender, files: usize) -> String {
+        let cleared = self.bridge.ask(who, &self.at, RequestKind::Clear).await;
+        let told = match cleared {
+            Ok((PersonAnswer::Done(told), _)) => told,
+            Ok((answer, _)) => return told(answer),
+            Err(error) => return format!("{error:#}"),
+        };
+        self.drop_voices();
+        self.give_up_all("The conversation was cleared.").await;
+        self.close_offer("\n\nA new session begins: these changes stay in the one before.").await;
+        // What waits for the old one is the new one's, which need not be waited for.
+        self.again = self.again.map(|_| Instant::now());
+        self.wait = AGAIN;
+        match (files, self.current.take()) {
+            (0, _) | (_, None) => told,
+            (files, Some(old)) => {
+                let (what, old) = (if files == 1 { "file is" } else { "files are" }, short(&old));
+                format!(
+                    "{told}. {files} changed {what} not applied, and stays in the session before: at the \
+                     machine, `bailey sessions diff {old}` shows the changes, and `bailey sessions apply \
+                     {old}` moves them to your project."
+                )
+            }
         }
     }
 
@@ -821,18 +888,18 @@ async fn of_daemon(
     what: RequestKind,
 ) -> Result<OwnedFd, String> {
     match bridge.ask(who, at, what).await {
-        Ok((PersonAnswer::Connected(_), Some(fd))) => Ok(fd),
-        Ok((answer, _)) => Err(told(&bridge.name, answer)),
+        Ok((PersonAnswer::Connected(..), Some(fd))) => Ok(fd),
+        Ok((answer, _)) => Err(told(answer)),
         Err(error) => Err(format!("{error:#}")),
     }
 }
 
 /// What is said of an answer that brought no connection.
-fn told(channel: &str, answer: PersonAnswer) -> String {
+fn told(answer: PersonAnswer) -> String {
     match answer {
         PersonAnswer::Done(told) | PersonAnswer::Denied(told) | PersonAnswer::Refused(told) => told,
-        PersonAnswer::Stranger(code) => code.map(|code| stranger(channel, &code)).unwrap_or_default(),
-        PersonAnswer::Connected(_) => "no connection came".to_owned(),
+        PersonAnswer::Stranger(command) => command.map(|command| stranger(&command)).unwrap_or_default(),
+        PersonAnswer::Connected(..) => "no connection came".to_owned(),
     }
 }
 
@@ -860,13 +927,13 @@ async fn stop(bridge: &Bridge, at: &Conversation, open: &PendingMessage, what: S
     let who = Sender::from(open);
     let asks = if what == Stop::Everything { RequestKind::Estop } else { RequestKind::Running };
     match bridge.ask(&who, at, asks).await {
-        Ok((PersonAnswer::Connected(_), Some(fd))) => match cancel(fd).await {
+        Ok((PersonAnswer::Connected(..), Some(fd))) => match cancel(fd).await {
             Ok(()) => (true, "The turn is being stopped.".into()),
             Err(error) => (false, format!("{error:#}")),
         },
         // That nothing runs, or everything stops.
         Ok((PersonAnswer::Done(told), _)) => (true, told),
-        Ok((answer, _)) => (false, told(&bridge.name, answer)),
+        Ok((answer, _)) => (false, told(answer)),
         Err(error) => (false, format!("{error:#}")),
     }
 }
@@ -896,10 +963,10 @@ async fn cancel(fd: OwnedFd) -> Result<()> {
 }
 
 /// What somebody is told who is not known.
-fn stranger(channel: &str, code: &str) -> String {
+fn stranger(command: &str) -> String {
     format!(
-        "You are not known here. The owner of this Bailey can let you in, at the machine:\n\nbailey \
-         channels pair {channel} {code}\n\nThe code is valid for an hour. Your message was not read."
+        "You are not known here. The owner of this Bailey can let you in, at the \
+         machine:\n\n{command}\n\nThe code is valid for an hour. Your message was not read."
     )
 }
 

@@ -20,6 +20,8 @@ pub(super) enum Command {
         is_yes: bool,
         why: String,
     },
+    /// A yes or a no alone, while a question waits: it names none.
+    Bare(bool),
     /// Known elsewhere, and not here yet.
     Missing(&'static str),
     Unknown(String),
@@ -62,7 +64,7 @@ const TABLE: &[Told] = &[
     told("undo", "", "take the last apply back"),
     told("discard", "", "throw the changes away"),
     told("stop", "", "end the running turn"),
-    told("clear", "", "begin a new session with the next message"),
+    told("new", "", "begin a new session with the next message (also /clear)"),
     told("pin", "WORDS", "keep these words in the agent's context for the whole session"),
     told("approve", "ID", "answer an open question with yes, by the ID at the end of its card"),
     told("reject", "ID [WHY]", "answer an open question with no"),
@@ -106,6 +108,18 @@ fn read<'a>(text: &'a str, us: &str) -> Option<(&'a str, bool, &'a str)> {
     Some((name, called.is_none_or(|called| called.eq_ignore_ascii_case(us)), arguments.trim()))
 }
 
+/// Whether a message is a yes or a no alone, and which.
+pub(super) fn bare_answer(text: &str, us: &str) -> Option<bool> {
+    let text = text.trim();
+    let named = text.strip_prefix('@').and_then(|text| text.split_once(char::is_whitespace));
+    let rest = named.filter(|(name, _)| name.eq_ignore_ascii_case(us)).map_or(text, |(_, rest)| rest.trim());
+    match rest.trim_end_matches(['.', '!']).to_ascii_lowercase().as_str() {
+        "yes" | "y" => Some(true),
+        "no" | "n" => Some(false),
+        _ => None,
+    }
+}
+
 impl Stop {
     /// What a message ends, if that is what it says. `us` is how we are called here.
     pub(super) fn of(text: &str, us: &str) -> Option<Self> {
@@ -128,7 +142,7 @@ impl Command {
         }
         Some(match name.to_ascii_lowercase().as_str() {
             "help" | "start" => Self::Help,
-            "clear" | "reset" => Self::Clear,
+            "new" | "clear" | "reset" => Self::Clear,
             "pin" if !arguments.is_empty() => Self::Pin(arguments.into()),
             "pin" => Self::Help,
             "diff" | "changes" => Self::Changes(OfChanges::Show),
@@ -161,7 +175,7 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, OfChanges, Stop, TABLE, help, menu};
+    use super::{Command, OfChanges, Stop, TABLE, bare_answer, help, menu};
     use crate::need::Page;
 
     #[test]
@@ -203,6 +217,9 @@ mod tests {
         assert_eq!(of("/reject -1a2b"), answer("", false, "-1a2b"));
         assert_eq!(of("/reject 1A2b not today"), answer("1a2b", false, "not today"));
         assert_eq!(of("/reject not on a Friday"), answer("", false, "not on a Friday"));
+        let bare = |text| bare_answer(text, "bailey_bot");
+        assert_eq!((bare(" Yes. "), bare("@Bailey_Bot n")), (Some(true), Some(false)));
+        assert_eq!((bare("yes, do it"), bare("@other_bot yes"), bare("")), (None, None, None));
         assert_eq!(of("/pin  be kind "), Some(Command::Pin("be kind".into())));
     }
 }

@@ -82,12 +82,15 @@ pub(super) struct AttachedProcess {
     is_anew: Cell<bool>,
     /// Whether servers deliver to it.
     pub(super) takes_deliveries: bool,
+    /// Whether the process says when it is connected.
+    pub(super) is_up_once_it_says: bool,
     pub(super) inbox: Inbox,
 }
 
 impl AttachedProcess {
     pub(super) fn new(kind: &'static str, name: &str) -> Self {
-        let state = ChannelState { name: name.to_owned(), up: false, note: "begins".into() };
+        let state =
+            ChannelState { name: name.to_owned(), up: false, connecting: false, note: "begins".into() };
         Self {
             kind,
             state: RefCell::new(state),
@@ -96,6 +99,7 @@ impl AttachedProcess {
             is_over: Cell::default(),
             is_anew: Cell::default(),
             takes_deliveries: false,
+            is_up_once_it_says: false,
             inbox: Inbox::default(),
         }
     }
@@ -134,6 +138,12 @@ impl AttachedProcess {
     fn is(&self, up: bool, note: String) {
         let mut state = self.state.borrow_mut();
         (state.up, state.note) = (up, note);
+        state.connecting = up && self.is_up_once_it_says;
+    }
+
+    /// The process says that its platform has answered.
+    pub(super) fn is_connected(&self) {
+        self.state.borrow_mut().connecting = false;
     }
 }
 
@@ -163,7 +173,8 @@ impl Daemon {
                 let why = match daemon.attach(&kept, &words, &greet, &serve).await {
                     Ok(code) if code == Some(i32::from(exit::WRONG)) => {
                         // Its last words say why. The owner corrects the cause and tells the daemon.
-                        kept.state.borrow_mut().up = false;
+                        let last = kept.state().note;
+                        kept.is(false, last);
                         daemon.changed.notify_waiters();
                         return log("given_up", &kept.state().note);
                     }

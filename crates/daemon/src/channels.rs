@@ -1,9 +1,9 @@
 //! The daemon's chat channels: the requests of their processes.
 
-use super::{Daemon, attached::AttachedProcess, record::Record, schedules::wanted};
+use super::{Daemon, SessionProcess, attached::AttachedProcess, record::Record, schedules::wanted};
 use anyhow::{Context as _, Error, Result, bail};
 pub(crate) use bailey_channels::need::{Due, Given, Need, Page, PersonAnswer, PersonRequest, RequestKind};
-use bailey_channels::{Conversation, Kind, People, Sessions};
+use bailey_channels::{Conversation, Greeting, Kind, People, Sessions};
 use bailey_home::{
     config::{Channel, Config},
     program,
@@ -39,6 +39,8 @@ const DUE_LOOK: Duration = Duration::from_secs(15);
 const UNANSWERED: Duration = Duration::from_secs(60);
 /// How the key begins under which a channel is given the questions of a session.
 const QUESTIONS: &str = "questions:";
+/// How the key begins under which a channel is given a person who is to be told that they are let in.
+const GREETS: &str = "let in:";
 /// How long a page may take, and how many bytes of it are sent.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 const PAGE_BYTES_MAX: usize = 3500;
@@ -52,6 +54,7 @@ impl Daemon {
         for (name, channel) in &config.channels {
             let mut one = AttachedProcess::new("channel", name);
             one.takes_deliveries = Kind::of(&channel.kind).is_some_and(|kind| kind.is_inbound);
+            one.is_up_once_it_says = true;
             let one = Rc::new(one);
             kept.push(one.clone());
             let inbox = one.clone();
@@ -63,6 +66,11 @@ impl Daemon {
                 async move {
                     let asked = match need {
                         Need::Person(asked) => asked,
+                        Need::Up => {
+                            kept.is_connected();
+                            daemon.changed.notify_waiters();
+                            return Ok((Given::Noted, None));
+                        }
                         Need::Delivery(taken) => {
                             let gone = || Given::Person(PersonAnswer::Refused("it has ended".into()));
                             let next = kept.inbox.next(left, taken).await;
@@ -102,15 +110,16 @@ impl Daemon {
             // A stranger who writes again and again causes no more writes here, and one who taps, or is to be
             // written to, takes no place of those who ask.
             let is_asking = !matches!(asked.what, RequestKind::Tap | RequestKind::Address);
-            if !is_asking || people.is_noted(&asked.id) {
+            if !is_asking || people.is_told_enough(&asked.id) {
                 return Ok((PersonAnswer::Stranger(None), None));
             }
-            let code = People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name))?;
-            let new = code.filter(|(_, is_new)| *is_new).map(|(code, _)| code);
-            if new.is_some() {
+            let code =
+                People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name, &asked.at))?;
+            if matches!(code, Some((_, true))) {
                 self.log.note("stranger", json!({ "channel": name, "id": asked.id, "name": asked.name }));
             }
-            return Ok((PersonAnswer::Stranger(new), None));
+            let command = code.map(|(code, _)| people.command(name, &code));
+            return Ok((PersonAnswer::Stranger(command), None));
         };
         let looks_after = matches!(speaker.role, Role::Owner | Role::Operator);
         let denied = || {
@@ -118,16 +127,16 @@ impl Daemon {
         };
         let about = about(channel, &asked.at);
         match asked.what {
-            RequestKind::Address => Ok((PersonAnswer::Done(speaker.name), None)),
+            RequestKind::Address | RequestKind::LetIn => Ok((PersonAnswer::Done(speaker.name), None)),
             _ if about.is_some() && !looks_after => denied(),
-            // Its owner alone is told of what other sessions ask.
+            // Its owner alone is told of the questions of other sessions.
             _ if matches!(about, Some(About::Session(_))) && speaker.role != Role::Owner => denied(),
             RequestKind::Connection | RequestKind::Tap | RequestKind::Known if let Some(about) = about => {
                 let session = match about {
                     About::Schedule(schedule) => self.result(name, schedule)?,
                     About::Session(session) => self.asked_by((name, &asked.at), session),
                 };
-                // What will never be there is not tried again.
+                // A session that will never be there is not tried again.
                 let wanted = match session {
                     Ok(wanted) => wanted,
                     Err(why) => return Ok((PersonAnswer::Denied(why), None)),
@@ -142,7 +151,7 @@ impl Daemon {
                     Err(error) => return Err(error),
                 };
                 let stream = self.introduce(session, &speaker)?;
-                Ok((PersonAnswer::Connected(speaker), Some(stream.into())))
+                Ok((PersonAnswer::Connected(speaker, session), Some(stream.into())))
             }
             RequestKind::Known
                 if Sessions::of(&self.home, name).about(&asked.at, &channel.workspace).is_none() =>
@@ -151,8 +160,8 @@ impl Daemon {
                 Ok((PersonAnswer::Refused(told.into()), None))
             }
             RequestKind::Connection | RequestKind::Tap | RequestKind::Known => {
-                let stream = self.connect(name, channel, &asked.at, &speaker).await?;
-                Ok((PersonAnswer::Connected(speaker), Some(stream.into())))
+                let (session, stream) = self.connect(name, channel, &asked.at, &speaker).await?;
+                Ok((PersonAnswer::Connected(speaker, session), Some(stream.into())))
             }
             RequestKind::Running => {
                 let known = Sessions::of(&self.home, name).get(&asked.at);
@@ -160,7 +169,7 @@ impl Daemon {
                 Ok(match running {
                     Some(session) => {
                         let stream = self.introduce(session, &speaker)?;
-                        (PersonAnswer::Connected(speaker), Some(stream.into()))
+                        (PersonAnswer::Connected(speaker, session), Some(stream.into()))
                     }
                     None => (PersonAnswer::Done("No turn is running.".into()), None),
                 })
@@ -207,6 +216,13 @@ impl Daemon {
         let asking = noted.as_deref().and_then(|key| key.strip_prefix(QUESTIONS)).and_then(SessionId::parse);
         if let Some(session) = asking.filter(|session| self.asking().contains(session)) {
             self.is_told_of.borrow_mut().insert((name.to_owned(), session), left);
+        } else if let Some(id) = noted.as_deref().and_then(|key| key.strip_prefix(GREETS)) {
+            // The key ends with the role.
+            let id = id.rsplit_once(' ').map_or(id, |(id, _)| id);
+            People::change(&self.home, name, |people| {
+                people.greeted(id);
+                Ok(())
+            })?;
         } else if let Some(key) = noted.filter(|_| asking.is_none()) {
             Schedules::change(&self.home, |schedules| {
                 let mut owed = schedules.0.values_mut().map(|schedule| &mut schedule.owed);
@@ -237,15 +253,27 @@ impl Daemon {
             .asking()
             .into_iter()
             .find(|session| self.is_told_of.borrow().get(&(name.to_owned(), *session)) != Some(&left));
+        let people = People::of(&self.home, name)?;
+        if let Some(greeting) = people.greeting() {
+            return Ok(self.greets(name, channel, greeting));
+        }
         if owed.is_none() && asking.is_none() {
             return Ok(None);
         }
-        let Some(Speaker { id, name: person, .. }) = People::of(&self.home, name)?.owner(name) else {
+        let Some(Speaker { id, name: person, .. }) = people.owner(name) else {
             return Ok(None);
         };
         let alone = Kind::of(&channel.kind).and_then(|kind| (kind.channel)().alone(&id));
         let Some(alone) = alone else { return Ok(None) };
-        let due = |key, at: Conversation, is_question| Due { key, at: at.0, id, name: person, is_question };
+        let due = |key, at: Conversation, is_question| Due {
+            key,
+            at: at.0,
+            id,
+            name: person,
+            is_question,
+            told: None,
+            is_followed: false,
+        };
         Ok(match (owed, asking) {
             (Some((schedule, key)), _) => Some(due(key, alone.of_schedule(schedule), false)),
             (None, Some(session)) => {
@@ -258,6 +286,22 @@ impl Daemon {
             }
             (None, None) => None,
         })
+    }
+
+    /// A person who is told that they are let in, where they asked. A turn of the conversation's session that
+    /// runs or waits is shown to them again.
+    fn greets(&self, name: &str, channel: &Channel, greeting: Greeting) -> Option<Due> {
+        let Greeting { id, name: person, role, asked_at, words } = greeting;
+        let alone = || Kind::of(&channel.kind).and_then(|kind| (kind.channel)().alone(&id)).map(|at| at.0);
+        let at = asked_at.or_else(alone)?;
+        let session = Sessions::of(&self.home, name).about(&at, &channel.workspace);
+        let is_followed = session.is_some_and(|session| {
+            let runs = |held: &SessionProcess| held.shown.state.working || held.asks.is_some();
+            self.sessions.borrow().get(&session).is_some_and(runs)
+                || self.resting.borrow().get(&session).is_some_and(|it| it.open > 0)
+        });
+        let key = format!("{GREETS}{id} {}", role.name());
+        Some(Due { key, at, id, name: person, is_question: false, told: Some(words), is_followed })
     }
 
     /// The sessions whose questions the owner is told of. While a turn waits for an answer itself, a person
@@ -306,7 +350,7 @@ impl Daemon {
         channel: &Channel,
         at: &str,
         speaker: &Speaker,
-    ) -> Result<net::UnixStream> {
+    ) -> Result<(SessionId, net::UnixStream)> {
         let known = Sessions::of(&self.home, name).about(at, &channel.workspace);
         let mut again = vec!["--unattended".to_owned()];
         if let Some(model) = &channel.model {
@@ -345,7 +389,7 @@ impl Daemon {
         if known != Some(session) {
             Sessions::begin(&self.home, name, at, (session, &channel.workspace))?;
         }
-        self.introduce(session, speaker)
+        Ok((session, self.introduce(session, speaker)?))
     }
 
     /// A connection to a session that runs, whose first line says whose it is.

@@ -280,7 +280,12 @@ pub async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
         status.version
     ));
     status.memory.iter().for_each(|memory| tell_memory(memory, printer));
-    for ChannelState { name, up, note } in &status.channels {
+    for ChannelState { name, up, connecting, note } in &status.channels {
+        if *connecting {
+            let it = printer.paint(Style::Bold, &format!("channel {name}"));
+            printer.line(format!("{it}  {}", printer.paint(Style::Yellow, "connecting")));
+            continue;
+        }
         tell_part(&format!("channel {name}"), *up, note, printer);
     }
     if let Some(PageState { url, up, note }) = &status.page {
@@ -375,10 +380,13 @@ pub async fn reload(home: &Home, printer: &Printer) -> Result<ExitCode> {
     let DaemonAnswer::Reloaded { older } = client(home).await?.ask(Ask::Reload).await? else {
         bail!("the daemon gave an unexpected answer; restart it with `bailey stop`, then `bailey start`");
     };
+    let faults = bailey_channels::kinds::load(home).map(|config| bailey_channels::kinds::faults(&config));
+    let faults = faults.unwrap_or_default();
     if printer.is_json() {
-        printer.json(&json!({ "older": older }));
+        printer.json(&json!({ "older": older, "warnings": faults }));
         return Ok(ExitCode::SUCCESS);
     }
+    faults.iter().for_each(|fault| printer.warn(fault));
     printer.note(
         "the daemon has read the configuration and the rules; everything that begins from now on uses them",
     );

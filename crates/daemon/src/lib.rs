@@ -232,6 +232,12 @@ fn look(home: &Home) -> Result<Config> {
     Ok(config)
 }
 
+/// How many sessions of a home were cut off, and go on with its next daemon.
+#[must_use]
+pub fn cut_off(home: &Home) -> usize {
+    Record::all(home).len()
+}
+
 impl Daemon {
     async fn serve(
         self: &Rc<Self>,
@@ -380,6 +386,10 @@ impl Daemon {
                 Ok(Ask::Close { session }) => self.close(session).await,
                 Ok(Ask::Wake { session }) => Ok(self.wake(session)),
                 Ok(Ask::Anew) => Ok(self.begin_channels_anew()),
+                Ok(Ask::LetIn) => {
+                    self.owes.notify_waiters();
+                    Ok(DaemonAnswer::Anew)
+                }
                 Ok(Ask::Run { schedule }) => self.run_schedule(&schedule).await,
                 Ok(Ask::Link) => self.link(),
                 Ok(Ask::Revoke { login }) => self.revoke(login),

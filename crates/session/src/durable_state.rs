@@ -80,6 +80,21 @@ impl<T: Clone + Default + Serialize + DeserializeOwned> DurableState<T> {
         Ok(Self { files, next: Cell::new(next), notes: RefCell::new(newest.unwrap_or_default()) })
     }
 
+    /// The newest whole notes, as they are now: another process may have them.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or is whole and has content that this program does not understand.
+    pub fn peek(folder: &Path) -> Result<T> {
+        let of = |path: PathBuf| match File::open(&path) {
+            Ok(file) => read::<T>(&file, &path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot open `{}`", path.display())),
+        };
+        let [one, other] = Self::paths(folder).map(of);
+        let newest = [one?, other?].into_iter().flatten().max_by_key(|notes| notes.number);
+        Ok(newest.unwrap_or_default().notes)
+    }
+
     /// Reads the notes.
     pub fn get<V>(&self, get: impl FnOnce(&T) -> V) -> V {
         get(&self.notes.borrow().notes)

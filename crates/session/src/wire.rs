@@ -75,6 +75,8 @@ pub enum Ask {
     /// Have the channels begin anew, whatever the configuration says by now: connections that were made
     /// before are those of before.
     Anew,
+    /// A person was let in at a channel: the person is told.
+    LetIn,
     /// A question of this session was answered, or asked again: the session goes on.
     Wake {
         /// The session.
@@ -229,6 +231,9 @@ pub struct ChannelState {
     pub name: String,
     /// Whether its process runs.
     pub up: bool,
+    /// Whether its process runs, and the platform has not answered it yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub connecting: bool,
     /// The last line that its process said before it ended; for a collector, why it takes nothing.
     pub note: String,
 }

@@ -228,15 +228,20 @@ pub(super) async fn line(printer: &Printer, question: &str) -> Option<String> {
 /// Asks a plain yes-or-no question for a command that the user gave. Without a terminal the answer is no.
 /// Ctrl-C ends the command.
 pub async fn confirm(question: &str) -> bool {
+    matches!(choice(question, "[y/N]").await.as_str(), "y" | "yes")
+}
+
+/// Asks a plain question with a few answers, which `hint` names. Returns what was typed, in small letters;
+/// without a terminal that is nothing.
+pub async fn choice(question: &str, hint: &str) -> String {
     let asked = async {
         let terminal = Terminal::open()?;
         terminal.flush()?;
-        terminal.write(&format!("{question} [y/N] ")).await?;
+        terminal.write(&format!("{question} {hint} ")).await?;
         terminal.read_line().await
     };
     let line: std::io::Result<Option<String>> = asked.await;
-    let line = line.ok().flatten().unwrap_or_default();
-    matches!(line.trim().to_lowercase().as_str(), "y" | "yes")
+    line.ok().flatten().unwrap_or_default().trim().to_lowercase()
 }
 
 /// Asks the user to type a phrase on the controlling terminal. Returns whether the user typed it.

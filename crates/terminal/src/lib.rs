@@ -27,7 +27,7 @@ mod summary;
 mod terminal;
 mod text;
 
-pub use ask::{Answering, Asker, confirm, type_phrase, type_reason};
+pub use ask::{Answering, Asker, choice, confirm, type_phrase, type_reason};
 pub use card::{diff_lines, draw as draw_card, one_line};
 pub use chat::{Chat, Leave};
 pub use draw::{barred, packets, short};

@@ -60,12 +60,20 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[("bailey web revoke 3", "one login, by its number"), ("bailey web revoke --all", "all logins")],
     ),
     (&["channels", "list"], &[("bailey channels list", "which channels are up, and why one is down")]),
+    (
+        &["channels", "add"],
+        &[
+            ("bailey channels add telegram", "in the project that its conversations are about"),
+            ("bailey channels add telegram work < token.txt", "a second bot; the token from a file"),
+        ],
+    ),
     (&["channels", "people"], &[("bailey channels people", "who may write, and who asks to")]),
     (
         &["channels", "pair"],
         &[
             ("bailey channels pair telegram H7KM-2QXA --as owner", "you, on your phone"),
             ("bailey channels pair telegram PZ4N-8WDE", "somebody who gives the agent work"),
+            ("bailey channels pair telegram 4711 --as operator", "another role for a person who is let in"),
         ],
     ),
     (&["channels", "forget"], &[("bailey channels forget telegram 4711", "from now on")]),
@@ -153,6 +161,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[
             ("bailey estop --reason \"what is it doing\"", "from any terminal"),
             ("bailey estop --release", "when it is clear"),
+            ("bailey estop --release --drop", "the messages that wait in channels are not done"),
         ],
     ),
     (&["ps"], &[("bailey ps", ""), ("bailey ps --stop 8788f7be/1", "by its name in the list")]),

@@ -4,9 +4,7 @@ use crate::{
     agent_file, cli,
     client::Client,
     compose,
-    config::{
-        Channel, Config, Document, Origin, TEMPLATE, change, is_private, known_variables, unknown_variables,
-    },
+    config::{Config, Document, Origin, TEMPLATE, change, is_private, known_variables, unknown_variables},
     exit,
     home::{Home, write_private},
     print::{Printer, Style},
@@ -149,7 +147,7 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
             provider.base_url
         )
     }));
-    warnings.extend(config.channels.iter().flat_map(|(name, channel)| of_channel(&config, name, channel)));
+    warnings.extend(kinds::faults(&config));
     warnings.extend(without_secret(home, &config));
     if printer.is_json() {
         printer
@@ -167,16 +165,6 @@ fn check(home: &Home, file: Option<PathBuf>, printer: &Printer) -> Result<ExitCo
         )),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What keeps a channel from work, and is looked at only when somebody writes there.
-fn of_channel(config: &Config, name: &str, channel: &Channel) -> Vec<String> {
-    let place = channel.workspace.display();
-    let no_place =
-        (!channel.workspace.is_dir()).then(|| format!("the workspace `{place}` is not a directory"));
-    let no_model = channel.model.as_ref().and_then(|model| config.find(model).err());
-    let why = no_place.into_iter().chain(no_model.map(|why| format!("{why:#}")));
-    why.map(|why| format!("channel `{name}`: {why}")).collect()
 }
 
 /// Keys of commands and of channels whose secret is nowhere.

@@ -11,7 +11,7 @@ use crate::{
     config::Config,
     exit,
     front::Answering,
-    front::{Asker, confirm},
+    front::{Asker, choice},
     home::{Home, reserve},
     identity,
     print::{Printer, Style},
@@ -25,7 +25,12 @@ use bailey_session::{
     sign_stop,
 };
 use serde_json::json;
-use std::{process::ExitCode, sync::Arc, time::Instant};
+use std::{
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::time::timeout;
 
 pub(super) async fn run(home: &Home, why: &str, printer: &Printer) -> Result<ExitCode> {
     let begin = Instant::now();
@@ -72,7 +77,12 @@ async fn end(home: &Home, why: &str, printer: &Printer) -> (Result<Journal>, End
     (barred, ending.finish())
 }
 
-pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> {
+/// How long a channel's process that just ends may keep the notes of its messages.
+const NOTES: Duration = Duration::from_secs(5);
+
+/// Releases the stop, once a person at the terminal has said so. `drop` drops the messages that wait in
+/// channels.
+pub(super) async fn release(home: &Home, drop: bool, printer: &Printer) -> Result<ExitCode> {
     let (journal, mint) = mint(home, printer).await?;
     let Some(since) = journal.stopped().await? else {
         printer.note("nothing is stopped");
@@ -81,21 +91,52 @@ pub(super) async fn release(home: &Home, printer: &Printer) -> Result<ExitCode> 
     if !Asker::new(Answering::Ask).is_here() {
         bail!("only a person at a terminal can release the stop, and there is no terminal here");
     }
-    if !confirm(&format!(
-        "Everything has been stopped since {since}. Release the stop, and let the agents of this home work \
-         again?"
-    ))
-    .await
-    {
+    let (messages, sessions) = (bailey_channels::waiting(home), bailey_daemon::cut_off(home));
+    let count = |count: usize, one: &str, more: &str| match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {more}"),
+    };
+    let messages_count = count(messages, "message that waits in a channel", "messages that wait in channels");
+    let sessions_count = count(sessions, "session of the daemon", "sessions of the daemon");
+    let (goes_on, hint) = match (messages, drop) {
+        (0, _) => (format!("By itself goes on: {sessions_count}; no message waits in a channel."), "[y/N]"),
+        (_, true) => (format!("Dropped: {messages_count}. By itself goes on: {sessions_count}."), "[y/N]"),
+        (_, false) => (
+            format!("By themselves go on: {messages_count}, and {sessions_count}."),
+            "[y/N/d: yes, and drop the messages]",
+        ),
+    };
+    let answer = choice(
+        &format!(
+            "Everything has been stopped since {since}. {goes_on} Release the stop, and let the agents of \
+             this home work again?"
+        ),
+        hint,
+    )
+    .await;
+    let drop = drop || messages > 0 && answer == "d";
+    if !matches!(answer.as_str(), "y" | "yes") && !(drop && answer == "d") {
         printer.note("it stays stopped");
         return Ok(ExitCode::from(exit::DENIED));
+    }
+    if drop {
+        // Before anything begins again.
+        let root = home.clone();
+        let dropped = tokio::task::spawn_blocking(move || bailey_channels::drop_waiting(&root));
+        let dropped = timeout(NOTES, dropped).await;
+        let dropped =
+            dropped.context("a channel's process does not end, so it stays stopped; try again")???;
+        printer.note(&format!(
+            "{} dropped; the people are told, and messages that the platform still has come later",
+            count(dropped, "message is", "messages are")
+        ));
     }
     mint.release().await?;
     tell(home, None, printer);
     printer
         .line("the stop is released; `bailey sessions resume SESSION` continues a session that was cut off");
-    printer
-        .note("tasks from a channel go on by themselves, and sessions of the daemon go on at its next start");
+    let messages = if drop { "" } else { "messages from a channel go on by themselves, and " };
+    printer.note(&format!("{messages}sessions of the daemon go on at its next start"));
     Ok(ExitCode::SUCCESS)
 }
 

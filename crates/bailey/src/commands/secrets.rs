@@ -98,7 +98,12 @@ fn is_weak(name: &str, secret: &Secret) -> bool {
 
 /// Says where else one of this name lies that is used all the same: before the store that was changed, or
 /// anywhere.
-fn tell_of_others(stores: Stores<'_>, name: &str, changed: Option<Store>, printer: &Printer) -> Result<()> {
+pub(super) fn tell_of_others(
+    stores: Stores<'_>,
+    name: &str,
+    changed: Option<Store>,
+    printer: &Printer,
+) -> Result<()> {
     if is_in_environment(name) {
         printer.warn(&format!(
             "the variable `{name}` of this shell takes precedence: programs started from this shell use its \
@@ -239,7 +244,7 @@ fn list(config: &Config, stores: Stores<'_>, printer: &Printer) -> Result<ExitCo
 }
 
 /// The secret from standard input, without the end of its line; on a terminal it is asked for.
-fn given(name: &str) -> Result<Secret> {
+pub(super) fn given(name: &str) -> Result<Secret> {
     let typed = std::io::stdin().is_terminal();
     let secret = if typed { prompt::secret(name, "give it on standard input")? } else { piped()? };
     if secret.expose().is_empty() {

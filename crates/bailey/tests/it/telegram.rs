@@ -1,6 +1,7 @@
 //! A person at a phone: the agent over Telegram, beneath the daemon, against a server of the Bot API.
 
 mod attacks;
+mod begins;
 mod cards;
 mod files;
 mod rights;
@@ -117,13 +118,13 @@ fn a_person_is_let_in_and_talks_with_the_agent() {
         vec![list, Reply::text("There is **one** file: `a.txt` & <no> more."), Reply::text("again")],
     );
     let daemon = Daemon::start(&stage);
-    // Until somebody is let in, nobody is heard; the code is told once.
+    // Until somebody is let in, nobody is heard; who writes again is reminded of the code.
     telegram.says(EVE, "Eve", EVE, "let me in");
     telegram.wait_for(EVE, "You are not known here");
     telegram.says(EVE, "Eve", EVE, "let me in!");
     pair(&stage, &telegram, ANN, "Ann", "owner");
     assert!(model.requests().is_empty());
-    assert_eq!(telegram.shown(EVE).len(), 1);
+    assert_eq!(times(&telegram, EVE, "You are not known here"), 2);
 
     telegram.says(ANN, "Ann", ANN, "which files are there?");
     let (answer, shown) = telegram.wait_for(ANN, "There is one file: a.txt & <no> more.");

@@ -1,8 +1,8 @@
 //! The questions of a conversation: their cards, who taps them, and what becomes of both.
 
-use super::Talk;
+use super::{Participant, Talk};
 use crate::{Button, Post, Sender, Tap, need::RequestKind, notes::CardNote};
-use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Op, Origin, OriginKind};
+use bailey_protocol::{Answer as Verdict, ApprovalId, Card, CardPart, Op, Origin, OriginKind, Role};
 use bailey_terminal::{one_line, short_question as short};
 use tokio::{task::spawn_local, time::Instant};
 
@@ -61,6 +61,33 @@ impl Talk {
         format!("{head}{}{more}", named.collect::<String>())
     }
 
+    /// What is said to a yes or a no alone: it may be for the agent, or for a question that was read.
+    pub(super) fn which_button(&self, is_yes: bool) -> String {
+        let answer = if is_yes { "/approve" } else { "/reject" };
+        let named = self.questions("").into_iter().take(NAMED_MAX).map(|(id, title)| {
+            let title: String = title.chars().take(NAMED_CHARS_MAX).collect();
+            format!("\n\n❓ {title}\n{answer} {}", short(id))
+        });
+        let named: String = named.collect();
+        let or = if named.is_empty() { "." } else { ", or send:" };
+        format!("A question waits, and this answers none: press a button on its card{or}{named}")
+    }
+
+    /// What a card says instead of its buttons, where its conversation is that of one person who may not
+    /// answer.
+    fn without_buttons(&self) -> Option<String> {
+        let may_not = |(id, it): &(&String, &Participant)| {
+            !matches!(it.role, Role::Owner | Role::Operator)
+                && self.bridge.channel.alone(id).is_some_and(|alone| alone == self.at)
+        };
+        let (id, it) = self.participants.iter().find(may_not)?;
+        let (role, channel) = (it.role.name(), &self.bridge.name);
+        Some(format!(
+            "\n\nOnly an owner or an operator may answer this, and you are let in as {role}: at the machine, \
+             `bailey channels pair {channel} {id} --as owner` makes you an owner."
+        ))
+    }
+
     /// Whether all of a question stands in this conversation. Who was killed while it was on its way could
     /// not note that it arrived, so it is sent once more.
     pub(super) async fn is_shown(&self, id: ApprovalId) -> bool {
@@ -117,7 +144,10 @@ impl Talk {
              machine shows {shows}.",
             short(id)
         );
-        let unseen = Post { buttons: vec![no.clone()], ..self.bridge.words(&unseen) };
+        let unseen = match self.without_buttons() {
+            Some(line) => self.bridge.words(&format!("{unseen}{line}")),
+            None => Post { buttons: vec![no.clone()], ..self.bridge.words(&unseen) },
+        };
         // However short it is: what was cut already was seen by nobody.
         let is_whole = card.whole && words.encode_utf16().count() <= CARD_UNITS_MAX;
         let whole = is_whole.then(|| self.whole(id, card, &words, no));
@@ -162,6 +192,9 @@ impl Talk {
     /// A question as it is asked: with all of its words, and what can be answered.
     fn whole(&self, id: ApprovalId, card: &Card, words: &str, no: Button) -> Post {
         let button = |label: &str, mark: &str| Button { label: label.into(), data: format!("{mark}:{id}") };
+        if let Some(line) = self.without_buttons() {
+            return self.bridge.words(&format!("{words}\n\nID {}{line}", short(id)));
+        }
         if card.reasoned && (self.schedule.is_some() || self.session.is_some()) {
             let how = format!(
                 "\n\nAn answer needs a reason: `bailey approvals approve {}` at the machine",

@@ -2,7 +2,12 @@
 //! The end of a turn is told here, too.
 
 use super::Talk;
-use crate::{Button, Post, Sender, Tap, Upload, need::RequestKind, notes::Offer, words::OfChanges};
+use crate::{
+    Button, Post, Sender, Tap, Upload,
+    need::RequestKind,
+    notes::{Offer, PendingMessage},
+    words::OfChanges,
+};
 use bailey_protocol::{Digest, Happening, Op, PathCount, Role};
 use bailey_terminal::one_line;
 use std::time::Duration;
@@ -41,6 +46,8 @@ enum Wanted {
     Doubt,
     /// To tell the end of a turn.
     End(Ending),
+    /// To end the session, as this message asks.
+    Clear(PendingMessage),
     /// `apply`, `undo` or `discard`.
     Merge(&'static str),
 }
@@ -48,7 +55,7 @@ enum Wanted {
 impl Wanted {
     fn op(&self) -> &'static str {
         match self {
-            Self::Diff | Self::Doubt | Self::End(_) => "changes",
+            Self::Diff | Self::Doubt | Self::End(_) | Self::Clear(_) => "changes",
             Self::Merge(op) => op,
         }
     }
@@ -160,6 +167,22 @@ impl Talk {
         .unwrap_or_else(|told| told)
     }
 
+    /// Asks the session for the changes that stay in it, before it is ended. Returns whether it was asked:
+    /// there may be no session.
+    pub(super) async fn want_clearing(&mut self, who: &Sender, open: &PendingMessage) -> bool {
+        self.want(who, Wanted::Clear(open.clone()), &Op::Changes, None).await.is_ok()
+    }
+
+    /// Whether the session is about to be ended.
+    pub(super) fn is_clearing(&self) -> bool {
+        self.wants.iter().any(|want| matches!(want.kind, Wanted::Clear(_)))
+    }
+
+    async fn finish_clearing(&mut self, open: PendingMessage, files: usize) {
+        let told = self.clear(&Sender::from(&open), files).await;
+        self.tell(&open, &told).await;
+    }
+
     /// Asks the session for something, in a person's name; the error is for them.
     async fn want(
         &mut self,
@@ -237,7 +260,8 @@ impl Talk {
     }
 
     fn is_offered(&self, shown: Digest) -> bool {
-        self.bridge.book.get(|notes| notes.offers.get(&self.at.0).is_some_and(|offer| offer.shown == shown))
+        let is_it = |offer: &Offer| offer.shown == shown && offer.session == self.current;
+        self.bridge.book.get(|notes| notes.offers.get(&self.at.0).is_some_and(is_it))
     }
 
     /// The session compared its changes.
@@ -265,6 +289,7 @@ impl Talk {
         let waiting = Waiting { counts, commits, red, conflicts, stays, diff, shown };
         match want.kind {
             Wanted::End(ending) => self.tell_end(ending, Some(waiting)).await,
+            Wanted::Clear(open) => self.finish_clearing(open, waiting.counts.len()).await,
             Wanted::Diff | Wanted::Doubt if waiting.is_empty() => self.now(NOTHING).await,
             Wanted::Diff => self.show_changes(waiting).await,
             Wanted::Doubt => {
@@ -306,7 +331,7 @@ impl Talk {
         let bridge = self.bridge.clone();
         let id = bridge.name(&self.at, &["offer", &bridge.call_name()]);
         let id: String = id.chars().take(32).collect();
-        let offer = Offer { id, message: String::new(), text, shown, is_whole };
+        let offer = Offer { id, session: self.current, message: String::new(), text, shown, is_whole };
         let post = Post { text: offer.text.clone(), buttons: buttons(&offer) };
         // Noted before anybody can tap it.
         self.note_offer(offer.clone());
@@ -343,7 +368,7 @@ impl Talk {
     }
 
     /// Takes the buttons from the offer, and says why.
-    async fn close_offer(&mut self, why: &str) {
+    pub(super) async fn close_offer(&mut self, why: &str) {
         self.change_offer(why, |_| Vec::new()).await;
         self.note(|notes| drop(notes.offers.remove(&self.at.0)));
     }
@@ -363,6 +388,14 @@ impl Talk {
         };
         let shown = Some(offer.shown);
         let who = tap.from.clone();
+        // The conversation may go on as another session by now.
+        if let Ok(None) = self.reach(&who, RequestKind::Tap).await
+            && offer.session.is_some_and(|session| Some(session) != self.current)
+        {
+            self.close_offer("\n\nThese changes are of a session before.").await;
+            self.toast(&tap, GONE);
+            return None;
+        }
         let asked = match &*mark {
             "a" => self.want(&who, Wanted::Merge("apply"), &Op::Apply { shown }, Some(tap.clone())).await,
             "d" => self.want(&who, Wanted::Diff, &Op::Changes, Some(tap.clone())).await,
@@ -456,6 +489,7 @@ impl Talk {
     async fn give_up(&mut self, Want { kind, tap, .. }: Want, error: &str) {
         match (kind, tap) {
             (Wanted::End(ending), _) => self.tell_end(ending, None).await,
+            (Wanted::Clear(open), _) => Box::pin(self.finish_clearing(open, 0)).await,
             (_, Some((tap, _))) => {
                 self.toast(&tap, error);
                 // A toast is gone in a moment.

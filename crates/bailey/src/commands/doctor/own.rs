@@ -121,6 +121,9 @@ pub(super) fn config(home: &Home) -> (Vec<Finding>, Option<Config>) {
             };
             let mut findings = vec![Finding::ok("configuration", says)];
             findings.extend(model(&config));
+            let faults = bailey_channels::kinds::faults(&config);
+            findings
+                .extend(faults.into_iter().map(|why| Finding::warn("channels", why, "bailey config edit")));
             let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
             findings.extend(unknown_variables(names).into_iter().map(|name| {
                 Finding::warn(
