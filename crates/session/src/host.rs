@@ -47,7 +47,8 @@ pub struct Waiting {
     pub until: Timestamp,
 }
 
-/// What a host does next.
+/// The next step of a host.
+#[expect(clippy::large_enum_variant, reason = "one at a time, for a moment")]
 enum Next {
     Op(Op),
     /// A person has answered a question of a call that waits.

@@ -204,8 +204,8 @@ impl Desk<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Has the daemon go on with a session whose question was answered, or asked again. Returns false where no
-    /// daemon runs, or it does not know the session.
+    /// Has the daemon go on with a session whose question was answered, or asked again. Returns false where
+    /// no daemon runs, or it does not know the session.
     async fn wake(&self, session: SessionId) -> bool {
         let woken = async {
             let mut daemon = Client::connect(self.home).ok()??;

@@ -120,13 +120,16 @@ pub(super) async fn walls(home: &Home, printer: &Printer) -> Result<ExitCode> {
 struct Report<'a> {
     printer: &'a Printer,
     worst: Grade,
+    /// Whether no model can be used.
+    lacks_model: bool,
     is_terminal: bool,
     is_verbose: bool,
 }
 
 impl<'a> Report<'a> {
     fn new(printer: &'a Printer, is_verbose: bool) -> Self {
-        Self { printer, worst: Grade::Ok, is_terminal: std::io::stdout().is_terminal(), is_verbose }
+        let is_terminal = std::io::stdout().is_terminal();
+        Self { printer, worst: Grade::Ok, lacks_model: false, is_terminal, is_verbose }
     }
 
     fn take<T>(&mut self, (findings, value): (Vec<Finding>, Option<T>)) -> Option<T> {
@@ -137,6 +140,7 @@ impl<'a> Report<'a> {
     fn add(&mut self, findings: Vec<Finding>) {
         for finding in findings {
             self.worst = self.worst.max(finding.grade);
+            self.lacks_model |= finding.check == own::MODEL_KEYS && finding.grade == Grade::Warn;
             if self.printer.is_json() {
                 self.printer.json(&finding);
                 continue;
@@ -172,6 +176,9 @@ impl<'a> Report<'a> {
     fn end(self) -> ExitCode {
         let (says, code) = match self.worst {
             Grade::Ok => ("everything that Bailey needs is there", exit::DONE),
+            Grade::Warn if self.lacks_model => {
+                ("the machine is ready, but no model can be used yet; run `bailey init`", exit::DONE)
+            }
             Grade::Warn => ("Bailey can work; each `warn` line says what could be better", exit::DONE),
             Grade::Fail => ("Bailey cannot work yet; each `FAIL` line says what to do", exit::FAILED),
         };

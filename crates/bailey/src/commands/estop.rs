@@ -115,7 +115,8 @@ pub(super) async fn release(home: &Home, drop: bool, printer: &Printer) -> Resul
     )
     .await;
     let drop = drop || messages > 0 && answer == "d";
-    if !matches!(answer.as_str(), "y" | "yes") && !(drop && answer == "d") {
+    let is_yes = matches!(answer.as_str(), "y" | "yes") || drop && answer == "d";
+    if !is_yes {
         printer.note("it stays stopped");
         return Ok(ExitCode::from(exit::DENIED));
     }

@@ -1,5 +1,5 @@
-//! Questions of sessions that nobody watches: the turn ends, the process rests, and the session goes on at
-//! the answer, wherever and whenever it is given.
+//! Questions of unattended sessions: the turn ends, the process rests, and the session goes on at the answer,
+//! from any place and at any time.
 
 use crate::{
     daemon::{Daemon, open},
@@ -181,13 +181,13 @@ fn a_target_that_changed_while_its_session_rested_is_asked_about_anew() {
     assert!(shown.stdout.contains("rm -rf /"), "{shown:?}");
     let edits = || scene.stage.entries("intent").iter().filter(|it| it["kind"] == "change").count();
     assert_eq!(edits(), 0);
-    // The control: a yes to what is there is used.
+    // The control: a yes to the present file is used.
     assert_eq!(scene.stage.ran(&["approvals", "approve", &again]).code, Some(0));
     wait("the change", || edits() == 1);
     drop(model);
 }
 
-/// The owner is told where they are, with buttons, and sees there what follows.
+/// The owner is told at the phone, with buttons, and sees the result there.
 #[test]
 fn a_question_that_nobody_sees_comes_to_the_owners_phone() {
     let (scene, model) = Scene::new("patience_seconds = 1", |scene| {
@@ -217,8 +217,8 @@ fn a_question_that_nobody_sees_comes_to_the_owners_phone() {
     telegram.check();
 }
 
-/// Adds a message to the notes of the channel's process, as if that process had been taken over: the daemon is
-/// to connect it to this session.
+/// Adds a message to the notes of the channel's process, as an attacker does who has taken it over: the
+/// daemon is to connect it to this session.
 fn forge(stage: &Stage, session: &str) {
     let folder = stage.home().join("channels/phone/bridge");
     let paths = ["notes.0", "notes.1"].map(|name| folder.join(name));

@@ -19,6 +19,8 @@ use rustix::fs::statvfs;
 use std::{io::ErrorKind, path::PathBuf};
 
 /// Less room than this and nothing can be relied on, in bytes.
+/// The check of models' keys.
+pub(super) const MODEL_KEYS: &str = "model keys";
 const ROOM_FAIL: u64 = 100 << 20;
 /// Less room than this is soon too little, in bytes.
 const ROOM_WARN: u64 = 2 << 30;
@@ -264,7 +266,7 @@ pub(super) fn stop(home: &Home) -> Option<Finding> {
 
 /// Keys of providers.
 pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
-    const CHECK: &str = "model keys";
+    const CHECK: &str = MODEL_KEYS;
     let stored = match Stores::new(home, config).names() {
         Ok(stored) => stored,
         Err(error) => return vec![Finding::fail(CHECK, format!("{error:#}"), "chmod 600 that file")],
@@ -287,14 +289,14 @@ pub(super) fn keys(home: &Home, config: &Config) -> Vec<Finding> {
         key.filter(|key| !is_there(key))
     };
     let of_models = match config.default_model(is_there) {
-        Err(_) => Finding::fail(
+        Err(_) => Finding::warn(
             CHECK,
             "no model can be used: no provider has a key, and no model that needs no key is configured",
             "bailey init (without a terminal: bailey secrets set ANTHROPIC_API_KEY, or for a local model \
              bailey config set model ollama/NAME)",
         ),
         Ok(model) => match needs(&model) {
-            Some(key) => Finding::fail(
+            Some(key) => Finding::warn(
                 CHECK,
                 format!("`{model}` cannot be used: its key `{key}` is missing"),
                 format!("bailey secrets set {key}; or choose another model: bailey init"),

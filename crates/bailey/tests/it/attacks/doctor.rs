@@ -44,11 +44,11 @@ fn the_doctor_names_each_of_its_own_things_that_is_wrong() {
         assert!(found["grade"] == "ok" || found["fix"].is_string(), "{found}");
         (found["grade"].as_str().unwrap().to_owned(), ran.code)
     };
-    assert_eq!(grade("model keys"), ("fail".into(), Some(1)));
+    assert_eq!(grade("model keys"), ("warn".into(), Some(0)));
     let ran = stage.ran(&["doctor", "--offline"]);
     assert!(ran.stdout.contains("fix: bailey init") && !ran.stderr.contains("can work"), "{ran:?}");
     fs::write(stage.home().join("config.toml"), "model = \"anthropic/x\"\n").unwrap();
-    assert_eq!(grade("model keys"), ("fail".into(), Some(1)), "its key is missing");
+    assert_eq!(grade("model keys"), ("warn".into(), Some(0)), "its key is missing");
     let server = bailey_testkit::ModelServer::always(bailey_testkit::Reply::Error {
         status: 200,
         headers: vec![],

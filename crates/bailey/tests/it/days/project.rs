@@ -287,8 +287,7 @@ fn without_git_all_of_it_works() {
     let without = |arguments: &[&str]| Ran::of(stage.bailey(arguments).env("PATH", &empty).output().unwrap());
     let ended = without(&RUN);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let doctor = without(&["doctor"]);
-    assert_eq!(doctor.stdout.matches("FAIL").count(), 1, "only the model that is not configured: {doctor:?}");
+    assert_eq!(without(&["doctor"]).code, Some(0));
     nothing_is_lost(&stage);
 }
 
