@@ -92,16 +92,17 @@ pub fn packet(bytes: &[u8]) {
     same::<Packet<bailey_web::Ask>>(bytes);
     same::<Packet<bailey_web::Answer>>(bytes);
     same::<Packet<Given>>(bytes);
-    let Some(Packet { it: Need::Person(need::PersonRequest { id, name, .. }), .. }) =
+    let Some(Packet { it: Need::Person(need::PersonRequest { id, name, at, .. }), .. }) =
         same::<Packet<Need>>(bytes)
     else {
         return;
     };
     let mut people = People::default();
-    assert!(people.speaker("c", &id).is_none() && !people.is_noted(&id));
-    let told = people.ask(&id, &name).ok().flatten();
+    assert!(people.speaker("c", &id).is_none() && !people.is_told_enough(&id));
+    let told = people.ask(&id, &name, &at).ok().flatten();
     assert!(told.is_some_and(|(code, is_new)| is_new && code.is_ascii()));
-    assert!(people.speaker("c", &id).is_none() && people.is_noted(&id));
+    while people.ask(&id, &name, &at).is_ok_and(|told| told.is_some()) {}
+    assert!(people.speaker("c", &id).is_none() && people.is_told_enough(&id));
 }
 
 /// What was read, where it is one: said again, it is the same.
