@@ -64,7 +64,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &["channels", "add"],
         &[
             ("bailey channels add telegram", "in the project that its conversations are about"),
-            ("bailey channels add telegram work < token.txt", "a second bot; the token from a file"),
+            ("bailey channels add telegram work", "a second bot; a pipe can bring its token"),
         ],
     ),
     (&["channels", "people"], &[("bailey channels people", "who may write, and who asks to")]),
