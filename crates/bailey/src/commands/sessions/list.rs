@@ -272,7 +272,8 @@ fn speaker(by: &Voice, text: &str, info: &SessionInfo) -> (&'static str, String)
         Voice::Model => ("agent", "agent".into()),
         Voice::Speaker(by) if by.channel == SCHEDULE => ("schedule", format!("schedule {}", by.name)),
         Voice::Speaker(by) if by.role == Role::Owner => ("person", format!("you ({})", by.channel)),
-        Voice::Speaker(by) => ("person", format!("{} ({})", by.name, by.channel)),
+        // A person may call themselves `you`, so the role and the platform's number stand beside the name.
+        Voice::Speaker(by) => ("person", by.line()),
         Voice::Owner { .. } if info.principal == bailey_kernel::CLIENT => ("program", "a program".into()),
         Voice::Owner { is_data: true } if text.starts_with(COMMAND_RESULT) => {
             ("command", "your command".into())
@@ -344,7 +345,7 @@ mod tests {
         assert_eq!(name(&own(true), "review\n\nStandard input"), ("person", "you".into()));
         assert_eq!(name(&own(true), COMMAND_RESULT), ("command", "your command".into()));
         assert_eq!(name(&own(false), COMMAND_RESULT), ("person", "you".into()));
-        assert_eq!(name(&at("telegram", Role::User), "hi"), ("person", "Ann (telegram)".into()));
+        assert_eq!(name(&at("telegram", Role::User), "hi"), ("person", "user Ann (telegram 7)".into()));
         assert_eq!(name(&at("telegram", Role::Owner), "hi"), ("person", "you (telegram)".into()));
         assert_eq!(name(&at("schedule", Role::User), "hi"), ("schedule", "schedule Ann".into()));
         assert_eq!(name(&Voice::Model, "hi").0, "agent");
