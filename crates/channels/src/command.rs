@@ -7,13 +7,16 @@ use bailey_home::{config::Config, home::Home};
 use bailey_protocol::{Role, spell::meant};
 use bailey_session::{
     client::Client,
-    exit::Mistyped,
+    exit::{self, Mistyped},
     wire::{Ask, DaemonAnswer},
 };
-use bailey_terminal::print::{Printer, Style};
+use bailey_terminal::{
+    confirm, one_line,
+    print::{Printer, Style},
+};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use std::process::ExitCode;
+use std::{io::IsTerminal as _, process::ExitCode};
 
 /// The arguments of `bailey channels`.
 #[derive(Debug, Subcommand)]
@@ -107,6 +110,20 @@ pub fn unknown(config: &Config, name: &str) -> String {
     format!("there is no channel `{name}`; {hint}")
 }
 
+/// Whether the person with this code, or number, is meant to become an owner. A terminal is asked where there
+/// is an owner already, or where others ask, too: a stranger may have written first.
+async fn is_meant(home: &Home, channel: &str, code: &str) -> Result<bool> {
+    let all = People::of(home, channel)?;
+    let is_clear = all.owner(channel).is_none() && all.asked.len() < 2;
+    if is_clear || !std::io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    let asks = all.asked.iter().find(|asked| asked.code.eq_ignore_ascii_case(code));
+    let who =
+        asks.map_or_else(|| code.to_owned(), |asked| format!("{} ({channel} {})", asked.name, asked.id));
+    Ok(confirm(&format!("{} becomes an owner, who may do all that you may. Go on?", one_line(&who))).await)
+}
+
 /// Shows the channels and the people there, and lets people speak or stops them.
 pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCode> {
     let config = kinds::load(home)?;
@@ -125,6 +142,10 @@ pub async fn run(home: &Home, command: Args, printer: &Printer) -> Result<ExitCo
                 PersonRole::User => Role::User,
                 PersonRole::Guest => Role::Guest,
             });
+            if role == Some(Role::Owner) && !is_meant(home, &channel, &code).await? {
+                printer.note("nothing was changed");
+                return Ok(ExitCode::from(exit::DENIED));
+            }
             let (person, was_known) = People::change(home, &channel, |people| people.let_in(&code, role))?;
             // Connections of before go by what they were then.
             tell(home, if was_known { Ask::Anew } else { Ask::LetIn }).await?;

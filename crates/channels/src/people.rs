@@ -160,10 +160,12 @@ impl People {
         Ok(Some((code, true)))
     }
 
-    /// The command with which the owner lets in the person who got this code: the first person is most
-    /// likely the owner.
+    /// The command with which the owner lets in the person who got this code. The first and only person who
+    /// asks, in a conversation of their own, is most likely the owner.
     pub fn command(&self, channel: &str, code: &str) -> String {
-        let role = if self.owner(channel).is_none() { " --as owner" } else { "" };
+        let is_alone = matches!(&self.asked[..], [one] if one.code == code
+            && one.asked_at.as_ref() == Some(&one.id));
+        let role = if is_alone && self.owner(channel).is_none() { " --as owner" } else { "" };
         format!("bailey channels pair {channel} {code}{role}")
     }
 

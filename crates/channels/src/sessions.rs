@@ -75,6 +75,7 @@ impl Sessions {
         Self::change(home, channel, |sessions| {
             sessions.insert(conversation.to_owned(), kept);
             let mut handed: Vec<(SessionId, String)> = sessions.iter().filter_map(handed).collect();
+            handed.retain(|(other, _)| *other != session);
             // A session's name begins with its time.
             handed.sort();
             let old = handed.len().saturating_sub(HANDED_MAX);

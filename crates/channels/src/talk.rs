@@ -800,9 +800,9 @@ impl Talk {
         match (files, self.current.take()) {
             (0, _) | (_, None) => told,
             (files, Some(old)) => {
-                let (what, old) = (if files == 1 { "file is" } else { "files are" }, short(&old));
+                let (what, old) = (if files == 1 { "change is" } else { "changes are" }, short(&old));
                 format!(
-                    "{told}. {files} changed {what} not applied, and stays in the session before: at the \
+                    "{told}. {files} {what} not applied, and stay in the session before: at the \
                      machine, `bailey sessions diff {old}` shows the changes, and `bailey sessions apply \
                      {old}` moves them to your project."
                 )

@@ -113,13 +113,14 @@ impl Daemon {
             if !is_asking || people.is_told_enough(&asked.id) {
                 return Ok((PersonAnswer::Stranger(None), None));
             }
-            let code =
-                People::change(&self.home, name, |people| people.ask(&asked.id, &asked.name, &asked.at))?;
-            if matches!(code, Some((_, true))) {
+            let told = People::change(&self.home, name, |people| {
+                let code = people.ask(&asked.id, &asked.name, &asked.at)?;
+                Ok(code.map(|(code, is_new)| (people.command(name, &code), is_new)))
+            })?;
+            if matches!(told, Some((_, true))) {
                 self.log.note("stranger", json!({ "channel": name, "id": asked.id, "name": asked.name }));
             }
-            let command = code.map(|(code, _)| people.command(name, &code));
-            return Ok((PersonAnswer::Stranger(command), None));
+            return Ok((PersonAnswer::Stranger(told.map(|(command, _)| command)), None));
         };
         let looks_after = matches!(speaker.role, Role::Owner | Role::Operator);
         let denied = || {

@@ -519,6 +519,9 @@ impl Daemon {
                 // The next daemon begins it again.
                 Some(_) if self.is_stopping.get() => {}
                 _ if !self.is_stopping.get() && held.is_some_and(|held| held.is_woken) => {
+                    // It stays known, in case it cannot be begun now.
+                    let (open, until) = waits.unwrap_or((0, SystemClock.now()));
+                    self.rest(record.clone(), open, until);
                     self.begin_again(record).await;
                 }
                 None => record::forget(&self.home, session),

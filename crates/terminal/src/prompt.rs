@@ -73,6 +73,7 @@ impl Prompt {
     ) -> io::Result<Option<Typing>> {
         // Text that was typed before the question was seen is not an answer to it.
         let mut typed = Typed { is_told: self.terminal.drain(), ..Typed::default() };
+        let mut is_word = false;
         if typed.is_told {
             self.terminal.write(PASTING).await?;
         }
@@ -87,15 +88,19 @@ impl Prompt {
                     continue;
                 }
                 match typed.single(&read).map(|key| (key, pressed(key))) {
-                    Some((key, Pressed::Answers)) => {
+                    Some((key, Pressed::Answers)) if !is_word => {
                         // The rest of a word, such as `yes`, is no message.
                         while let Ok(Ok(Some(_))) = timeout(REST, self.terminal.read_keys()).await {}
                         answered();
                         self.terminal.write(&format!("{}\n", shown(key))).await?;
                         return Ok(Some(Typing::Key(key)));
                     }
-                    Some((_, Pressed::Nothing)) => continue,
-                    Some((_, Pressed::Begins)) | None => {}
+                    // The person may be typing words: from now on an answer wants Enter.
+                    Some((_, Pressed::Nothing)) => {
+                        is_word = true;
+                        continue;
+                    }
+                    Some((_, Pressed::Answers | Pressed::Begins)) | None => {}
                 }
             }
             let step = typed.take(read);

@@ -45,6 +45,15 @@ pub(super) async fn run(home: &Home, added: Added, printer: &Printer) -> Result<
     }
     let (workspace, _) = project::find(None, home)?;
     let key = format!("{}_BOT_TOKEN", name.to_ascii_uppercase().replace('-', "_"));
+    let is_read = config.channels.values().any(|channel| channel.key_env == key)
+        || config.providers.values().any(|provider| provider.key_env.as_deref() == Some(&*key));
+    if is_read || Stores::new(home, &config).names()?.iter().any(|(known, _)| *known == key) {
+        return Err(exit::Mistyped(format!(
+            "there is a secret `{key}` already, which the channel `{name}` would replace; choose another name \
+             for the channel, or remove the secret with `bailey secrets rm {key}`"
+        ))
+        .into());
+    }
     if std::io::stdin().is_terminal() {
         printer.note("in Telegram, write /newbot to @BotFather; then paste here the token that it gives you");
     }

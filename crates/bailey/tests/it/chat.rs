@@ -136,6 +136,36 @@ fn a_card_in_the_middle_of_a_message_takes_none_of_it() {
     assert_eq!(terminal.end().0, 0);
 }
 
+/// Letters of a word that mean nothing at a card are no answer, and make the next letter none: it wants Enter.
+/// The control is the same letter alone.
+#[test]
+fn a_word_at_a_card_answers_nothing_without_enter() {
+    for (typed, is_answer) in [("w", false), ("", true)] {
+        let stage = Stage::new(&[("a.txt", "a\n")]);
+        let folder = tempfile::Builder::new().prefix("bailey-test-").tempdir_in("/var/tmp").unwrap();
+        let file = folder.path().canonicalize().unwrap().join("notes.txt");
+        fs::write(&file, "what the notes say\n").unwrap();
+        let read = Reply::calls([("c1", "fs_read", json!({ "path": file.to_str().unwrap() }))]);
+        let model = stage.model(vec![read, Reply::text("seen")]);
+        let Some(mut terminal) = chat(&stage) else { return };
+        terminal.keys("read it\r");
+        terminal.wait_for("[n]o or [d]etails: ");
+        // Longer than a person pauses between the letters of a word.
+        thread::sleep(Duration::from_millis(900));
+        terminal.keys(typed);
+        thread::sleep(Duration::from_millis(900));
+        terminal.keys("y");
+        thread::sleep(Duration::from_millis(900));
+        assert_eq!(model.requests().len() == 2, is_answer, "{typed:?}: {}", terminal.news());
+        if !is_answer {
+            terminal.keys("\r");
+        }
+        terminal.wait_for("seen");
+        terminal.keys("\u{4}");
+        assert_eq!(terminal.end().0, 0);
+    }
+}
+
 /// A59: a card that a model draws is text behind its bar, what is typed after it is a message, and nothing in
 /// it makes the terminal type. Control: the same answer to a card of Bailey's.
 #[test]

@@ -84,7 +84,7 @@ impl Talk {
         let (role, channel) = (it.role.name(), &self.bridge.name);
         Some(format!(
             "\n\nOnly an owner or an operator may answer this, and you are let in as {role}: at the machine, \
-             `bailey channels pair {channel} {id} --as owner` makes you an owner."
+             `bailey channels pair {channel} {id} --as operator` lets you answer."
         ))
     }
 

@@ -289,7 +289,9 @@ impl Talk {
         let waiting = Waiting { counts, commits, red, conflicts, stays, diff, shown };
         match want.kind {
             Wanted::End(ending) => self.tell_end(ending, Some(waiting)).await,
-            Wanted::Clear(open) => self.finish_clearing(open, waiting.counts.len()).await,
+            Wanted::Clear(open) => {
+                self.finish_clearing(open, waiting.counts.len() + waiting.commits.len()).await
+            }
             Wanted::Diff | Wanted::Doubt if waiting.is_empty() => self.now(NOTHING).await,
             Wanted::Diff => self.show_changes(waiting).await,
             Wanted::Doubt => {

@@ -46,7 +46,7 @@ impl Config {
         if let Origin::Variable(name) = self.origin(key) {
             return Err(format!("`{key}` comes from the variable {name} of the environment, so it stays"));
         }
-        if key.starts_with("model") && value.trim_start().starts_with("replay:") {
+        if key.starts_with("model") && value.trim_start_matches([' ', '"', '\'']).starts_with("replay:") {
             return Err(format!(
                 "a recording is a file of this machine, so it is not chosen here; {at_the_machine}"
             ));
@@ -131,6 +131,7 @@ mod tests {
             ("approvals.compliance", "false"),
             ("models.fallback", "[\"a/b\"]"),
             ("model", "replay:/etc/passwd"),
+            ("model", " \"replay:/etc/passwd\""),
             ("providers.x.base_url", "http://evil.example"),
             ("\"model\"", "test/model"),
             ("model ", "test/model"),

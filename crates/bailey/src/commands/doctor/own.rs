@@ -18,9 +18,9 @@ use bailey_store::StoreError;
 use rustix::fs::statvfs;
 use std::{io::ErrorKind, path::PathBuf};
 
-/// Less room than this and nothing can be relied on, in bytes.
 /// The check of models' keys.
 pub(super) const MODEL_KEYS: &str = "model keys";
+/// Less room than this and nothing can be relied on, in bytes.
 const ROOM_FAIL: u64 = 100 << 20;
 /// Less room than this is soon too little, in bytes.
 const ROOM_WARN: u64 = 2 << 30;
