@@ -136,8 +136,8 @@ fn a_card_in_the_middle_of_a_message_takes_none_of_it() {
     assert_eq!(terminal.end().0, 0);
 }
 
-/// Letters of a word that mean nothing at a card are no answer, and make the next letter none: it wants Enter.
-/// The control is the same letter alone.
+/// Letters of a word that mean nothing at a card are no answer, and the letter behind them wants Enter. The
+/// control is the same letter alone.
 #[test]
 fn a_word_at_a_card_answers_nothing_without_enter() {
     for (typed, is_answer) in [("w", false), ("", true)] {
