@@ -197,7 +197,7 @@ impl Bridge {
         Ok(ExitCode::from(exit::DONE))
     }
 
-    /// Lets go of what is open for people who were let in and are not any more.
+    /// Lets go of the messages that are open for people who were let in and are not any more.
     async fn let_go(&self) {
         for id in self.book.get(|notes| notes.let_in.clone()) {
             let who = Sender { id, name: String::new() };

@@ -116,7 +116,7 @@ pub fn check(config: &Config, document: &Document) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// What keeps a channel from work, and is looked at only when a person writes there.
+/// A fault that keeps a channel from work, and is seen only when a person writes there.
 pub fn faults(config: &Config) -> Vec<String> {
     let of_channel = |(name, channel): (&String, &Configured)| {
         let place = channel.workspace.display();

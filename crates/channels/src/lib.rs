@@ -336,7 +336,7 @@ impl Conversation {
         Self(format!("{}{SCHEDULE}{name}", self.0))
     }
 
-    /// The place of the questions of a session that nobody watches, in the same way.
+    /// The place of the questions of an unattended session, in the same way.
     #[must_use]
     pub fn of_session(&self, session: SessionId) -> Self {
         self.of_schedule(&session.to_string())

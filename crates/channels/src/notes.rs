@@ -130,7 +130,7 @@ pub(super) struct CardNote {
 pub(super) struct Offer {
     /// Its name in the data of its buttons.
     pub(super) id: String,
-    /// The session whose changes they are; none in notes of before.
+    /// The session whose changes they are; older notes lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) session: Option<SessionId>,
     /// The platform's name for the message; empty until it is known.
@@ -155,11 +155,11 @@ pub fn begin_anew(home: &Home) -> Result<()> {
     folders(home).into_iter().try_for_each(|folder| DurableState::open(&folder)?.change(Notes::begin_anew))
 }
 
-/// What a person is told whose message was dropped with a stop.
+/// The words for a person whose message was dropped with a stop.
 const DROPPED: &str = "Everything was stopped before you had an answer to this, and your message was \
     dropped. Work on it that had begun may still go on: look first, before you say it again.";
 
-/// How many messages wait in the channels of a home. Notes that cannot be read have none.
+/// How many messages wait in the channels of a home. Notes that cannot be read count as empty.
 #[must_use]
 pub fn waiting(home: &Home) -> usize {
     let notes = folders(home).into_iter().filter_map(|folder| DurableState::<Notes>::peek(&folder).ok());
@@ -235,8 +235,8 @@ impl Notes {
         self.taps.clear();
     }
 
-    /// Lets go of what is open for a person who is let in no more: they wrote nothing that is to be answered,
-    /// and an answer after this begins a message of its own.
+    /// Lets go of the messages that are open for a person who is let in no more: they wrote nothing that is
+    /// to be answered, and an answer after this begins a message of its own.
     pub(super) fn forget(&mut self, id: &str) {
         let (theirs, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.open).into_iter().partition(|open| open.id == id);

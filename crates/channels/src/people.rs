@@ -38,7 +38,7 @@ pub(crate) struct Person {
     /// The conversation in which the person asked to be let in, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked_at: Option<String>,
-    /// Whether the person is still to be told that they are let in, and as what.
+    /// Whether the person is still to be told that they are let in, and in which role.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_to_be_told: bool,
 }
@@ -216,7 +216,7 @@ impl People {
     /// role. Also returns whether the home knew this person before.
     ///
     /// # Errors
-    /// As [`People::pair`]; and when a role is to be changed and none is named.
+    /// As [`People::pair`]; and when a role is to be changed and is not named.
     pub(crate) fn let_in(&mut self, code_or_id: &str, role: Option<Role>) -> Result<(Person, bool)> {
         let is_let_in = self.people.iter().any(|person| person.id == code_or_id);
         match (self.pair(code_or_id, role.unwrap_or(Role::User)), role) {

@@ -103,9 +103,9 @@ struct Talk {
     session: Option<SessionId>,
     /// The session that the connections lead to.
     current: Option<SessionId>,
-    /// Whether a question that stands here was answered after its turn, so that what follows is shown here.
+    /// Whether a question that stands here was answered after its turn: the turn that follows is shown here.
     is_owed: bool,
-    /// Whether the turn of the session is shown here whoever began it: its person was let in again.
+    /// Whether a turn of another front end is shown here, too: its person was let in again.
     is_following: bool,
     participants: BTreeMap<String, Participant>,
     /// Whose connection tells what happens; the others' tell what they may not.
@@ -754,7 +754,7 @@ impl Talk {
         }
     }
 
-    /// What a person who is not let in is told instead of what they asked for.
+    /// The words for a person who is not let in.
     async fn not_let_in(&self, who: &Sender) -> Option<String> {
         match self.bridge.ask(who, &self.at, RequestKind::LetIn).await {
             Ok((answer @ PersonAnswer::Stranger(_), _)) => Some(told(answer)),

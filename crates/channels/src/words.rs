@@ -20,7 +20,7 @@ pub(super) enum Command {
         is_yes: bool,
         why: String,
     },
-    /// A yes or a no alone, while a question waits: it names none.
+    /// A yes or a no alone, while a question waits: it names no question.
     Bare(bool),
     /// Known elsewhere, and not here yet.
     Missing(&'static str),

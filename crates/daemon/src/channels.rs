@@ -317,7 +317,7 @@ impl Daemon {
         resting.map(|(session, _)| *session).chain(running.map(|(session, _)| *session)).collect()
     }
 
-    /// A session of whose questions the owner was told in this conversation; or words, if it is none.
+    /// A session of whose questions the owner was told in this conversation; or the reason why not.
     fn asked_by(&self, (name, at): (&str, &str), session: SessionId) -> Result<Wanted, String> {
         let is_told = Sessions::of(&self.home, name).get(at) == Some(session);
         #[cfg(feature = "controls")]
@@ -332,7 +332,7 @@ impl Daemon {
         Ok(record.unwrap_or_else(ended).wanted())
     }
 
-    /// The session of a schedule's last run, whose result is for this channel; or words, if there is none.
+    /// The session of a schedule's last run, whose result is for this channel; or the reason why not.
     fn result(&self, name: &str, schedule: &str) -> Result<Result<Wanted, String>> {
         let found = Schedules::of(&self.home)?.0.remove(schedule).filter(|it| it.to.as_deref() == Some(name));
         let Some(found) = found else {
@@ -468,7 +468,7 @@ impl Daemon {
     }
 }
 
-/// What a conversation is about that the daemon itself begins.
+/// The subject of a conversation that the daemon itself begins.
 enum About<'a> {
     /// The results of this schedule.
     Schedule(&'a str),

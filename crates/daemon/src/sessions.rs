@@ -52,7 +52,7 @@ const CRASHES_MAX: usize = 3;
 /// after that, and at most.
 const AGAIN_MIN: SignedDuration = SignedDuration::from_mins(1);
 const AGAIN_MAX: SignedDuration = SignedDuration::from_hours(1);
-/// The word of `bailey chat` for a session that nobody watches.
+/// The word of `bailey chat` for an unattended session.
 const UNATTENDED: &str = "--unattended";
 const CRASHES_WITHIN: Duration = Duration::from_secs(300);
 
@@ -332,7 +332,7 @@ impl Daemon {
 
     pub(super) async fn start(self: &Rc<Self>, wanted: Wanted) -> Result<DaemonAnswer> {
         let Wanted { directory, words, mut again, session: wanted, mut tells_owner, .. } = wanted;
-        // Who comes to a session that nobody watches may leave it again.
+        // A person who comes to an unattended session may leave it again.
         if let Some(before) = wanted.and_then(|it| self.resting.borrow().get(&it).map(|it| it.record.clone()))
         {
             tells_owner |= before.tells_owner;

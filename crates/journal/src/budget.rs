@@ -363,7 +363,7 @@ impl Journal {
             .await?)
     }
 
-    /// What each of these sessions used so far, with its sub-agents, in their order: each unit with its sum,
+    /// The use of each of these sessions so far, with its sub-agents, in their order: each unit with its sum,
     /// tokens first. Money is in billionths; calls of unknown price add none.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ const READ_BYTES_MAX: usize = 512 << 20;
 pub enum Voice {
     /// A model.
     Model,
-    /// The owner. `is_data` when the message passes on what others wrote.
+    /// The owner. `is_data` when the message passes on words of others.
     Owner {
         /// Whether it counts as data.
         is_data: bool,

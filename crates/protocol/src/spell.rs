@@ -1,4 +1,4 @@
-//! What a misspelled word probably means.
+//! The probable meaning of a misspelled word.
 
 use alloc::{string::String, vec, vec::Vec};
 

@@ -559,7 +559,7 @@ pub fn kernel_config(home: &Home, config: &Config, programs: Vec<String>) -> Ker
     }
 }
 
-/// How long a turn waits for a human. A turn that nobody watches ends without the answers that are open, and
+/// How long a turn waits for a human. An unattended turn ends without the answers that are open, and
 /// goes on when they are there.
 fn patience(config: &Config, options: Option<&TurnOptions>, is_patient: bool) -> Patience {
     match options.map(|options| options.approve) {

@@ -490,7 +490,7 @@ impl Front<'_> {
         }
     }
 
-    /// Sends what the user answered.
+    /// Sends the user's answer.
     pub(super) fn answer(&mut self, op: Op) {
         match op {
             // Another terminal may have begun a turn meanwhile.

@@ -143,7 +143,7 @@ pub(super) enum Pressed {
     Answers,
     /// It begins a line.
     Begins,
-    /// It is no answer, and begins none.
+    /// It is no answer, and begins no line.
     Nothing,
 }
 

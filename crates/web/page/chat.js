@@ -309,7 +309,7 @@ class Conversation {
     if (shown.length) fill(this.chosen, "With the next message:", shown);
   }
 
-  // What the session used in all of its processes, by the journal; what is used from here on is added.
+  // The use of the session in all of its processes, by the journal; what is used from here on is added.
   async price() {
     const [it] = await home.list(`/api/sessions/${this.id}/spent`, { signal: this.signal }).catch(() => []);
     if (!it) return;

@@ -95,7 +95,7 @@ export function thousands(count) {
   return number < 999500 ? `${Math.round(number / 1000)}k` : `${(number / 1e6).toFixed(1)}M`;
 }
 
-// What was used, in words: each unit with its sum, such as `21k tokens, 0.0630 USD`.
+// The use, in words: each unit with its sum, such as `21k tokens, 0.0630 USD`.
 export const used = (spent = []) =>
   spent.map(({ unit, used }) => (unit === "tokens" ? `${thousands(used)} tokens` : `${money(used)} ${unit}`)).join(", ");
 

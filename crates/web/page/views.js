@@ -427,7 +427,7 @@ export async function settings(view, signal) {
 }
 
 const WAITS = "approvals.answer_seconds";
-// What can be changed here. The daemon has the same list, and refuses everything else.
+// The settings that can be changed here. The daemon has the same list, and refuses everything else.
 const CHANGES = [
   [WAITS, "Seconds that a question waits for you before it counts as a no", "86400 here, 300 at a terminal"],
   ["limits.session_tokens", "Token limit of a session", "4000000"],

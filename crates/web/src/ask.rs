@@ -91,7 +91,7 @@ pub enum View {
     Schedules,
     /// Today's usage.
     Budget,
-    /// What one session used.
+    /// The use of one session.
     Spent(SessionId),
     /// All settings, and where each comes from.
     Settings,

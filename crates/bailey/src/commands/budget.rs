@@ -55,7 +55,7 @@ pub(super) async fn run(home: &Home, session: Option<&str>, printer: &Printer) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// What one session used, in all of its processes.
+/// The use of one session, in all of its processes.
 async fn of_session(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     let journal = super::journal(home, printer).await?;
     let session = journal.session(name).await?;

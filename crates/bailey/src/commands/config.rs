@@ -239,7 +239,7 @@ pub(super) fn set(home: &Home, values: &[(&str, &str)]) -> Result<()> {
     write_private(&path, text.as_bytes())
 }
 
-/// The text of config.toml, and what [`set`] would make of it.
+/// The text of config.toml, and the text that [`set`] would make of it.
 ///
 /// # Errors
 /// At a value that would be a mistake.

@@ -47,7 +47,7 @@ pub(crate) struct Finding {
     says: String,
     /// How to get it right.
     fix: Option<String>,
-    /// What only an expert needs to know.
+    /// Details for an expert.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<String>,
     /// Whether a newcomer needs it. JSON has every finding.

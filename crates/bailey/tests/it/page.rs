@@ -848,7 +848,7 @@ fn what_is_answered_at_the_page_is_written_as_that_and_what_fails_says_so() {
     assert_ne!(failed.lines().last().unwrap()["code"], 0, "{failed:?}");
 }
 
-/// Whoever has a browser's bearer loosens no protection with it.
+/// A person with a browser's bearer loosens no protection with it.
 #[test]
 fn a_browser_changes_only_settings_of_a_closed_list_and_raises_no_limit() {
     let stage = Stage::new(&[]);

@@ -118,7 +118,7 @@ fn a_person_is_let_in_and_talks_with_the_agent() {
         vec![list, Reply::text("There is **one** file: `a.txt` & <no> more."), Reply::text("again")],
     );
     let daemon = Daemon::start(&stage);
-    // Until somebody is let in, nobody is heard; who writes again is reminded of the code.
+    // Strangers are not heard; a stranger who writes again is reminded of the code.
     telegram.says(EVE, "Eve", EVE, "let me in");
     telegram.wait_for(EVE, "You are not known here");
     telegram.says(EVE, "Eve", EVE, "let me in!");

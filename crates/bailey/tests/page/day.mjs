@@ -105,7 +105,7 @@ await see("a human is asked");
 await accessible(page, "a timeline");
 await shot(page, "timeline");
 
-// What the session used, by the journal: also in the list, with its state in words.
+// The use of the session, by the journal: also in the list, with its state in words.
 await page.goto(`${base}/#/`);
 await see("applied");
 assert.match(await page.locator(".list li").first().innerText(), /write b\.txt[\s\S]*applied[\s\S]*tokens/);

@@ -61,7 +61,7 @@ impl Talk {
         format!("{head}{}{more}", named.collect::<String>())
     }
 
-    /// What is said to a yes or a no alone: it may be for the agent, or for a question that was read.
+    /// The reply to a yes or a no alone: it may be for the agent, or for a question that was read.
     pub(super) fn which_button(&self, is_yes: bool) -> String {
         let answer = if is_yes { "/approve" } else { "/reject" };
         let named = self.questions("").into_iter().take(NAMED_MAX).map(|(id, title)| {
@@ -73,7 +73,7 @@ impl Talk {
         format!("A question waits, and this answers none: press a button on its card{or}{named}")
     }
 
-    /// What a card says instead of its buttons, where its conversation is that of one person who may not
+    /// The words of a card instead of its buttons, where its conversation is that of one person who may not
     /// answer.
     fn without_buttons(&self) -> Option<String> {
         let may_not = |(id, it): &(&String, &Participant)| {

@@ -1,4 +1,4 @@
-//! The settings that may be changed from a browser: a closed list. None of them loosens a protection. A
+//! The settings that may be changed from a browser: a closed list. No setting of it loosens a protection. A
 //! budget may become lower there, and never higher.
 
 use super::{Config, Origin};

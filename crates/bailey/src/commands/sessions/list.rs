@@ -45,7 +45,7 @@ struct Listed<'a> {
     changes: Standing,
     /// The state in words.
     says: String,
-    /// What it used: each unit with its sum.
+    /// Its use: each unit with its sum.
     spent: Vec<Value>,
 }
 
