@@ -307,7 +307,8 @@ pub(crate) enum Command {
         /// Release the stop; this asks on the terminal
         #[arg(long)]
         release: bool,
-        /// With --release: drop the messages that wait in the chat channels, so that they are not done
+        /// With --release: drop what would go on by itself, messages that wait in channels and the work of
+        /// the daemon's sessions
         #[arg(long, requires = "release")]
         drop: bool,
     },

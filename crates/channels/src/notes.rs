@@ -157,7 +157,7 @@ pub fn begin_anew(home: &Home) -> Result<()> {
 
 /// The words for a person whose message was dropped with a stop.
 const DROPPED: &str = "Everything was stopped before you had an answer to this, and your message was \
-    dropped. Work on it that had begun may still go on: look first, before you say it again.";
+    dropped. Work on it may have begun and has ended: look first, before you say it again.";
 
 /// How many messages wait in the channels of a home. Notes that cannot be read count as empty.
 #[must_use]

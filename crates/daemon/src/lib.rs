@@ -42,7 +42,7 @@ use bailey_home::{
     home::{Home, make_private},
     program,
 };
-use bailey_journal::{Clock as _, Holder, SessionLock, SystemClock};
+use bailey_journal::{Clock as _, Holder, Journal, SessionLock, SystemClock};
 use bailey_protocol::{SessionId, Timestamp};
 use bailey_session::{
     compose::{self, Named},
@@ -236,6 +236,19 @@ fn look(home: &Home) -> Result<Config> {
 #[must_use]
 pub fn cut_off(home: &Home) -> usize {
     Record::all(home).len()
+}
+
+/// Ends the work of these sessions, so that each waits for a person's next message. Returns how many there
+/// are.
+///
+/// # Errors
+/// When the journal cannot be read or written.
+pub async fn cancel_cut_off(home: &Home, journal: &Journal) -> Result<usize> {
+    let records = Record::all(home);
+    for record in &records {
+        journal.cancel_turn(record.session).await?;
+    }
+    Ok(records.len())
 }
 
 impl Daemon {

@@ -50,7 +50,7 @@ const SAID_BYTES_MAX: usize = 4 << 10;
 const CRASHES_MAX: usize = 3;
 /// How long a session at rest is left alone after it could not be begun: at first, twice as long each time
 /// after that, and at most.
-const AGAIN_MIN: SignedDuration = SignedDuration::from_mins(1);
+const AGAIN_MIN: SignedDuration = SignedDuration::from_secs(5);
 const AGAIN_MAX: SignedDuration = SignedDuration::from_hours(1);
 /// The word of `bailey chat` for an unattended session.
 const UNATTENDED: &str = "--unattended";

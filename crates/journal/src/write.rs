@@ -158,6 +158,23 @@ impl Journal {
         self.append(Entry::of(session, Fact::TurnEnded { turn, reason })).await
     }
 
+    /// Ends what a session works at, as a person stopped it: its next process waits for a message. An answer
+    /// given before that begins nothing.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or written.
+    pub async fn cancel_turn(&self, session: SessionId) -> Result<(), JournalError> {
+        let turn = match self.open_turn(session).await? {
+            Some(turn) => turn,
+            // A yes can begin work after a turn's end.
+            None => {
+                let now = u64::try_from(self.clock().now().as_millisecond()).unwrap_or_default();
+                TurnId::new(now, chain::random()?)
+            }
+        };
+        self.end_turn(session, turn, "cancelled".into()).await.map(drop)
+    }
+
     /// Notes that the human revealed a masked file for this session.
     ///
     /// # Errors

@@ -161,7 +161,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
         &[
             ("bailey estop --reason \"what is it doing\"", "from any terminal"),
             ("bailey estop --release", "when it is clear"),
-            ("bailey estop --release --drop", "the messages that wait in channels are not done"),
+            ("bailey estop --release --drop", "nothing goes on by itself"),
         ],
     ),
     (&["ps"], &[("bailey ps", ""), ("bailey ps --stop 8788f7be/1", "by its name in the list")]),

@@ -80,8 +80,8 @@ async fn end(home: &Home, why: &str, printer: &Printer) -> (Result<Journal>, End
 /// How long a channel's process that just ends may keep the notes of its messages.
 const NOTES: Duration = Duration::from_secs(5);
 
-/// Releases the stop, once a person at the terminal has said so. `drop` drops the messages that wait in
-/// channels.
+/// Releases the stop, once a person at the terminal has said so. `drop` drops what would go on by itself: the
+/// messages that wait in channels, and the work of the daemon's sessions.
 pub(super) async fn release(home: &Home, drop: bool, printer: &Printer) -> Result<ExitCode> {
     let (journal, mint) = mint(home, printer).await?;
     let Some(since) = journal.stopped().await? else {
@@ -98,12 +98,12 @@ pub(super) async fn release(home: &Home, drop: bool, printer: &Printer) -> Resul
     };
     let messages_count = count(messages, "message that waits in a channel", "messages that wait in channels");
     let sessions_count = count(sessions, "session of the daemon", "sessions of the daemon");
-    let (goes_on, hint) = match (messages, drop) {
-        (0, _) => (format!("By itself goes on: {sessions_count}; no message waits in a channel."), "[y/N]"),
-        (_, true) => (format!("Dropped: {messages_count}. By itself goes on: {sessions_count}."), "[y/N]"),
+    let (goes_on, hint) = match (messages + sessions, drop) {
+        (0, _) => ("Nothing goes on by itself.".to_owned(), "[y/N]"),
+        (_, true) => (format!("Dropped: {messages_count}, and the work of {sessions_count}."), "[y/N]"),
         (_, false) => (
             format!("By themselves go on: {messages_count}, and {sessions_count}."),
-            "[y/N/d: yes, and drop the messages]",
+            "[y/N/d: yes, and drop that work]",
         ),
     };
     let answer = choice(
@@ -114,7 +114,7 @@ pub(super) async fn release(home: &Home, drop: bool, printer: &Printer) -> Resul
         hint,
     )
     .await;
-    let drop = drop || messages > 0 && answer == "d";
+    let drop = drop || messages + sessions > 0 && answer == "d";
     let is_yes = matches!(answer.as_str(), "y" | "yes") || drop && answer == "d";
     if !is_yes {
         printer.note("it stays stopped");
@@ -131,13 +131,18 @@ pub(super) async fn release(home: &Home, drop: bool, printer: &Printer) -> Resul
             "{} dropped; the people are told, and messages that the platform still has come later",
             count(dropped, "message is", "messages are")
         ));
+        let cancelled = bailey_daemon::cancel_cut_off(home, &journal).await?;
+        printer.note(&format!("the work of {} ends", count(cancelled, "session", "sessions")));
     }
     mint.release().await?;
     tell(home, None, printer);
     printer
         .line("the stop is released; `bailey sessions resume SESSION` continues a session that was cut off");
-    let messages = if drop { "" } else { "messages from a channel go on by themselves, and " };
-    printer.note(&format!("{messages}sessions of the daemon go on at its next start"));
+    if !drop && messages + sessions > 0 {
+        printer.note(
+            "messages from a channel go on by themselves, and sessions of the daemon at its next start",
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -237,5 +237,33 @@ fn a_release_counts_the_waiting_work_and_drops_it_if_told_to() {
     assert_eq!(terminal.end().0, 0);
     assert_eq!(stage.ran(&["start"]).code, Some(0));
     telegram.wait_for(ANN, "your message was dropped");
+    // The work that had begun does not go on. The next message does, with the first one before it.
+    telegram.says(ANN, "Ann", ANN, "something else");
+    telegram.wait_for(ANN, "it goes on");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(requests[1].contains("something else"), "{}", requests[1]);
+    telegram.check();
+}
+
+/// Without `d` the work goes on by itself.
+#[test]
+fn work_goes_on_after_a_release_that_drops_nothing() {
+    let stage = Stage::new(&[("a.txt", "one\n")]);
+    let held = Reply::Held(Gate::default(), Message::text("never said"));
+    let (telegram, model) = at(&stage, vec![held, Reply::text("it goes on")]);
+    let daemon = Daemon::start(&stage);
+    pair(&stage, &telegram, ANN, "Ann", "owner");
+    telegram.says(ANN, "Ann", ANN, "work");
+    model.wait_for(1);
+    assert_eq!(stage.ran(&["estop"]).code, Some(0));
+    daemon.kill();
+    let Some(mut terminal) = Terminal::start(&stage, &["estop", "--release"]) else { return };
+    terminal.wait_for("1 message that waits in a channel, and 1 session of the daemon");
+    terminal.keys("y\n");
+    assert_eq!(terminal.end().0, 0);
+    assert_eq!(stage.ran(&["start"]).code, Some(0));
+    telegram.wait_for(ANN, "it goes on");
+    assert_eq!(model.requests().len(), 2);
     telegram.check();
 }
