@@ -18,6 +18,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
     ("bailey-llm", 5, &["protocol", "kernel"]),
     ("bailey-tools", 5, &["protocol", "kernel"]),
     ("bailey-peers", 6, &["protocol", "kernel", "sandbox", "tools"]),
+    ("bailey-mcp", 7, &["protocol", "kernel", "peers"]),
     ("bailey-agent", 6, &["protocol", "kernel", "tools"]),
     (
         "bailey-home",
@@ -29,7 +30,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
         "bailey-session",
         8,
         &[
-            "protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "peers", "llm",
+            "protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "peers", "mcp", "llm",
             "tools", "agent", "home", "terminal",
         ],
     ),
@@ -94,6 +95,8 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "egress",
             "llm",
             "tools",
+            "peers",
+            "mcp",
             "agent",
             "session",
             "home",
@@ -160,30 +163,30 @@ const OUTSIDE: &[(&str, &[&str])] = &[
 /// How many foreign crates each of the house may bring in, directly and through others, built for it and with
 /// it. A figure goes up only in a commit that says what the new ones are for.
 const BUDGET: &[(&str, usize)] = &[
-    ("bailey-protocol", 30),
-    ("bailey-policy", 54),
+    ("bailey-protocol", 31),
+    ("bailey-policy", 55),
     ("bailey-store", 30),
-    ("bailey-secrets", 35),
-    ("bailey-journal", 101),
-    ("bailey-kernel", 104),
-    ("bailey-sandbox", 124),
-    ("bailey-peers", 125),
-    ("bailey-egress", 166),
-    ("bailey-llm", 108),
-    ("bailey-tools", 105),
-    ("bailey-agent", 105),
-    ("bailey-session", 201),
-    ("bailey-home", 200),
+    ("bailey-secrets", 36),
+    ("bailey-journal", 102),
+    ("bailey-kernel", 105),
+    ("bailey-sandbox", 125),
+    ("bailey-peers", 126),
+    ("bailey-egress", 170),
+    ("bailey-llm", 109),
+    ("bailey-tools", 106),
+    ("bailey-agent", 106),
+    ("bailey-session", 214),
+    ("bailey-home", 204),
     ("bailey-terminal", 120),
-    ("bailey-web", 201),
-    ("bailey-telemetry", 201),
-    ("bailey-replay", 201),
-    ("bailey-selftest", 201),
-    ("bailey-channels", 203),
-    ("bailey-daemon", 203),
-    ("bailey-backup", 203),
+    ("bailey-web", 214),
+    ("bailey-telemetry", 214),
+    ("bailey-replay", 214),
+    ("bailey-selftest", 214),
+    ("bailey-channels", 216),
+    ("bailey-daemon", 216),
+    ("bailey-backup", 216),
     ("bailey-boot", 0),
-    ("bailey", 206),
+    ("bailey", 219),
 ];
 
 /// The most lines that what looks after the daemon may have, without its tests: it is read as a whole, or not
@@ -318,6 +321,6 @@ mod tests {
 
     #[test]
     fn a_budget_that_is_overdrawn_is_found() {
-        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 101)]).len(), 1);
+        assert_eq!(over(&[("bailey-protocol", 1_000), ("bailey-journal", 102)]).len(), 1);
     }
 }

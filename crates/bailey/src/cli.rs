@@ -4,6 +4,7 @@ mod daemon;
 mod examples;
 mod groups;
 mod journal;
+mod mcp;
 mod rules;
 mod setup;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use bailey_session::{chat, compose::HANDOFF, prewarm, run};
 use bailey_web::command as page;
 pub(crate) use daemon::Agent;
 pub(crate) use journal::{Archive, Audit, Export};
+pub(crate) use mcp::{Add, Mcp, Sees};
 pub(crate) use rules::{Approvals, Extensions, Policy, Simulate, Update};
 pub(crate) use setup::{
     Config, Does, Explain, Init, NO_ARGUMENT, Role, Secrets, Soul, Tools, Trust, TrustTier,
@@ -254,6 +256,9 @@ pub(crate) enum Command {
     /// Manage the chat channels, such as Telegram, and the people who may write there
     #[command(subcommand)]
     Channels(channels::Args),
+    /// Manage MCP servers, whose tools the agent may use inside the walls
+    #[command(subcommand)]
+    Mcp(Mcp),
     /// Manage the logins of the web page, where you work with the agent in a browser
     #[command(subcommand, alias = "page")]
     Web(page::Args),

@@ -12,6 +12,7 @@ mod estop;
 mod guide;
 mod init;
 mod man;
+mod mcp;
 mod models;
 mod policy;
 mod ps;
@@ -117,6 +118,7 @@ pub(crate) fn run(cli: Cli, printer: &Printer) -> Result<ExitCode> {
         Command::Replay(asked) => wait(replay::run(&old_home()?, asked, printer)),
         Command::Policy(command) => wait(policy::run(&home()?, command, printer)),
         Command::Tools(command) => tools::run(&home()?, command, printer),
+        Command::Mcp(command) => wait(mcp::run(&home()?, command, printer)),
         Command::Man { directory } => man::run(directory.as_deref(), printer),
         Command::Run(run) => match cli.handoff {
             None => wait(run::run(&home()?, run, printer)),

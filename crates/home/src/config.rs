@@ -16,11 +16,12 @@ mod environment;
 mod error;
 mod extensions;
 mod keys;
+mod mcp;
 mod memory;
 mod models;
 mod origin;
 mod page;
-mod peers;
+pub mod peers;
 mod project;
 mod reads;
 mod remote;
@@ -37,6 +38,7 @@ pub use environment::{
 };
 pub use error::ConfigError;
 pub use extensions::{Calls as ProgramCalls, Declared};
+pub use mcp::McpServer;
 pub use memory::Memory;
 pub use models::{ModelsByUse, Provider, first_byte_seconds, is_private};
 pub use origin::Origin;
@@ -112,6 +114,8 @@ pub struct Config {
     pub extensions: Vec<Declared>,
     /// Peers, by name.
     pub peers: BTreeMap<String, Peer>,
+    /// MCP servers, by name.
+    pub mcp: BTreeMap<String, McpServer>,
     /// When Bailey applies the changes of a run without a question. `None`: never.
     pub auto_apply: Option<AutoApply>,
     /// Whether the daemon makes a copy of the home each day.
@@ -242,6 +246,7 @@ struct ConfigFile {
     auto_apply: Option<AutoApply>,
     channels: BTreeMap<String, Channel>,
     peers: BTreeMap<String, Peer>,
+    mcp: BTreeMap<String, McpServer>,
     page: Page,
     telemetry: Telemetry,
     backup: FileBackup,
@@ -336,6 +341,7 @@ impl Default for Config {
             retention: Retention::default(),
             extensions: Vec::new(),
             peers: BTreeMap::new(),
+            mcp: BTreeMap::new(),
             daily_backup: false,
             memory: Memory::default(),
             channels: BTreeMap::new(),
@@ -405,6 +411,7 @@ impl Config {
             auto_apply,
             channels,
             peers,
+            mcp,
             page,
             telemetry,
             backup,
@@ -421,7 +428,9 @@ impl Config {
         self.telemetry = telemetry;
         extensions::check(document, &policy.extension)?;
         peers::check(document, &peers, &policy.extension)?;
-        self.peers = peers;
+        let taken = policy.extension.iter().map(|it| &*it.name).chain(peers.keys().map(|it| &**it));
+        mcp::check(document, &mcp, &taken.collect::<Vec<_>>(), &keys::names(&network.key))?;
+        (self.peers, self.mcp) = (peers, mcp);
         auto_apply.iter().try_for_each(|auto| auto_apply::check(document, auto))?;
         self.auto_apply = auto_apply;
         for (name, provider) in &providers {
@@ -560,6 +569,7 @@ impl Config {
             auto_apply: self.auto_apply.clone(),
             channels: self.channels.clone(),
             peers: self.peers.clone(),
+            mcp: self.mcp.clone(),
             page: self.page.clone(),
             telemetry: self.telemetry.clone(),
             backup: FileBackup { daily: self.daily_backup },

@@ -2,7 +2,7 @@
 //! built-in rule `binaries` protects these: this program, and those programs of its owner's that it runs or
 //! asks outside of a session's walls.
 
-use crate::config::{Config, Declared, Peer};
+use crate::config::{Config, Declared, McpServer, Peer};
 use anyhow::{Context as _, Result};
 use std::{
     collections::BTreeSet,
@@ -53,6 +53,7 @@ pub fn kept(config: &Config) -> Result<Vec<String>> {
     let notify = config.approvals.escalation.iter().flat_map(|step| &step.notify).map(PathBuf::from);
     let declared = notify.chain(config.extensions.iter().flat_map(Declared::paths));
     let declared = declared.chain(config.peers.values().flat_map(Peer::paths));
+    let declared = declared.chain(config.mcp.values().flat_map(McpServer::paths));
     let passed = declared.filter(|path| path.is_absolute()).flat_map(|path| passed(&path));
     all.extend(
         passed.filter(|path| !path.is_dir() || path.is_symlink()).map(|path| path.display().to_string()),

@@ -9,7 +9,7 @@ use crate::{
 use bailey_journal::{Macaroon, Purpose};
 use bailey_policy::HostGlob;
 use bailey_protocol::{Action, Cost, Digest, EffectId, Happening, Labels};
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 use tokio::sync::Mutex;
 
 /// The way to further effects from inside a running one. The kernel puts it into the effect's `Io`.
@@ -27,13 +27,15 @@ pub struct Door {
 pub(crate) struct Hosts {
     peer: String,
     hosts: Vec<HostGlob>,
+    /// The names of the owner's keys that its requests may get.
+    keys: BTreeSet<String>,
     /// The token, and the policy under which it was minted.
     pub(crate) token: Mutex<Option<(Digest, Macaroon)>>,
 }
 
 impl Hosts {
-    pub(crate) fn new(peer: &str, hosts: Vec<HostGlob>) -> Self {
-        Self { peer: peer.into(), hosts, token: Mutex::default() }
+    pub(crate) fn new(peer: &str, hosts: Vec<HostGlob>, keys: BTreeSet<String>) -> Self {
+        Self { peer: peer.into(), hosts, keys, token: Mutex::default() }
     }
 }
 
@@ -94,18 +96,14 @@ impl Door {
     /// # Errors
     /// Why it cannot be called.
     pub async fn start(&self, peer: &str) -> Result<(), String> {
-        let programs = self.kernel.programs().ok_or("nothing here runs peers")?;
-        match self.kernel.start_program(&self.scope, programs, peer).await {
-            Ok(begun) => begun.map_err(|heard| heard.why().to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+        self.kernel.start_peer(&self.scope, peer).await
     }
 
-    /// Whether requests by this way may get keys of the owner's. Those of a peer get none: it is shown no
-    /// stand-in, and has one only from somebody else.
+    /// Whether requests by this way may get this key of the owner's. Those of a peer get the keys of its
+    /// declaration: another stand-in it has only from another program.
     #[must_use]
-    pub fn takes_keys(&self) -> bool {
-        self.hosts.is_none()
+    pub fn takes_key(&self, name: &str) -> bool {
+        self.hosts.as_ref().is_none_or(|hosts| hosts.keys.contains(name))
     }
 
     /// By what authority an action is asked for. A peer has a token for the hosts of its declaration. When

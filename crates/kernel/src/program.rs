@@ -30,6 +30,7 @@ use bailey_protocol::{
 };
 use serde_json::Value;
 use std::{
+    collections::BTreeSet,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -104,6 +105,8 @@ pub enum Duty {
         declared: Digest,
         /// The hosts that it may ask.
         hosts: Vec<HostGlob>,
+        /// The names of the owner's keys that its requests may get.
+        keys: BTreeSet<String>,
     },
 }
 
@@ -182,6 +185,18 @@ impl Kernel {
             });
         }
         starts.join_all().await.into_iter().collect()
+    }
+
+    /// Starts a peer, when it does not run.
+    ///
+    /// # Errors
+    /// Why it cannot be called.
+    pub async fn start_peer(&self, scope: &Scope, name: &str) -> Result<(), String> {
+        let programs = self.programs().ok_or("nothing here runs peers")?;
+        match self.start_program(scope, programs, name).await {
+            Ok(begun) => begun.map_err(|heard| heard.why().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// Ends the peers that see the workspace: before a merge, and after a turn, so that the next one sees the
@@ -276,9 +291,9 @@ impl Kernel {
                     told: "nobody here runs it".into(),
                 }));
             };
-            let hosts = match &program.duty {
-                Duty::Judge => Vec::new(),
-                Duty::Peer { hosts, .. } => hosts.clone(),
+            let (hosts, keys) = match &program.duty {
+                Duty::Judge => (Vec::new(), BTreeSet::new()),
+                Duty::Peer { hosts, keys, .. } => (hosts.clone(), keys.clone()),
             };
             self.end_requests(scope, &mut post).await?;
             let (permit, receipt) = match self.engage(scope, &mut post, name, program).await? {
@@ -290,7 +305,7 @@ impl Kernel {
             let door = match hosts.is_empty() {
                 true => None,
                 false => {
-                    let hosts = Arc::new(Hosts::new(name, hosts));
+                    let hosts = Arc::new(Hosts::new(name, hosts, keys));
                     post.hosts = Some(hosts.clone());
                     Some(Door { hosts: Some(hosts), ..self.io(&own, &receipt, labels()).io.door })
                 }

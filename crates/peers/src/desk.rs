@@ -2,19 +2,23 @@
 //! at a time, and has a fixed time for its answer.
 //!
 //! A program that breaks the protocol is ended: one that writes anything but an answer, that answers a
-//! question nobody asked, or that does not read its question. An extension that was merely late lives on; its
-//! late answer is dropped by its number.
+//! question without being asked, or that does not read its question. An extension that was merely late lives
+//! on; its late answer is dropped by its number.
+//!
+//! A program with a [`Language`] of its own is spoken to through that.
 
 use crate::{
-    frame::{FrameError, Frames, Object, answer, frame, ready},
+    frame::Object,
+    framed::Framed,
+    language::{Conversation, Language},
+    shelf::Shelf,
     speech::{Speech, Spoken},
 };
 use bailey_kernel::{Door, Output};
 use bailey_protocol::{CallReport, SessionId};
-use bailey_sandbox::{Guest, Visit, Walls};
-use serde_json::Value;
+use bailey_sandbox::{Guest, Streams, Visit, Walls};
+use serde_json::{Map, Value, json};
 use std::{
-    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -23,23 +27,70 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout, timeout_at},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
 /// How long a program may take from its start to being ready.
 const READY: Duration = Duration::from_secs(10);
 /// Spoken of a program that is gone, where nothing better is known.
-const ENDED: &str = "it ended";
+pub(crate) const ENDED: &str = "it ended";
 /// Spoken when the asker wants no answer any more.
 pub(crate) const CANCELLED: &str = "the call was cancelled";
 
 /// An order to a desk.
 pub(crate) enum Order {
     Start(Box<(Guest, Option<Door>)>, OutputSender, oneshot::Sender<Result<(), Failed>>),
-    Ask(Object, CancellationToken, oneshot::Sender<Result<Result<Spoken, Failed>, Object>>),
+    Ask(Question, CancellationToken, oneshot::Sender<Result<Result<Spoken, Failed>, Question>>),
     /// To end the program; it may be started again. The answer says whether it ran.
     Stop(oneshot::Sender<bool>),
+}
+
+/// A question to a program.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// The extension's verdict on an effect.
+    Judge(Object),
+    /// To perform a call of a peer's tool, with these arguments.
+    Call(String, Map<String, Value>),
+}
+
+impl Question {
+    /// The question as the content of a frame.
+    pub(crate) fn object(self) -> Object {
+        match self {
+            Self::Judge(object) => object,
+            Self::Call(tool, args) => {
+                let mut object = Object::new();
+                object.insert("call".into(), json!(tool));
+                object.insert("args".into(), Value::Object(args));
+                object
+            }
+        }
+    }
+}
+
+/// How a program speaks.
+pub(crate) enum Tongue {
+    /// In frames.
+    Framed(Speech),
+    /// In a language of its own.
+    Foreign(Arc<dyn Language>, Arc<Shelf>),
+}
+
+impl Tongue {
+    /// How long it may take to be ready.
+    fn ready(&self) -> Duration {
+        match self {
+            Self::Framed(_) => READY,
+            Self::Foreign(language, _) => language.ready(),
+        }
+    }
+
+    /// Whether a program that was late lives on. A late peer may hang in the call.
+    fn may_be_late(&self) -> bool {
+        matches!(self, Self::Framed(Speech::Verdicts))
+    }
 }
 
 /// Takes the output with which a program ended.
@@ -70,11 +121,10 @@ impl Failed {
     pub(crate) fn crashed(told: impl Into<String>) -> Self {
         Self { fault: FailureKind::Crashed, told: told.into() }
     }
-}
 
-impl From<FrameError> for Failed {
-    fn from(error: FrameError) -> Self {
-        Self { fault: FailureKind::Garbled, told: error.to_string() }
+    pub(crate) fn late(within: Duration) -> Self {
+        let told = format!("it did not answer within {:.1} s", within.as_secs_f64());
+        Self { fault: FailureKind::Late, told }
     }
 }
 
@@ -84,33 +134,39 @@ pub(crate) struct Desk {
     walls: Arc<Walls>,
     lease: SessionId,
     within: Duration,
-    speech: Speech,
+    tongue: Tongue,
     live: Option<LiveProgram>,
     /// Whether it is there, for those who only want to know that.
     runs: Arc<AtomicBool>,
     /// The session ends.
     closing: CancellationToken,
-    /// The number of the newest question.
-    number: u64,
 }
 
 /// A program that said that it is ready, or has yet to say it.
 struct LiveProgram {
     visit: Visit,
     ended: OutputSender,
-    frames: Frames,
-    /// Questions whose answers are not waited for any more.
-    late: BTreeSet<u64>,
+    talk: Talk,
+}
+
+/// A conversation with a program.
+enum Talk {
+    /// Nothing yet.
+    Begins(Streams),
+    Framed(Framed),
+    Foreign(Box<dyn Conversation>),
+    /// Nothing more.
+    Over,
 }
 
 impl Desk {
     pub(crate) fn new(
         walls: Arc<Walls>,
         (lease, within): (SessionId, Duration),
-        speech: Speech,
+        tongue: Tongue,
         (runs, closing): (Arc<AtomicBool>, CancellationToken),
     ) -> Self {
-        Self { walls, lease, within, speech, live: None, runs, closing, number: 0 }
+        Self { walls, lease, within, tongue, live: None, runs, closing }
     }
 
     pub(crate) async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
@@ -136,17 +192,17 @@ impl Desk {
         if self.live.is_some() {
             return Err(not_started(ended, "it runs already".into()));
         }
-        let visit = match timeout(READY, self.walls.receive(self.lease, guest, door)).await {
+        let (visit, streams) = match timeout(READY, self.walls.receive(self.lease, guest, door)).await {
             Ok(Ok(visit)) => visit,
             Ok(Err(error)) => return Err(not_started(ended, format!("it did not start: {error}"))),
             Err(_) => return Err(not_started(ended, "its walls were not ready in time".into())),
         };
-        let live =
-            self.live.insert(LiveProgram { visit, ended, frames: Frames::default(), late: BTreeSet::new() });
-        let late = |_| Failed::crashed(format!("it was not ready within {} s", READY.as_secs()));
+        let live = self.live.insert(LiveProgram { visit, ended, talk: Talk::Begins(streams) });
+        let ready = self.tongue.ready();
+        let late = |_| Failed::crashed(format!("it was not ready within {} s", ready.as_secs()));
         let readied = tokio::select! {
             biased;
-            readied = timeout(READY, live.ready(&self.speech)) => readied.map_err(late).flatten(),
+            readied = timeout(ready, live.talk.begin(&self.tongue)) => readied.map_err(late).flatten(),
             () = self.closing.cancelled() => Err(closed()),
         };
         match readied {
@@ -161,14 +217,13 @@ impl Desk {
     /// Its answer. The question comes back when the program does not run.
     async fn ask(
         &mut self,
-        question: Object,
+        question: Question,
         cancel: &CancellationToken,
-    ) -> Result<Result<Spoken, Failed>, Object> {
+    ) -> Result<Result<Spoken, Failed>, Question> {
         let Some(live) = &mut self.live else { return Err(question) };
-        self.number += 1;
         let answered = tokio::select! {
             biased;
-            answered = live.exchange(self.number, question, self.within, &self.speech) => answered,
+            answered = live.talk.ask(question, self.within, &self.tongue) => answered,
             () = self.closing.cancelled() => Err(closed()),
             () = cancel.cancelled() => Err(Failed::crashed(CANCELLED)),
         };
@@ -185,7 +240,7 @@ impl Desk {
     /// be.
     async fn failed(&mut self, failed: Failed) -> Failed {
         let Failed { fault, told } = failed;
-        if fault == FailureKind::TooLong || (fault == FailureKind::Late && self.speech.may_be_late()) {
+        if fault == FailureKind::TooLong || (fault == FailureKind::Late && self.tongue.may_be_late()) {
             return Failed { fault, told };
         }
         let by_itself = fault == FailureKind::Crashed && !self.closing.is_cancelled() && told != CANCELLED;
@@ -203,7 +258,8 @@ impl Desk {
     /// that is known.
     async fn part(&mut self, by_itself: bool) -> String {
         self.runs.store(false, Ordering::Release);
-        let Some(LiveProgram { visit, ended, .. }) = self.live.take() else { return String::new() };
+        let Some(LiveProgram { visit, ended, talk }) = self.live.take() else { return String::new() };
+        drop(talk);
         let parting = visit.end(by_itself).await;
         ended.send(Output::new(parting.outcome)).ok();
         parting.told
@@ -219,86 +275,32 @@ fn closed() -> Failed {
     Failed::crashed("the session ended")
 }
 
-impl LiveProgram {
-    async fn exchange(
-        &mut self,
-        number: u64,
-        mut question: Object,
-        within: Duration,
-        speech: &Speech,
-    ) -> Result<Spoken, Failed> {
-        question.insert("number".into(), Value::from(number));
-        let too_long = || Failed { fault: FailureKind::TooLong, told: "the question is too long".into() };
-        let frame = frame(&question).ok_or_else(too_long)?;
-        self.hear_unasked(speech)?;
-        let until = Instant::now() + within;
-        match timeout_at(until, self.visit.write(&frame)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(Failed::crashed(ENDED)),
-            // It has a part of the question, which is no whole frame: nothing more can be asked.
-            Err(_) => return Err(Failed::crashed("it did not read the question")),
-        }
-        match timeout_at(until, self.answer(number, speech)).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                self.late.insert(number);
-                let told = format!("it did not answer within {:.1} s", within.as_secs_f64());
-                Err(Failed { fault: FailureKind::Late, told })
+impl Talk {
+    /// Waits until the program says that it is ready.
+    async fn begin(&mut self, tongue: &Tongue) -> Result<(), Failed> {
+        let Self::Begins(streams) = std::mem::replace(self, Self::Over) else { return Ok(()) };
+        *self = match tongue {
+            Tongue::Framed(speech) => Self::Framed(Framed::begin(streams, speech).await?),
+            Tongue::Foreign(language, shelf) => {
+                let begun = language.begin(streams, shelf.clone()).await;
+                Self::Foreign(begun.map_err(Failed::crashed)?)
             }
-        }
+        };
+        Ok(())
     }
 
-    async fn ready(&mut self, speech: &Speech) -> Result<(), Failed> {
-        loop {
-            if let Some(json) = self.frames.next()? {
-                return Ok(speech.begin(&ready(&json)?)?);
+    async fn ask(&mut self, question: Question, within: Duration, tongue: &Tongue) -> Result<Spoken, Failed> {
+        match (self, tongue, question) {
+            (Self::Framed(framed), Tongue::Framed(speech), question) => {
+                framed.exchange(question.object(), within, speech).await
             }
-            self.more().await?;
-        }
-    }
-
-    /// Reads the frames since the last answer. Each may only answer a question that the program was late
-    /// with.
-    fn hear_unasked(&mut self, speech: &Speech) -> Result<(), Failed> {
-        loop {
-            while let Some(json) = self.frames.next()? {
-                let (number, object) = answer(&json, speech.form())?;
-                speech.answer(&object)?;
-                self.drop_late(number)?;
-            }
-            match self.visit.read_now(&mut self.frames.bytes) {
-                None => return Ok(()),
-                Some(true) => {}
-                Some(false) => return Err(Failed::crashed(ENDED)),
-            }
-        }
-    }
-
-    async fn answer(&mut self, asked: u64, speech: &Speech) -> Result<Spoken, Failed> {
-        loop {
-            while let Some(json) = self.frames.next()? {
-                let (number, object) = answer(&json, speech.form())?;
-                let said = speech.answer(&object)?;
-                if number == asked {
-                    return Ok(said);
+            (Self::Foreign(conversation), _, Question::Call(tool, args)) => {
+                match timeout(within, conversation.call(&tool, args)).await {
+                    Ok(answer) => answer.map(Spoken::Result).map_err(Failed::crashed),
+                    Err(_) => Err(Failed::late(within)),
                 }
-                self.drop_late(number)?;
             }
-            self.more().await?;
-        }
-    }
-
-    fn drop_late(&mut self, number: u64) -> Result<(), Failed> {
-        match self.late.remove(&number) {
-            true => Ok(()),
-            false => Err(FrameError::Unasked(number).into()),
-        }
-    }
-
-    async fn more(&mut self) -> Result<(), Failed> {
-        match self.visit.read(&mut self.frames.bytes).await {
-            true => Ok(()),
-            false => Err(Failed::crashed(ENDED)),
+            _ => Err(Failed::crashed("it was asked in another language")),
         }
     }
 }

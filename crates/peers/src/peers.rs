@@ -1,13 +1,14 @@
 //! The peers of a session: the executor of their calls, and the source of their tools.
 
 use crate::{
+    Described,
     desk::{CANCELLED, Failed},
     runner::Runner,
 };
 use bailey_kernel::{BoxFuture, Executor, Io, Output, Permit, ResolveError, Route, Seal, program::Programs};
 use bailey_protocol::{Action, CallReport, Digest, Isolation, Outcome, Report, SessionId, Status, ToolUse};
 use bailey_tools::{PeerTool, ToolSource};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -64,6 +65,12 @@ impl Peers {
         Self { seal, runner, here: RwLock::default(), settled }
     }
 
+    /// The tools that a process peer described last.
+    #[must_use]
+    pub fn seen(&self, peer: &str) -> Vec<Described> {
+        self.runner.shelf(peer).map(|shelf| shelf.seen()).unwrap_or_default()
+    }
+
     /// Says that every process was started, or could not be.
     pub fn settle(&self) {
         self.settled.send_replace(true);
@@ -98,12 +105,14 @@ impl Peers {
             io.door.start(peer).await.map_err(|why| format!("the peer `{peer}` did not start: {why}"))?;
         }
         let tools = shelf.tools();
-        unchanged(&tool, tools.iter().find(|now| now.spec.name == tool.name).ok_or_else(gone)?)?;
+        let now = tools.iter().find(|now| now.spec.name == tool.name);
+        let now = now.ok_or_else(|| match shelf.has_changed(&tool.name) {
+            true => changed(peer, &tool.name),
+            false => gone(),
+        })?;
+        unchanged(&tool, now)?;
         let name = tool.name.strip_prefix(peer).and_then(|name| name.strip_prefix('.')).ok_or_else(gone)?;
-        let mut call = Map::new();
-        call.insert("call".into(), json!(name));
-        call.insert("args".into(), Value::Object(args));
-        match self.runner.call(peer, call, io.cancel.clone()).await {
+        match self.runner.call(peer, (name, args), io.cancel.clone()).await {
             Ok(Ok(report)) => Ok(report),
             Ok(Err(Failed { told, .. })) if told.starts_with(CANCELLED) => Err(told),
             Ok(Err(Failed { told, .. })) => Err(format!(
@@ -112,6 +121,14 @@ impl Peers {
             Err(_) => Err(format!("the peer `{peer}` ended before it was called")),
         }
     }
+}
+
+/// Why a tool is not called that is another now than the one that the owner agreed to.
+fn changed(peer: &str, tool: &str) -> String {
+    format!(
+        "`{peer}` describes its tool `{tool}` in another way now, or has it no more, so the tool is not \
+         called: the owner looks at the difference with `bailey mcp approve {peer}`"
+    )
 }
 
 /// Checks that the tool is as the model was told.
@@ -129,9 +146,7 @@ impl ToolSource for Peers {
             timeout(START, self.settled.subscribe().wait_for(|settled| *settled)).await.ok();
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner).clone();
             let here = here.values().filter(|peer| peer.is_offered()).flat_map(|peer| peer.tools());
-            let peers = self.runner.peers();
-            let shelves = peers.iter().filter_map(|peer| self.runner.shelf(peer));
-            here.chain(shelves.flat_map(|shelf| shelf.tools().to_vec())).collect()
+            here.chain(self.runner.shelves().flat_map(|shelf| shelf.tools().to_vec())).collect()
         })
     }
 }

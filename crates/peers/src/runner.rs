@@ -1,9 +1,9 @@
 //! Runs the owner's programs, each at a desk of its own, by permits of the kernel.
 
 use crate::{
-    desk::{Desk, Failed, FailureKind, Order, OutputSender, not_started},
-    frame::Object,
-    shelf::Shelf,
+    Language,
+    desk::{Desk, Failed, FailureKind, Order, OutputSender, Question, Tongue, not_started},
+    shelf::{Approved, Shelf},
     speech::{Speech, Spoken},
 };
 use bailey_kernel::{
@@ -13,9 +13,9 @@ use bailey_kernel::{
 };
 use bailey_protocol::{Action, CallReport, Digest, SessionId, ToolEffect};
 use bailey_sandbox::{Guest, Walls};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
         Arc,
@@ -51,7 +51,7 @@ pub struct Employed {
 }
 
 /// The work of a program.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Work {
     /// It is an extension of the policy.
     Judge,
@@ -61,11 +61,23 @@ pub enum Work {
         declared: Digest,
         /// The hosts that it may ask.
         hosts: Vec<HostGlob>,
-        /// The effects of its tools, by the owner's word.
-        effects: Effects,
+        /// The names of the owner's keys that its requests may get.
+        keys: BTreeSet<String>,
+        /// Where its tools come from.
+        tools: ToolsOf,
         /// Whether it sees the session's workspace, and so is ended before a merge.
         is_within: bool,
     },
+}
+
+/// Where the tools of a peer come from.
+#[derive(Clone)]
+pub enum ToolsOf {
+    /// From the program, which speaks in frames and is started with the session.
+    Frames(Effects),
+    /// From the owner, who agreed to these. The program speaks this language and is started at the first
+    /// call.
+    Foreign(Arc<dyn Language>, Vec<Approved>),
 }
 
 /// The effects of a peer's tools, by the owner's word. Bailey asks about each other tool.
@@ -112,15 +124,25 @@ impl Runner {
             let (runs, closing) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
             let shelf = match &employed.work {
                 Work::Judge => None,
-                Work::Peer { effects, .. } => {
-                    Some(Arc::new(Shelf::new(employed.name.clone(), effects.clone())))
+                Work::Peer { tools: ToolsOf::Frames(effects), .. } => {
+                    Some(Shelf::new(employed.name.clone(), effects.clone()))
                 }
+                Work::Peer { tools: ToolsOf::Foreign(_, approved), .. } => {
+                    Some(Shelf::approved(employed.name.clone(), approved.clone()))
+                }
+            }
+            .map(Arc::new);
+            let tongue = match (&employed.work, &shelf) {
+                (Work::Peer { tools: ToolsOf::Foreign(language, _), .. }, Some(shelf)) => {
+                    Tongue::Foreign(language.clone(), shelf.clone())
+                }
+                (_, Some(shelf)) => Tongue::Framed(Speech::Tools(shelf.clone())),
+                (_, None) => Tongue::Framed(Speech::Verdicts),
             };
-            let speech = shelf.clone().map_or(Speech::Verdicts, Speech::Tools);
             let desk = Desk::new(
                 walls.clone(),
                 (employed.lease, employed.within),
-                speech,
+                tongue,
                 (runs.clone(), closing.clone()),
             );
             tokio::spawn(desk.serve(waiting));
@@ -130,11 +152,11 @@ impl Runner {
     }
 
     /// The program that a permit lets begin.
-    fn redeemed(&self, permit: Permit) -> Result<Guest, String> {
+    fn redeemed(&self, keys: &BTreeSet<String>, permit: Permit) -> Result<Guest, String> {
         let Redeemed { effect, isolation, .. } =
             permit.redeem(&self.seal).map_err(|error| error.to_string())?;
         match effect.action {
-            Action::Exec(command) => Ok(Guest { command, isolation }),
+            Action::Exec(command) => Ok(Guest { command, isolation, variables: keys.clone() }),
             action => Err(format!("`{}` is no program", action.kind().name())),
         }
     }
@@ -147,16 +169,23 @@ impl Runner {
         }
     }
 
-    pub(crate) fn shelf(&self, name: &str) -> Option<&Arc<Shelf>> {
+    /// The tools of a peer; `None` for an unknown name.
+    #[must_use]
+    pub fn shelf(&self, name: &str) -> Option<&Arc<Shelf>> {
         self.counters.get(name)?.shelf.as_ref()
+    }
+
+    /// The tools of all peers.
+    pub(crate) fn shelves(&self) -> impl Iterator<Item = &Arc<Shelf>> {
+        self.counters.values().filter_map(|counter| counter.shelf.as_ref())
     }
 
     async fn said(
         &self,
         name: &str,
-        question: Object,
+        question: Question,
         cancel: CancellationToken,
-    ) -> Result<Result<Spoken, Failed>, Object> {
+    ) -> Result<Result<Spoken, Failed>, Question> {
         let Some(counter) = self.counters.get(name) else { return Err(question) };
         let (reply, heard) = oneshot::channel();
         counter.orders.send(Order::Ask(question, cancel, reply)).await.ok();
@@ -167,10 +196,10 @@ impl Runner {
     pub(crate) async fn call(
         &self,
         name: &str,
-        call: Object,
+        (tool, args): (&str, Map<String, Value>),
         cancel: CancellationToken,
-    ) -> Result<Result<CallReport, Failed>, Object> {
-        Ok(match self.said(name, call, cancel).await? {
+    ) -> Result<Result<CallReport, Failed>, Question> {
+        Ok(match self.said(name, Question::Call(tool.to_owned(), args), cancel).await? {
             Ok(Spoken::Result(report)) => Ok(report),
             Ok(Spoken::Verdict(..)) => Err(Failed::crashed("it judges, and has no tools")),
             Err(failed) => Err(failed),
@@ -180,7 +209,10 @@ impl Runner {
 
 impl Programs for Runner {
     fn peers(&self) -> Vec<String> {
-        let peers = self.counters.iter().filter(|(_, counter)| counter.shelf.is_some());
+        let is_eager = |counter: &Counter| {
+            matches!(&counter.employed.work, Work::Peer { tools: ToolsOf::Frames(_), .. })
+        };
+        let peers = self.counters.iter().filter(|(_, counter)| is_eager(counter));
         peers.map(|(name, _)| name.clone()).collect()
     }
 
@@ -191,14 +223,14 @@ impl Programs for Runner {
     fn program<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Program>> {
         Box::pin(async move {
             let employed = &self.counters.get(name)?.employed;
-            let Guest { command, isolation } = employed.guest.clone();
+            let Guest { command, isolation, .. } = employed.guest.clone();
             let look = employed.look.clone();
             // It reads files.
             let digest = tokio::task::spawn_blocking(move || look()).await.ok()?;
             let duty = match &employed.work {
                 Work::Judge => Duty::Judge,
-                Work::Peer { declared, hosts, .. } => {
-                    Duty::Peer { declared: *declared, hosts: hosts.clone() }
+                Work::Peer { declared, hosts, keys, .. } => {
+                    Duty::Peer { declared: *declared, hosts: hosts.clone(), keys: keys.clone() }
                 }
             };
             Some(Program { command, isolation, digest, duty })
@@ -218,8 +250,8 @@ impl Programs for Runner {
     fn ask<'a>(&'a self, name: &'a str, question: Value) -> BoxFuture<'a, Result<ExtensionOutcome, Value>> {
         Box::pin(async move {
             let Value::Object(question) = question else { return Err(question) };
-            match self.said(name, question, CancellationToken::new()).await {
-                Err(back) => Err(Value::Object(back)),
+            match self.said(name, Question::Judge(question), CancellationToken::new()).await {
+                Err(back) => Err(Value::Object(back.object())),
                 Ok(Ok(Spoken::Verdict(answer, reason))) => Ok(ExtensionOutcome {
                     reply: ExtensionReply::Said { answer, reason },
                     told: String::new(),
@@ -265,7 +297,10 @@ impl Runner {
         ended: OutputSender,
     ) -> Result<(), Failed> {
         let counter = self.counters.get(name).ok_or_else(|| NOBODY.to_owned());
-        let (counter, guest) = match counter.and_then(|it| Ok((it, self.redeemed(permit)?))) {
+        let (counter, guest) = match counter.and_then(|it| {
+            let variables = &it.employed.guest.variables;
+            Ok((it, self.redeemed(variables, permit)?))
+        }) {
             Ok(both) => both,
             Err(why) => return Err(not_started(ended, why)),
         };

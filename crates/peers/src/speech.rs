@@ -6,7 +6,6 @@ use crate::{
 };
 use bailey_kernel::extension::Answer;
 use bailey_protocol::CallReport;
-use bailey_tools::PeerTool;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -38,11 +37,6 @@ impl Speech {
         }
     }
 
-    /// Whether a program that was late lives on. A late peer may hang in the call.
-    pub(crate) fn may_be_late(&self) -> bool {
-        matches!(self, Self::Verdicts)
-    }
-
     /// Takes the rest of the first frame.
     ///
     /// # Errors
@@ -50,7 +44,7 @@ impl Speech {
     pub(crate) fn begin(&self, first: &Object) -> Result<(), FrameError> {
         match self {
             Self::Verdicts => Ok(()),
-            Self::Tools(shelf) => shelf.replace(tools(shelf, first.get("tools"))?),
+            Self::Tools(shelf) => offer(shelf, first.get("tools")),
         }
     }
 
@@ -83,7 +77,7 @@ impl Speech {
                     touched: Vec::new(),
                 };
                 if let more @ Some(_) = object.get("tools") {
-                    shelf.replace(tools(shelf, more)?)?;
+                    offer(shelf, more)?;
                 }
                 Ok(Spoken::Result(report))
             }
@@ -91,7 +85,8 @@ impl Speech {
     }
 }
 
-fn tools(shelf: &Shelf, tools: Option<&Value>) -> Result<Vec<PeerTool>, FrameError> {
+fn offer(shelf: &Shelf, tools: Option<&Value>) -> Result<(), FrameError> {
     let tools = tools.and_then(Value::as_array).ok_or(FrameError::Other("\"tools\":[…]"))?;
-    tools.iter().map(|tool| shelf.read(tool)).collect()
+    let described = tools.iter().map(Shelf::read).collect::<Result<_, _>>()?;
+    shelf.offer(described).map_err(FrameError::Other)
 }

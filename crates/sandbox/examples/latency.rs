@@ -78,7 +78,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 fn native(config: &Config, project: &Path, folder: &Path) -> Result<Native, StartError> {
-    let yard = Yard { project: project.into(), folder: folder.into(), linked: None };
+    let yard = Yard { project: project.into(), folder: folder.into(), linked: None, home: None };
     let mut config = config.clone();
     config.sessions.insert(SessionId::new(0, [0; 10]), yard.into());
     Ok(Native::new(Warden::start(Path::new("/proc/self/exe"), &config)?))

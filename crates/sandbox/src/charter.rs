@@ -13,6 +13,7 @@ use crate::{
     wire::{Job, Task, View},
     worker::Request,
 };
+use bailey_kernel::StandIn;
 use bailey_protocol::{Isolation, MergeKind, SessionId, WsPath};
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use std::{
@@ -149,8 +150,10 @@ pub(crate) fn check(calls: &Calls, lease: &Lease, view: View, job: &Job) -> Resu
 fn is_guests(guest: &Guest, job: &Job) -> Result<(), String> {
     let is_command = matches!(&job.task, Task::Run(command, _) if *command == guest.command);
     let is_as_granted = job.isolation == guest.isolation && job.limits == guest.command.limits;
-    // Its requests pass as effects of their own; the stand-ins of keys are for commands.
-    let is_way = job.way.as_ref().is_none_or(|way| guest.command.network && way.stand_ins.is_empty());
+    // Its requests pass as effects of their own; of the stand-ins of keys it has those that were granted.
+    let is_granted = |own: &StandIn| guest.variables.contains(&own.variable);
+    let is_way =
+        job.way.as_ref().is_none_or(|way| guest.command.network && way.stand_ins.iter().all(is_granted));
     if is_command && is_as_granted && is_way {
         return Ok(());
     }
@@ -176,7 +179,8 @@ pub(crate) fn reads(hidden: &Hidden, lease: &Lease, wanted: &[String]) -> Result
     {
         return Err(in_project(path, &lease.yard));
     }
-    wanted.iter().try_for_each(|path| hidden.check(path))
+    let is_program = |path: &&String| lease.programs.contains(Path::new(path));
+    wanted.iter().filter(|path| !is_program(path)).try_for_each(|path| hidden.check(path))
 }
 
 /// Why a session with a copy sees nothing of the project itself.

@@ -102,6 +102,10 @@ pub struct Lease {
     pub shape: Shape,
     /// The one program that it is for, where it is no session's.
     pub guest: Option<Guest>,
+    /// Directories of installed programs that its peers read, canonical. They may lie where nothing else is
+    /// shown of.
+    #[serde(default)]
+    pub programs: BTreeSet<PathBuf>,
 }
 
 /// What stands between a session and the host, as its owner said before it began.
@@ -161,6 +165,9 @@ pub struct Guest {
     pub command: Command,
     /// Its walls, with the files of its own that it reads.
     pub isolation: Isolation,
+    /// The variables that hold stand-ins of the owner's keys, of those that commands have.
+    #[serde(default)]
+    pub variables: BTreeSet<String>,
 }
 
 impl From<Yard> for Lease {
@@ -175,6 +182,7 @@ impl From<Yard> for Lease {
             is_scratch: false,
             shape: Shape::Walled,
             guest: None,
+            programs: BTreeSet::new(),
         }
     }
 }
@@ -191,6 +199,10 @@ pub struct Yard {
     /// host's: inside, a link stands there.
     #[serde(default)]
     pub linked: Option<PathBuf>,
+    /// A directory that is the home inside, absolute and canonical, where that is not the folder's own: what
+    /// a program leaves there is there at its next start.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
 }
 
 impl Yard {

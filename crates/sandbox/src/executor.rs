@@ -8,7 +8,7 @@ mod scans;
 use crate::{
     charter::in_project,
     config::{Guest, Shape},
-    guest::Visit,
+    guest::{Streams, Visit},
     native::{Extras, Native, WorkError},
     running::{OutputStream, Piece},
     wire::{Named, Shown},
@@ -103,7 +103,7 @@ impl Walls {
         lease: SessionId,
         guest: Guest,
         door: Option<Door>,
-    ) -> io::Result<Visit> {
+    ) -> io::Result<(Visit, Streams)> {
         let network = match guest.command.network {
             true => {
                 Some(self.gateway.clone().zip(door).ok_or_else(|| io::Error::other("it has no network"))?)

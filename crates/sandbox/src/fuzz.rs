@@ -70,11 +70,13 @@ fn lease() -> Lease {
             project: "/home/ann/project".into(),
             folder: "/home/ann/.bailey/sessions/one".into(),
             linked: None,
+            home: None,
         },
         revealed: BTreeSet::from(["/home/ann/project/.env".into()]),
         is_attended: false,
         is_scratch: false,
         shape: Shape::Walled,
         guest: None,
+        programs: Default::default(),
     }
 }

@@ -1,5 +1,6 @@
 //! A guest: a program that lives beside the sessions, is written to, and answers. The warden was told of it
-//! and of its walls at the start. It ends when its [`Visit`] is dropped.
+//! and of its walls at the start. Its [`Streams`] are its standard input and output. It ends when its
+//! [`Visit`] is dropped.
 
 use crate::{
     config::Guest,
@@ -8,7 +9,7 @@ use crate::{
     running::{OutputStream, Running, Story, hear, packets, pump},
     wire::{Job, Message, Shown, Task},
 };
-use bailey_kernel::{Door, Gateway, Pass, RequestSource};
+use bailey_kernel::{Door, Gateway, Pass, RequestSource, StandIn};
 use bailey_protocol::{Outcome, Report, SessionId, Stream, Touched};
 use bytes::BytesMut;
 use rustix::{
@@ -16,6 +17,7 @@ use rustix::{
     pipe::PipeFlags,
 };
 use std::{
+    collections::BTreeSet,
     io,
     net::TcpListener,
     sync::Arc,
@@ -40,11 +42,16 @@ const END: Duration = Duration::from_millis(500);
 /// The same of a program in a session's workspace: it is asked to end, and killed 2 s later.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
+/// The standard input and output of a guest.
+#[derive(Debug)]
+pub struct Streams {
+    stdin: Sender,
+    stdout: Receiver,
+}
+
 /// A guest while it lives.
 #[derive(Debug)]
 pub struct Visit {
-    stdin: Sender,
-    stdout: Receiver,
     control: UnixDatagram,
     story: Story,
     told: JoinHandle<Stream>,
@@ -71,20 +78,20 @@ impl Native {
     }
 
     /// Starts it. In a lease of its own the warden compares: no other program runs there. Its requests to the
-    /// network, where it has a way there, pass by this door. It is shown no stand-in of a key.
+    /// network, where it has a way there, pass by this door.
     pub(crate) async fn receive(
         &self,
         lease: SessionId,
         guest: Guest,
         network: Option<(Arc<dyn Gateway>, Door)>,
         stay: Option<Stay>,
-    ) -> io::Result<Visit> {
-        let Guest { command, isolation } = guest;
+    ) -> io::Result<(Visit, Streams)> {
+        let Guest { command, isolation, variables } = guest;
         let limits = command.limits.clone();
         let pass = Pass::random().map_err(io::Error::other)?;
         let shown = network.as_ref().map(|(gateway, _)| Shown {
             pass: pass.expose().to_owned(),
-            stand_ins: Vec::new(),
+            stand_ins: stand_ins(&**gateway, &variables),
             own_hosts: gateway.own_hosts(),
         });
         let is_first = stay.is_some() && self.begins(lease).await;
@@ -98,11 +105,41 @@ impl Native {
         });
         let (stdin, begin) = (Sender::from_owned_fd(stdin)?, Instant::now());
         let (control, story) = (packets(control)?, Story::default());
-        let mut visit = Visit { stdin, stdout, control, story, told, begin, _network: None, stay };
+        let mut visit = Visit { control, story, told, begin, _network: None, stay };
         if let Some((gateway, door)) = network {
             visit.serve(gateway, pass, door).await;
         }
-        Ok(visit)
+        Ok((visit, Streams { stdin, stdout }))
+    }
+}
+
+impl Streams {
+    /// Writes to it. When this is dropped half-way, a part is written.
+    ///
+    /// # Errors
+    /// When it has ended, or closed its standard input.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stdin.write_all(bytes).await
+    }
+
+    /// Reads more of its output; false when it ended, or never began. Nothing is lost when this is dropped.
+    pub async fn read(&mut self, into: &mut BytesMut) -> bool {
+        self.stdout.read_buf(into).await.is_ok_and(|read| read > 0)
+    }
+
+    /// The same, of bytes that are there already; `None` when there are none.
+    pub fn read_now(&self, into: &mut BytesMut) -> Option<bool> {
+        match self.stdout.try_read_buf(into) {
+            Ok(read) => Some(read > 0),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    /// Its standard output to read, and its standard input to write.
+    #[must_use]
+    pub fn into_parts(self) -> (Receiver, Sender) {
+        (self.stdout, self.stdin)
     }
 }
 
@@ -124,29 +161,6 @@ impl Visit {
         }
     }
 
-    /// Writes to it. When this is dropped half-way, a part is written.
-    ///
-    /// # Errors
-    /// When it has ended, or closed its standard input.
-    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stdin.write_all(bytes).await
-    }
-
-    /// Reads more of what it wrote; false when it ended, or never began. Nothing is lost when this is
-    /// dropped.
-    pub async fn read(&mut self, into: &mut BytesMut) -> bool {
-        self.stdout.read_buf(into).await.is_ok_and(|read| read > 0)
-    }
-
-    /// The same, of bytes that are there already; `None` when there are none.
-    pub fn read_now(&self, into: &mut BytesMut) -> Option<bool> {
-        match self.stdout.try_read_buf(into) {
-            Ok(read) => Some(read > 0),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            Err(_) => Some(false),
-        }
-    }
-
     /// The paths of a session's workspace that it changed since the last look, where it sees one.
     pub async fn look(&self) -> Vec<Touched> {
         match &self.stay {
@@ -155,7 +169,7 @@ impl Visit {
         }
     }
 
-    /// Ends it, with all that it started.
+    /// Ends it, with all that it started. Its streams are closed by then.
     pub async fn end(mut self, by_itself: bool) -> Parting {
         let is_within = self.stay.is_some();
         if is_within && !by_itself {
@@ -174,8 +188,8 @@ impl Visit {
             }
         };
         timeout(if is_within { END_WITHIN } else { END }, heard).await.ok();
-        let Self { stdin, stdout, control, story, told, begin, _network, stay } = self;
-        drop((stdin, stdout, control, _network));
+        let Self { control, story, told, begin, _network, stay } = self;
+        drop((control, _network));
         let touched = match stay {
             Some(stay) => stay.look().await,
             None => Vec::new(),
@@ -192,6 +206,13 @@ impl Visit {
         }
         Parting { told: lines.join("\n"), outcome }
     }
+}
+
+/// The stand-ins that a guest is shown.
+fn stand_ins(gateway: &dyn Gateway, variables: &BTreeSet<String>) -> Vec<StandIn> {
+    let mut all = gateway.stand_ins();
+    all.retain(|own| variables.contains(&own.variable));
+    all
 }
 
 /// How it ended, in words.

@@ -59,7 +59,7 @@ pub use cgroup::{Gauge, Memory, settle_group};
 pub use config::{Config, Guest, Lease, NOT_FOR_ROOT, Shape, Yard};
 pub use confine::{ConfineError, Confined, Confinement};
 pub use executor::Walls;
-pub use guest::{Parting, Visit};
+pub use guest::{Parting, Streams, Visit};
 pub use native::{Native, WorkError};
 pub use running::{OutputStream, Piece};
 pub use seccomp::{CallError, Calls};

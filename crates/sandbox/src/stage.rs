@@ -37,8 +37,8 @@ const ROOT: &str = "root";
 /// Tools that only root can open on behalf of its unprivileged child; empty for an ordinary user.
 pub(crate) type OpenTools = Vec<(PathBuf, OwnedFd)>;
 
-/// The project and the session's folder, which only root can open on behalf of its unprivileged child, in
-/// this order; empty for an ordinary user.
+/// The project, the session's folder and a home of its own, where it has one, which only root can open on
+/// behalf of its unprivileged child, in this order; empty for an ordinary user.
 pub(crate) type OpenFolders = VecDeque<OwnedFd>;
 
 /// Beside the root: the trees that it is made of.
@@ -145,7 +145,12 @@ pub(crate) fn open(ids: &mut Ids, yard: &Yard, view: View) -> Result<OpenFolders
     folders(ids, yard, view)?;
     let Ids::Root(owners) = ids else { return Ok(OpenFolders::new()) };
     let mut open = |path: &Path, access: Access| mapped(owners, path, access, &yard.project);
-    Ok([open(&yard.project, view.project())?, open(&yard.folder, Access::ReadWrite)?].into())
+    let mut trees: OpenFolders =
+        [open(&yard.project, view.project())?, open(&yard.folder, Access::ReadWrite)?].into();
+    if let Some(home) = &yard.home {
+        trees.push_back(open(home, Access::ReadWrite)?);
+    }
+    Ok(trees)
 }
 
 fn mapped(owners: &mut Owners, path: &Path, access: Access, owner: &Path) -> Result<OwnedFd, StageError> {
@@ -285,6 +290,10 @@ impl Base {
         let folder = open_or(opened.pop_front(), &yard.folder, Access::ReadWrite)?;
         for (name, source) in [("project", &project), ("folder", &folder)] {
             bind(self.outer.as_fd(), Path::new(name), source.as_fd())?;
+        }
+        if let Some(home) = &yard.home {
+            let home = open_or(opened.pop_front(), home, Access::ReadWrite)?;
+            bind(self.outer.as_fd(), Path::new("folder/home"), home.as_fd())?;
         }
         let folder = tree::directory(FOLDER).map_err(failed("the session's folder"))?;
         self.furnish(plan, yard, view)?;

@@ -149,7 +149,7 @@ pub async fn run(home: &Home, mut chat: Args, handoff: &str, printer: &Printer) 
         confined,
         ..Session::new(home, &config, keys.clone(), workspace.clone(), opening)
     };
-    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
+    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, .. } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     super::run::tell_unwalled(printer, chat.no_sandbox);

@@ -17,13 +17,14 @@ use crate::{
     Choose, Host, Opening, Parts, TurnOptions,
     agent_file::{AgentFile, Unread},
     clock,
-    config::{Config, Step, Witness},
+    config::{Config, McpServer, Step, Witness},
     confinement,
     extensions::{Extensions, Programs},
     front::Answering,
     git::Git,
     home::{Home, write_private},
     identity::{self, Answers, Papers},
+    mcp::Install,
     messenger::Messenger,
     notifier::Notifier,
     person::person,
@@ -148,6 +149,10 @@ pub struct Session<'a> {
     pub standpoint: Option<Standpoint>,
     /// `None` when no turn will run.
     pub options: Option<&'a TurnOptions>,
+    /// The MCP servers that are looked at, in a session that runs no turn.
+    pub servers: BTreeMap<String, McpServer>,
+    /// An installation of a server's program, in a session that runs no turn.
+    pub install: Option<Install>,
     /// Whether a user can answer.
     pub unattended: bool,
     /// Whether a person may come hours later to answer, because no terminal began the session.
@@ -178,6 +183,8 @@ impl<'a> Session<'a> {
             opening,
             standpoint: None,
             options: None,
+            servers: BTreeMap::new(),
+            install: None,
             unattended: true,
             is_patient: false,
             revealed: Vec::new(),
@@ -204,6 +211,10 @@ pub struct OpenSession {
     pub(crate) unenforced: Vec<&'static str>,
     /// The witness, when there is one and a way to it.
     pub witness: Option<Post>,
+    /// Its peers.
+    pub peers: Arc<Peers>,
+    /// The installation that it is for.
+    pub installed: Option<Install>,
     /// The files that the human reveals by flags.
     pub(crate) reveals: Vec<WsPath>,
     /// The door of the session's commands, when it runs commands.
@@ -230,9 +241,23 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
     // Peers have tools, which only turns use.
-    let peers = if session.options.is_some() { session.config.own_peers() } else { BTreeMap::new() };
-    let mut settled = Programs::settle(session.home, &extensions, &peers, (id, &place.project))?;
+    let (peers, servers) = match session.options.is_some() {
+        true => session.config.own_peers(),
+        false => (BTreeMap::new(), session.servers.clone()),
+    };
+    let mut settled = Programs::settle(
+        session.home,
+        &extensions,
+        (&peers, &servers),
+        (id, &place.project),
+        session.config,
+    )?;
+    let installed = session.install.clone();
+    if let Some(install) = &installed {
+        settled.install(session.home, install)?;
+    }
     let has_programs = !settled.is_empty();
+    let of_programs = std::mem::take(&mut settled.remarks);
     // A visit runs no commands.
     let runs = !matches!(session.opening, Opening::Visit(_));
     let authority = runs.then(Authority::new).transpose()?;
@@ -244,7 +269,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
         id,
         (&place, &git),
         &reveals,
-        std::mem::take(&mut settled.leases),
+        (std::mem::take(&mut settled.leases), std::mem::take(&mut settled.installed)),
         trusted,
     )?;
     coming.tell(&told)?;
@@ -312,6 +337,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
         .chain(missing)
         .chain(of_bound)
         .chain(of_papers)
+        .chain(of_programs)
         .chain(kept)
         .chain(clock::remark(&journal).await)
         .chain(cut_off)
@@ -401,7 +427,7 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     )
     .await?;
     if has_programs && options.is_some() {
-        let (kernel, owner) = (kernel.clone(), host.owner());
+        let (kernel, owner, peers) = (kernel.clone(), host.owner(), peers.clone());
         // The first question to an extension, and the first call of a peer, find a failure again and report
         // it.
         tokio::spawn(async move {
@@ -409,7 +435,18 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
             peers.settle();
         });
     }
-    Ok(OpenSession { host, kernel, events, remarks, unenforced, witness, reveals, door: of_commands })
+    Ok(OpenSession {
+        host,
+        kernel,
+        events,
+        remarks,
+        unenforced,
+        witness,
+        peers,
+        installed,
+        reveals,
+        door: of_commands,
+    })
 }
 
 /// The configuration as it holds for a session, and a remark for a person about its limit. The session may

@@ -35,17 +35,17 @@ pub(crate) fn of_warden(
     id: SessionId,
     (place, git): (&Place, &Git),
     reveals: &[WsPath],
-    guests: BTreeMap<SessionId, Lease>,
+    (guests, programs): (BTreeMap<SessionId, Lease>, BTreeSet<PathBuf>),
     authority: Option<String>,
 ) -> Result<Config> {
     let home = session.home;
     let revealed: BTreeSet<WsPath> = session.revealed.iter().chain(reveals).cloned().collect();
     let Place { project, folder, shape, standpoint, .. } = place;
     let linked = standpoint.spelled.as_ref().map(|spelled| PathBuf::from(&spelled.0));
-    let yard = Yard { project: project.clone(), folder: folder.clone(), linked };
+    let yard = Yard { project: project.clone(), folder: folder.clone(), linked, home: None };
     let (is_attended, is_scratch) = (!session.unattended, session.is_scratch);
     let tier = Tier::Internal;
-    let lease = Lease { yard, tier, revealed, is_attended, is_scratch, shape: *shape, guest: None };
+    let lease = Lease { yard, tier, revealed, is_attended, is_scratch, shape: *shape, guest: None, programs };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env::var(name).ok());
     let config = Config {
         user_home: home.user.clone(),
@@ -107,6 +107,7 @@ pub(crate) fn bind(
         let named = network.private.iter().chain(&network.tunnels).filter_map(|url| port(url));
         needs.ports.extend(OF_THE_WORLD.into_iter().chain(named));
         let of_peers = session.config.peers.values().flat_map(|peer| &peer.hosts);
+        let of_peers = of_peers.chain(session.config.mcp.values().flat_map(|server| &server.hosts));
         needs.ports.extend(of_peers.filter_map(|host| host.rsplit_once(':')?.1.parse::<u16>().ok()));
     }
     needs.writes.push(lock(folder)?);

@@ -6,12 +6,14 @@
 
 use crate::{
     compose::new_session,
-    config::{Approvals, Config, Declared, Peer, ProgramCalls, Sight},
+    config::{Approvals, Config, Declared, McpServer, Peer, ProgramCalls, Sight},
     home::Home,
+    mcp::{Folder, Install, spelled},
 };
 use anyhow::{Context as _, Result};
 use bailey_kernel::{HostGlob, Seal};
-use bailey_peers::{Effects, Employed, Runner, Work};
+use bailey_mcp::Client;
+use bailey_peers::{Effects, Employed, Runner, ToolsOf, Work};
 use bailey_policy::{Extension, INSIDE, Policy};
 use bailey_protocol::{Command, Digest, Isolation, Limits, SessionId, Tier, WsPath};
 use bailey_sandbox::{Guest, Lease, Walls, Yard};
@@ -27,6 +29,8 @@ use std::{
 /// The home and the temporary files of a peer that sees the project: in its own memory.
 const OWN_PLACE: &str = "/dev/shm";
 
+/// The most bytes of a server's state.
+const STATE_BYTES_MAX: u64 = 1 << 30;
 /// A longer file, such as a whole interpreter, counts by its length alone.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
@@ -89,6 +93,10 @@ impl Extensions {
 pub(crate) struct Programs {
     /// What the warden is told of them.
     pub(crate) leases: BTreeMap<SessionId, Lease>,
+    /// Directories of installed programs that the session's lease shows to its peers.
+    pub(crate) installed: BTreeSet<PathBuf>,
+    /// Remarks for a person.
+    pub(crate) remarks: Vec<String>,
     employed: Vec<Employed>,
     /// Their own files, which are looked at again before one is started again.
     files: BTreeSet<PathBuf>,
@@ -103,13 +111,14 @@ impl Programs {
     pub(crate) fn settle(
         home: &Home,
         extensions: &Extensions,
-        peers: &BTreeMap<String, Peer>,
+        (peers, servers): (&BTreeMap<String, Peer>, &BTreeMap<String, McpServer>),
         (session, project): (SessionId, &Path),
+        config: &Config,
     ) -> Result<Self> {
         let mut settled = Self::default();
         for (declared, found) in &extensions.all {
             let (lease, place) =
-                settled.place(home, declared.tier, |place| found.guest(place, Vec::new()))?;
+                settled.place(home, declared.tier, None, |place| found.guest(place, Vec::new()))?;
             let words = of_extension(declared);
             settled.files.extend(found.reads.iter().cloned());
             settled.employed.push(Employed {
@@ -128,15 +137,10 @@ impl Programs {
             let is_within = peer.workspace != Sight::None;
             let (lease, mut guest) = match is_within {
                 true => (session, guest(project)),
-                false => settled.place(home, peer.tier, guest)?,
+                false => settled.place(home, peer.tier, None, guest)?,
             };
             if is_within {
-                // It leaves nothing in the session's home that a command obeys later.
-                let home = home.user.display().to_string();
-                let own = [home.as_str(), "/tmp", "/var/tmp"].map(WsPath::from);
-                let project = (peer.workspace == Sight::Read).then(|| WsPath(project.display().to_string()));
-                guest.isolation.unchanged = project.into_iter().chain(own).collect();
-                guest.command.env = ["HOME", "TMPDIR"].map(|name| (name.into(), OWN_PLACE.into())).into();
+                within(home, (peer.workspace, project), &mut guest);
             }
             settled.files.extend(found.reads.iter().cloned());
             settled.employed.push(Employed {
@@ -148,31 +152,151 @@ impl Programs {
                 work: Work::Peer {
                     declared: found.digest,
                     hosts,
-                    effects: Effects(peer.effects.clone()),
+                    keys: BTreeSet::new(),
+                    tools: ToolsOf::Frames(Effects(peer.effects.clone())),
                     is_within,
                 },
             });
         }
+        for (name, server) in servers {
+            settled.server(home, (name, server), (session, project), config)?;
+        }
         Ok(settled)
     }
 
-    /// Makes a place that is one program's.
+    /// A place for an MCP server, with its state as its home.
+    fn server(
+        &mut self,
+        home: &Home,
+        (name, server): (&str, &McpServer),
+        (session, project): (SessionId, &Path),
+        config: &Config,
+    ) -> Result<()> {
+        let folder = Folder::of(home, name);
+        folder.make()?;
+        let approved = folder.approved()?;
+        if approved.is_empty() {
+            let remark = format!(
+                "the MCP server `{name}` is not used, for you have not agreed to its tools: `bailey mcp \
+                 approve {name}`"
+            );
+            self.remarks.push(remark);
+        }
+        let program = server.package.as_ref().map(|_| folder.program());
+        let words = of_server(server, program.as_deref());
+        let (found, hosts) = (ProgramFiles::of(&words), server.host_globs());
+        let keys: Vec<_> = config.network.keys.iter().filter(|it| server.keys.contains(&it.secret)).collect();
+        let guest = |place: &Path| {
+            let mut guest = found.guest(place, hosts.clone());
+            // The program's folder is shown as a whole.
+            let is_shown =
+                |path: &WsPath| program.as_ref().is_some_and(|it| Path::new(&path.0).starts_with(it));
+            guest.isolation.extra_reads.retain(|path| !is_shown(path));
+            guest.variables = keys.iter().map(|key| key.variable.clone()).collect();
+            let env =
+                server.env.iter().map(|(name, value)| (name.clone(), spelled(value, program.as_deref())));
+            guest.command.env = env.collect();
+            guest.command.limits =
+                Limits { disk_bytes: STATE_BYTES_MAX, memory_bytes: 2 << 30, pids: 256, ..limits() };
+            guest
+        };
+        let is_within = server.workspace != Sight::None;
+        let (lease, guest) = match is_within {
+            true => {
+                let mut guest = guest(project);
+                within(home, (server.workspace, project), &mut guest);
+                guest.isolation.extra_reads.extend(program.iter().map(|it| WsPath(it.display().to_string())));
+                self.installed.extend(program.clone());
+                (session, guest)
+            }
+            false => self.place(home, server.tier, Some((folder.state(), program.clone())), |place| {
+                let mut guest = guest(place);
+                guest.command.cwd = WsPath(home.user.display().to_string());
+                guest
+            })?,
+        };
+        let root = is_within.then(|| WsPath(project.display().to_string()));
+        self.files.extend(program.as_deref().map(lock_file));
+        self.files.extend(found.reads.iter().cloned());
+        self.employed.push(Employed {
+            name: name.to_owned(),
+            lease,
+            guest,
+            within: Duration::from_secs(server.seconds),
+            look: Arc::new(move || ProgramFiles::of(&words).digest),
+            work: Work::Peer {
+                declared: found.digest,
+                hosts,
+                keys: server.keys.iter().cloned().collect(),
+                tools: ToolsOf::Foreign(Arc::new(Client::new(root)), approved),
+                is_within,
+            },
+        });
+        Ok(())
+    }
+
+    /// A place for an installation, with the new program's folder as its home.
+    pub(crate) fn install(&mut self, home: &Home, install: &Install) -> Result<()> {
+        let words = ProgramDeclaration {
+            command: install.argv(),
+            files: Vec::new(),
+            profile: ProgramCalls::Standard,
+            more: Vec::new(),
+        };
+        let hosts: Vec<HostGlob> =
+            install.hosts.iter().filter_map(|host| host.clone().try_into().ok()).collect();
+        let found = ProgramFiles::of(&words);
+        let new = Folder::of(home, &install.name).new_program();
+        let (lease, guest) = self.place(home, Tier::Untrusted, Some((new, None)), |place| {
+            let mut guest = found.guest(place, hosts.clone());
+            guest.command.cwd = WsPath(home.user.display().to_string());
+            guest.command.limits =
+                Limits { disk_bytes: 4 << 30, memory_bytes: 4 << 30, pids: 512, ..limits() };
+            guest
+        })?;
+        self.employed.push(Employed {
+            name: install.name.clone(),
+            lease,
+            guest,
+            within: Duration::from_secs(1),
+            look: Arc::new(move || ProgramFiles::of(&words).digest),
+            work: Work::Peer {
+                declared: found.digest,
+                hosts,
+                keys: BTreeSet::new(),
+                tools: ToolsOf::Foreign(Arc::new(install.clone()), Vec::new()),
+                is_within: false,
+            },
+        });
+        Ok(())
+    }
+
+    /// Makes a place that is one program's: over an empty project, or over its installed program with its
+    /// state as its home.
     fn place(
         &mut self,
         home: &Home,
         tier: Tier,
+        kept: Option<(PathBuf, Option<PathBuf>)>,
         guest: impl FnOnce(&Path) -> Guest,
     ) -> Result<(SessionId, Guest)> {
         let id = new_session()?;
         let folder = home.session(id, true)?.path;
-        let project = folder.join("nothing");
-        fs::create_dir(&project).with_context(|| format!("cannot make `{}`", project.display()))?;
+        let (state, program) = kept.map_or((None, None), |(state, program)| (Some(state), program));
+        let project = match program {
+            Some(program) => program,
+            None => {
+                let nothing = folder.join("nothing");
+                fs::create_dir(&nothing).with_context(|| format!("cannot make `{}`", nothing.display()))?;
+                nothing
+            }
+        };
         let guest = guest(&project);
         let lease = Lease {
             guest: Some(guest.clone()),
             tier,
             is_scratch: true,
-            ..Yard { project, folder, linked: None }.into()
+            ..Yard { project, folder, linked: None, home: state }.into()
         };
         self.leases.insert(id, lease);
         Ok((id, guest))
@@ -192,6 +316,34 @@ impl Programs {
     pub(crate) fn run(self, walls: &Arc<Walls>, seal: Seal) -> Arc<Runner> {
         Arc::new(Runner::new(walls, seal, self.employed))
     }
+}
+
+/// The view of a program that sees the workspace.
+fn within(home: &Home, (sight, project): (Sight, &Path), guest: &mut Guest) {
+    // It leaves nothing in the session's home that a command obeys later.
+    let home = home.user.display().to_string();
+    let own = [home.as_str(), "/tmp", "/var/tmp"].map(WsPath::from);
+    let project = (sight == Sight::Read).then(|| WsPath(project.display().to_string()));
+    guest.isolation.unchanged = project.into_iter().chain(own).collect();
+    guest.command.env.extend(["HOME", "TMPDIR"].map(|name| (name.into(), OWN_PLACE.into())));
+}
+
+fn of_server(server: &McpServer, program: Option<&Path>) -> ProgramDeclaration {
+    let keys = server.keys.iter().chain(server.package.iter()).cloned();
+    let env = server.env.iter().map(|(name, value)| format!("{name}={value}"));
+    let more = [format!("{:?}", server.workspace)].into_iter().chain(server.hosts.iter().cloned());
+    let lock = program.map(|program| digest(&lock_file(program)));
+    ProgramDeclaration {
+        command: server.command.iter().map(|word| spelled(word, program)).collect(),
+        files: server.files.clone(),
+        profile: ProgramCalls::Standard,
+        more: more.chain(keys).chain(env).map(String::into_bytes).chain(lock).collect(),
+    }
+}
+
+/// The lock of an installed program, which names the version and the digest of each of its packages.
+fn lock_file(program: &Path) -> PathBuf {
+    program.join("package-lock.json")
 }
 
 fn of_extension(declared: &Declared) -> ProgramDeclaration {
@@ -252,7 +404,7 @@ impl ProgramFiles {
         let profile = self.profile.into();
         let extra_reads = self.reads.iter().map(|path| WsPath(path.display().to_string())).collect();
         let isolation = Isolation { profile, extra_reads, ..Isolation::default() };
-        Guest { command, isolation }
+        Guest { command, isolation, variables: BTreeSet::new() }
     }
 }
 

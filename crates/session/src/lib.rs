@@ -32,6 +32,7 @@ mod history;
 mod host;
 mod hunks;
 pub mod link;
+pub mod mcp;
 mod messenger;
 pub mod notifier;
 mod open;

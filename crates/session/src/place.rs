@@ -109,7 +109,7 @@ impl Place {
     }
 
     fn copied(folder: PathBuf, project: PathBuf, is_new: bool) -> Result<Self> {
-        let yard = Yard { project: project.clone(), folder: folder.clone(), linked: None };
+        let yard = Yard { project: project.clone(), folder: folder.clone(), linked: None, home: None };
         let copy = yard.copy();
         let why = if is_new {
             fs::create_dir_all(&copy).with_context(|| format!("cannot make `{}`", copy.display()))?;

@@ -114,7 +114,7 @@ async fn turn(
     session.unattended = asker.is_nobody();
     session.options = Some(options);
     let (config, is_direct) = (session.config, session.is_direct);
-    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, door: _ } =
+    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, .. } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     tell_unenforced(printer, &unenforced);

@@ -134,7 +134,7 @@ pub(super) fn yard(root: &Path) -> Result<Yard> {
         Ok(path)
     };
     make("user")?;
-    Ok(Yard { project: make("project")?, folder: make("session-0")?, linked: None })
+    Ok(Yard { project: make("project")?, folder: make("session-0")?, linked: None, home: None })
 }
 
 /// A warden, and the sandboxes it makes.
@@ -150,8 +150,10 @@ impl Walls {
         for number in 0..=u8::MAX {
             let folder = root.join(format!("session-{number}"));
             fs::create_dir_all(&folder)?;
-            sessions
-                .insert(session(number), Yard { project: yard.project.clone(), folder, linked: None }.into());
+            sessions.insert(
+                session(number),
+                Yard { project: yard.project.clone(), folder, linked: None, home: None }.into(),
+            );
         }
         let config = Config {
             sessions,

@@ -346,6 +346,23 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ("bailey trust show --all", "every trusted one"),
         ],
     ),
+    (
+        &["mcp", "add"],
+        &[
+            ("bailey mcp add memory", "a server that Bailey knows"),
+            ("bailey mcp add notes --host api.example.com -- npx -y some-notes-server", "any other"),
+            (
+                "bailey mcp add mine --workspace read -- /usr/bin/python3 /opt/server.py",
+                "it reads the project",
+            ),
+        ],
+    ),
+    (&["mcp", "list"], &[("bailey mcp list", "")]),
+    (&["mcp", "show"], &[("bailey mcp show memory", "")]),
+    (&["mcp", "test"], &[("bailey mcp test memory", "")]),
+    (&["mcp", "approve"], &[("bailey mcp approve memory", "when its tools have changed")]),
+    (&["mcp", "update"], &[("bailey mcp update memory", "")]),
+    (&["mcp", "remove"], &[("bailey mcp remove memory", "")]),
     (&["trust", "add"], &[("bailey trust add -C src/project", "")]),
     (&["trust", "rm"], &[("bailey trust rm -C src/project", "")]),
     (&["soul", "show"], &[("bailey soul show", "")]),

@@ -6,7 +6,7 @@ use clap::Command;
 /// Each group with its commands.
 pub(super) const GROUPS: [(&str, &[&str]); 5] = [
     ("Work with the agent", &["chat", "run", "sessions", "approvals", "schedule", "estop"]),
-    ("Set up", &["init", "doctor", "config", "models", "secrets", "agent", "soul", "tools", "trust"]),
+    ("Set up", &["init", "doctor", "config", "models", "secrets", "agent", "soul", "tools", "mcp", "trust"]),
     ("Rules and record", &["policy", "audit", "replay", "budget", "prove"]),
     (
         "In the background",

@@ -231,12 +231,24 @@ fn edit(home: &Home, printer: &Printer) -> Result<ExitCode> {
 /// Sets values, which are TOML, at keys of config.toml: all of them, or none where the file would have a
 /// mistake.
 pub(super) fn set(home: &Home, values: &[(&str, &str)]) -> Result<()> {
+    rewrite(home, |file| with(file, values))
+}
+
+/// Changes the text of config.toml, which has no mistake then.
+///
+/// # Errors
+/// When the new text has a mistake, or cannot be written. Nothing is changed then.
+pub(super) fn rewrite(home: &Home, change: impl FnOnce(&str) -> Result<String, String>) -> Result<()> {
     let path = home.config();
-    let (old, text) = changed(home, values)?;
+    let (old, text) = checked(home, change)?;
     if path.exists() && read(&path)? != old {
         bail!("somebody else changed `{}` meanwhile; nothing was changed", path.display());
     }
     write_private(&path, text.as_bytes())
+}
+
+fn with(file: &str, values: &[(&str, &str)]) -> Result<String, String> {
+    values.iter().try_fold(file.to_owned(), |text, (key, value)| change::set(&text, key, value))
 }
 
 /// The text of config.toml, and the text that [`set`] would make of it.
@@ -244,12 +256,13 @@ pub(super) fn set(home: &Home, values: &[(&str, &str)]) -> Result<()> {
 /// # Errors
 /// At a value that would be a mistake.
 pub(super) fn changed(home: &Home, values: &[(&str, &str)]) -> Result<(String, String)> {
+    checked(home, |file| with(file, values))
+}
+
+fn checked(home: &Home, change: impl FnOnce(&str) -> Result<String, String>) -> Result<(String, String)> {
     let path = home.config();
     let old = if path.exists() { read(&path)? } else { TEMPLATE.to_owned() };
-    let mut text = old.clone();
-    for (key, value) in values {
-        text = change::set(&text, key, value).map_err(exit::Mistyped)?;
-    }
+    let text = change(&old).map_err(exit::Mistyped)?;
     let document = Document::parse(&path, text.clone())?;
     let config = Config::of(home, &document)?;
     kinds::check(&config, &document)?;

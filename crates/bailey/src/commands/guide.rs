@@ -9,7 +9,7 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// Each guide with its text, the first steps first.
-const GUIDES: [(&str, &str); 16] = [
+const GUIDES: [(&str, &str); 17] = [
     ("quickstart", include_str!("../../../../docs/quickstart.md")),
     ("chat", include_str!("../../../../docs/chat.md")),
     ("approvals", include_str!("../../../../docs/approvals.md")),
@@ -21,6 +21,7 @@ const GUIDES: [(&str, &str); 16] = [
     ("daemon", include_str!("../../../../docs/daemon.md")),
     ("channels", include_str!("../../../../docs/channels.md")),
     ("web", include_str!("../../../../docs/web.md")),
+    ("mcp", include_str!("../../../../docs/mcp.md")),
     ("extensions", include_str!("../../../../docs/extensions.md")),
     ("audit", include_str!("../../../../docs/audit.md")),
     ("troubleshooting", include_str!("../../../../docs/troubleshooting.md")),

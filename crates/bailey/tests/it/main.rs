@@ -50,6 +50,7 @@ mod law;
 mod limit;
 mod live;
 mod machines;
+mod mcp;
 mod memory;
 mod models;
 mod names;

@@ -414,9 +414,9 @@ impl Guest {
             return self.refuse(StatusCode::TOO_MANY_REQUESTS, &method, &url, &why).await;
         }
         let key = match self.inner.keys.wanted(&method, &url, request.headers()) {
-            Ok(Some(_)) if !self.door.takes_keys() => {
-                let why = "a peer gets no key of the owner's";
-                return self.refuse(StatusCode::FORBIDDEN, &method, &url, why).await;
+            Ok(Some(key)) if !self.door.takes_key(&key) => {
+                let why = format!("a peer gets no key of the owner's that its entry does not name: `{key}`");
+                return self.refuse(StatusCode::FORBIDDEN, &method, &url, &why).await;
             }
             Ok(key) => key,
             Err(misused) => {

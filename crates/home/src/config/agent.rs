@@ -1,7 +1,7 @@
 //! The settings of a named agent: a model and tools of its own, and limits that are lower than those of the
 //! home.
 
-use super::{Config, ConfigError, Document, Peer};
+use super::{Config, ConfigError, Document, McpServer, Peer};
 use crate::{
     agents::{self, Settings},
     home::Home,
@@ -55,8 +55,10 @@ impl Config {
         if let Some(tools) = &tools {
             let all = self.toolbox(&WsPath::from("/"), &Standpoint::default());
             // The names of a peer's tools are known when it runs.
-            let is_peers =
-                |name: &String| name.split_once('.').is_some_and(|(peer, _)| self.peers.contains_key(peer));
+            let is_peers = |name: &String| {
+                name.split_once('.')
+                    .is_some_and(|(peer, _)| self.peers.contains_key(peer) || self.mcp.contains_key(peer))
+            };
             if let Some(wrong) = tools.iter().find(|name| all.find(name).is_none() && !is_peers(name)) {
                 let message = format!("there is no tool `{wrong}`; `bailey tools list` shows all");
                 return Err(document.mistake("tools", message));
@@ -76,17 +78,16 @@ impl Config {
         Ok(())
     }
 
-    /// The peers whose tools the working agent may use.
-    pub fn own_peers(&self) -> BTreeMap<String, Peer> {
+    /// Takes away the peers and MCP servers whose tools the working agent may not use.
+    pub fn own_peers(&self) -> (BTreeMap<String, Peer>, BTreeMap<String, McpServer>) {
         let is_named = |peer: &str| {
             let of = |tool: &String| tool.split_once('.').is_some_and(|(of, _)| of == peer);
             self.tools.as_ref().is_none_or(|tools| tools.iter().any(of))
         };
-        self.peers
-            .iter()
-            .filter(|(name, _)| is_named(name))
-            .map(|(name, peer)| (name.clone(), peer.clone()))
-            .collect()
+        let (mut peers, mut servers) = (self.peers.clone(), self.mcp.clone());
+        peers.retain(|name, _| is_named(name));
+        servers.retain(|name, _| is_named(name));
+        (peers, servers)
     }
 
     /// The tools of a session: the built-in ones, and those of sources.

@@ -68,6 +68,47 @@ pub fn set(file: &str, key: &str, value: &str) -> Result<String, String> {
     }
 }
 
+/// The file's text with this table at its end.
+#[must_use]
+pub fn with_table(file: &str, table: &str) -> String {
+    format!("{}\n{table}", with_end(file))
+}
+
+/// The file's text without a table and the tables in it, such as `[mcp.NAME]` and `[mcp.NAME.env]`.
+///
+/// # Errors
+/// When only a person can change the file there.
+pub fn without_table(file: &str, name: &[&str]) -> Result<String, String> {
+    let dotted = name.iter().map(|part| bare(part)).collect::<Vec<_>>().join(".");
+    let is_it = |line: &str| {
+        let header = line.split('#').next().unwrap_or_default().trim();
+        let header = header.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        header.is_some_and(|it| it == dotted || it.starts_with(&format!("{dotted}.")))
+    };
+    let mut is_within = false;
+    let mut kept = String::new();
+    for line in file.split_inclusive('\n') {
+        if line.trim_start().starts_with('[') {
+            is_within = is_it(line);
+        }
+        if !is_within {
+            kept.push_str(line);
+        }
+    }
+    let found = |file: &str| {
+        let table = toml::from_str::<Value>(file).ok()?;
+        let inner = |table: Value, part: &&str| match table {
+            Value::Table(mut table) => table.remove(*part),
+            _ => None,
+        };
+        Some(name.iter().try_fold(table, inner).is_some())
+    };
+    match found(&kept) {
+        Some(false) => Ok(kept),
+        _ => Err(format!("`{dotted}` cannot be removed here: {BY_HAND}")),
+    }
+}
+
 /// The parts of a dotted key.
 fn parts(key: &str) -> Result<Vec<String>, String> {
     let wrong =

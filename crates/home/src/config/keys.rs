@@ -29,6 +29,11 @@ pub(crate) struct Key {
     variable: Option<String>,
 }
 
+/// The names of the secrets.
+pub(super) fn names(keys: &[Key]) -> Vec<&str> {
+    keys.iter().map(|key| &*key.secret).collect()
+}
+
 /// Turns the keys into the form that the network door takes. `private` are the owner's own places.
 pub(super) fn bound(
     document: &Document,

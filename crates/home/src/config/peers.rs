@@ -107,19 +107,10 @@ pub(super) fn check(
         let message = format!("there are {} peers, and {PEERS_MAX} at most", peers.len());
         return Err(document.mistake("peers", message));
     }
-    let home = document.path().parent().filter(|home| home.is_absolute());
     for (name, peer) in peers {
         let table = format!("peers.{}", super::document::bare(name));
         let at = |key: &str| format!("{table}.{key}");
-        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
-            let message = format!(
-                "`{name}` cannot name a peer: a name has 1 to {NAME_CHARS_MAX} characters of a-z, 0-9 and `-`"
-            );
-            return Err(document.mistake(&table, message));
-        }
-        if TAKEN.contains(&name.as_str()) {
-            let message = format!("`{name}` is the beginning of built-in tools' names: take another");
+        if let Err(message) = named(name) {
             return Err(document.mistake(&table, message));
         }
         if extensions.iter().any(|extension| extension.name == *name) {
@@ -129,21 +120,7 @@ pub(super) fn check(
         if peer.command.first().is_none_or(String::is_empty) {
             return Err(document.mistake(&at("command"), "it names no program"));
         }
-        if let Some(file) = peer.files.iter().find(|file| !file.is_absolute()) {
-            return Err(document.mistake(&at("files"), format!("`{}` is no absolute path", file.display())));
-        }
-        if let Some(file) = peer.paths().find(|file| home.is_some_and(|home| file.starts_with(home))) {
-            let message = format!(
-                "`{}` lies in Bailey's own home, which nothing inside the walls may see: keep it elsewhere",
-                file.display()
-            );
-            return Err(document.mistake(&at("command"), message));
-        }
-        for host in &peer.hosts {
-            if let Err(error) = HostGlob::try_from(host.clone()) {
-                return Err(document.mistake(&at("hosts"), format!("`{host}`: {error}")));
-            }
-        }
+        reach(document, &table, &peer.files, peer.paths(), &peer.hosts)?;
         if !peer.hosts.is_empty() && peer.profile == Calls::Strict {
             return Err(
                 document.mistake(&at("profile"), "`strict` has no calls for the network: `standard` has")
@@ -153,9 +130,60 @@ pub(super) fn check(
             let message = format!("leave `{tool}` out: a tool of unknown effect is asked about");
             return Err(document.mistake(&at("effects"), message));
         }
-        if !(1..=SECONDS_MAX).contains(&peer.seconds) {
-            return Err(document.mistake(&at("seconds"), format!("it must be 1 to {SECONDS_MAX}")));
+        lasts(document, &table, peer.seconds)?;
+    }
+    Ok(())
+}
+
+/// Checks a name of a peer: the tools are named after it.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn named(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain) {
+        return Err(format!(
+            "`{name}` cannot name a peer: a name has 1 to {NAME_CHARS_MAX} characters of a-z, 0-9 and `-`"
+        ));
+    }
+    if TAKEN.contains(&name) {
+        return Err(format!("`{name}` is the beginning of built-in tools' names: take another"));
+    }
+    Ok(())
+}
+
+/// Checks the files and the hosts that a program may reach.
+pub(super) fn reach(
+    document: &Document,
+    table: &str,
+    files: &[PathBuf],
+    mut paths: impl Iterator<Item = PathBuf>,
+    hosts: &[String],
+) -> Result<(), ConfigError> {
+    let at = |key: &str| format!("{table}.{key}");
+    let home = document.path().parent().filter(|home| home.is_absolute());
+    if let Some(file) = files.iter().find(|file| !file.is_absolute()) {
+        return Err(document.mistake(&at("files"), format!("`{}` is no absolute path", file.display())));
+    }
+    if let Some(file) = paths.find(|file| home.is_some_and(|home| file.starts_with(home))) {
+        let message = format!(
+            "`{}` lies in Bailey's own home, which nothing inside the walls may see: keep it elsewhere",
+            file.display()
+        );
+        return Err(document.mistake(&at("command"), message));
+    }
+    for host in hosts {
+        if let Err(error) = HostGlob::try_from(host.clone()) {
+            return Err(document.mistake(&at("hosts"), format!("`{host}`: {error}")));
         }
     }
     Ok(())
+}
+
+/// Checks how long a call may take.
+pub(super) fn lasts(document: &Document, table: &str, seconds: u64) -> Result<(), ConfigError> {
+    match (1..=SECONDS_MAX).contains(&seconds) {
+        true => Ok(()),
+        false => Err(document.mistake(&format!("{table}.seconds"), format!("it must be 1 to {SECONDS_MAX}"))),
+    }
 }

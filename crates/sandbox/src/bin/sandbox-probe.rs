@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 
 fn run_command(home: &str, project: &str, folder: &str, argv: &[String]) -> Option<Outcome> {
     let session = SessionId::new(0, [0; 10]);
-    let yard = Yard { project: project.into(), folder: folder.into(), linked: None };
+    let yard = Yard { project: project.into(), folder: folder.into(), linked: None, home: None };
     let config = Config {
         user_home: home.into(),
         path: "/usr/bin:/bin".into(),

@@ -11,7 +11,8 @@ use bailey_protocol::{Action, Command, Isolation, Limits, Merge, MergeKind, Prof
 use std::collections::BTreeMap;
 
 fn lease() -> Lease {
-    Yard { project: "/work/p".into(), folder: "/home/u/.bailey/sessions/1".into(), linked: None }.into()
+    Yard { project: "/work/p".into(), folder: "/home/u/.bailey/sessions/1".into(), linked: None, home: None }
+        .into()
 }
 
 fn job(task: Task) -> Job {
@@ -229,7 +230,8 @@ fn a_place_that_is_one_programs_serves_nothing_else() {
     let Task::Run(command, _) = command() else { panic!("no command") };
     let isolation =
         Isolation { profile: Profile::Strict, extra_reads: vec!["/opt/x.py".into()], ..Isolation::default() };
-    let guest = Guest { command: command.clone(), isolation: isolation.clone() };
+    let guest =
+        Guest { command: command.clone(), isolation: isolation.clone(), variables: Default::default() };
     let place = Lease { guest: Some(guest), ..lease() };
     let job = |task| Job { isolation: isolation.clone(), ..job(task) };
     let calls = Calls::default();
@@ -251,7 +253,8 @@ fn a_place_that_is_one_programs_serves_nothing_else() {
     let asks =
         |command: &Command, way: Shown| Job { way: Some(way), ..job(Task::Run(command.clone(), None)) };
     let networked = Command { network: true, ..command.clone() };
-    let guest = Guest { command: networked.clone(), isolation: isolation.clone() };
+    let guest =
+        Guest { command: networked.clone(), isolation: isolation.clone(), variables: Default::default() };
     let outward = Lease { guest: Some(guest), ..lease() };
     assert_eq!(
         check(&calls, &outward, View::Workspace, &asks(&networked, way(Vec::new()))),

@@ -40,7 +40,7 @@ pub(crate) fn users() -> impl Iterator<Item = As> {
 }
 
 fn yard(house: &House) -> Yard {
-    Yard { project: house.project.clone(), folder: house.folder.clone(), linked: None }
+    Yard { project: house.project.clone(), folder: house.folder.clone(), linked: None, home: None }
 }
 
 /// Where its commands work.

@@ -107,10 +107,15 @@ impl Office {
             if !without.is_empty() {
                 config.tiers.internal = Level::Landlock;
             }
-            let guest = declared.insert(Guest { command, isolation }).clone().into();
+            let guest =
+                declared.insert(Guest { command, isolation, variables: Default::default() }).clone().into();
             config.sessions.insert(
                 id,
-                Lease { guest, is_scratch: true, ..Yard { project, folder, linked: None }.into() },
+                Lease {
+                    guest,
+                    is_scratch: true,
+                    ..Yard { project, folder, linked: None, home: None }.into()
+                },
             );
         });
         let permits = Permits::new().await;
@@ -190,6 +195,7 @@ async fn it_starts_by_a_permit_for_itself_and_tells_how_it_ended() {
     let other = Guest {
         command: Command { argv: vec!["/usr/bin/true".into()], ..office.guest.command.clone() },
         isolation: office.guest.isolation.clone(),
+        variables: Default::default(),
     };
     let (ended, told) = oneshot::channel();
     let refused = office.start(&other, ended).await.unwrap_err();

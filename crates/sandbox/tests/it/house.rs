@@ -91,7 +91,7 @@ impl House {
         };
         static COUNT: AtomicU8 = AtomicU8::new(0);
         let session = SessionId::new(1, [COUNT.fetch_add(1, Ordering::Relaxed); 10]);
-        let yard = Yard { project: project.clone(), folder: folder.clone(), linked: None };
+        let yard = Yard { project: project.clone(), folder: folder.clone(), linked: None, home: None };
         config.sessions.insert(session, yard.into());
         change(&mut config);
         let mut exe = root.join("probe");

@@ -69,7 +69,7 @@ pub async fn run(home: &Home, chat: Args, printer: &Printer) -> Result<ExitCode>
         confined,
         ..Session::new(home, &config, keys, workspace.clone(), opening)
     };
-    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, door } =
+    let OpenSession { mut host, kernel, events, remarks, unenforced, witness, reveals, door, .. } =
         compose::open(session).await?;
     remarks.iter().for_each(|remark| printer.warn(remark));
     crate::run::tell_unenforced(printer, &unenforced);

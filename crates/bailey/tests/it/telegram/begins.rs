@@ -242,7 +242,7 @@ fn a_release_counts_the_waiting_work_and_drops_it_if_told_to() {
     telegram.wait_for(ANN, "it goes on");
     let requests = model.requests();
     assert_eq!(requests.len(), 2);
-    assert!(requests[1].contains("something else"), "{}", requests[1]);
+    assert!(requests[1].body.contains("something else"), "{}", requests[1].body);
     telegram.check();
 }
 
