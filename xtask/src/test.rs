@@ -32,7 +32,7 @@ const PACKAGES: &[&str] = &[
 
 /// The tests against programs of others.
 const DOUBLES: &str = "(package(bailey-llm) & test(/foreign|aimock/)) | (package(bailey) & \
-    test(/^(days::docker|machines|models|page|telemetry|boot|quickstart|webhook)::/))";
+    test(/^(days::docker|machines|mcp|models|page|telemetry|boot|quickstart|webhook)::/))";
 
 /// What a full run on a clean checkout leaves on the disk, in GiB.
 const ROOM_GIB: u64 = 9;

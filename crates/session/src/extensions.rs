@@ -8,7 +8,7 @@ use crate::{
     compose::new_session,
     config::{Approvals, Config, Declared, McpServer, Peer, ProgramCalls, Sight},
     home::Home,
-    mcp::{Folder, Install, spelled},
+    mcp::{Folder, Install, lock_file, spelled},
 };
 use anyhow::{Context as _, Result};
 use bailey_kernel::{HostGlob, Seal};
@@ -175,6 +175,14 @@ impl Programs {
         let folder = Folder::of(home, name);
         folder.make()?;
         let approved = folder.approved()?;
+        if let Some(lock) = server.lock.as_ref().filter(|lock| **lock != folder.lock()) {
+            let short: String = lock.chars().take(12).collect();
+            self.remarks.push(format!(
+                "the MCP server `{name}` is not used, for its program is another one than the entry in \
+                 config.toml names (lock {short}): `bailey mcp update {name}` installs it anew"
+            ));
+            return Ok(());
+        }
         if approved.is_empty() {
             let remark = format!(
                 "the MCP server `{name}` is not used, for you have not agreed to its tools: `bailey mcp \
@@ -341,11 +349,6 @@ fn of_server(server: &McpServer, program: Option<&Path>) -> ProgramDeclaration {
     }
 }
 
-/// The lock of an installed program, which names the version and the digest of each of its packages.
-fn lock_file(program: &Path) -> PathBuf {
-    program.join("package-lock.json")
-}
-
 fn of_extension(declared: &Declared) -> ProgramDeclaration {
     let more = vec![declared.within_ms.to_string().into_bytes()];
     let (command, files) = (declared.command.clone(), declared.files.clone());
@@ -414,7 +417,7 @@ fn limits() -> Limits {
 }
 
 /// What a file holds; of one that cannot be read, that.
-fn digest(path: &Path) -> Vec<u8> {
+pub(crate) fn digest(path: &Path) -> Vec<u8> {
     let read = || -> io::Result<Vec<u8>> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();

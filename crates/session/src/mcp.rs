@@ -1,7 +1,10 @@
 //! The home's folders of MCP servers, `mcp/NAME`: an installed program, the state that the server keeps, and
 //! the tools that the owner agreed to. An installation is a program in the walls, too.
 
-use crate::home::{Home, write_private};
+use crate::{
+    extensions::digest,
+    home::{Home, write_private},
+};
 use anyhow::{Context as _, Result};
 use bailey_kernel::BoxFuture;
 use bailey_peers::{Approved, Conversation, Language, Shelf, Streams};
@@ -21,6 +24,11 @@ use tokio::io::AsyncReadExt as _;
 pub const PROGRAM: &str = "{program}";
 /// The most bytes that an installation says.
 const TOLD_BYTES_MAX: u64 = 64 << 10;
+
+/// The lock file of an installed program.
+pub(crate) fn lock_file(program: &Path) -> PathBuf {
+    program.join("package-lock.json")
+}
 
 /// The most bytes of a file of approved tools.
 const APPROVED_BYTES_MAX: u64 = 16 << 20;
@@ -46,6 +54,16 @@ impl Folder {
     #[must_use]
     pub fn program(&self) -> PathBuf {
         self.0.join("program")
+    }
+
+    /// The digest of the program's lock file, which names the version and the digest of each of its packages.
+    #[must_use]
+    pub fn lock(&self) -> String {
+        String::from_utf8_lossy(&digest(&self.lock_file())).into_owned()
+    }
+
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        lock_file(&self.program())
     }
 
     /// The program that is being installed.

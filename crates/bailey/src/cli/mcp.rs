@@ -1,5 +1,6 @@
 //! The arguments of `bailey mcp`.
 
+use bailey_protocol::ToolEffect;
 use clap::{Subcommand, ValueEnum};
 
 const ADD_HELP: &str = "\
@@ -32,6 +33,9 @@ pub(crate) enum Mcp {
     Approve {
         /// The server
         name: String,
+        /// Give a tool another effect: read, write, egress or destructive
+        #[arg(long = "effect", value_name = "TOOL=EFFECT", value_parser = effect)]
+        effects: Vec<(String, ToolEffect)>,
         /// Agree without a question
         #[arg(long)]
         yes: bool,
@@ -94,6 +98,13 @@ pub(crate) enum Sees {
     Read,
     /// Its files; its changes wait to be applied
     Write,
+}
+
+fn effect(text: &str) -> Result<(String, ToolEffect), String> {
+    let (tool, effect) = text.split_once('=').ok_or("write TOOL=EFFECT")?;
+    let known = ToolEffect::NAMED.into_iter().find(|known| known.name() == effect);
+    let known = known.ok_or("an effect is `read`, `write`, `egress` or `destructive`")?;
+    Ok((tool.to_owned(), known))
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

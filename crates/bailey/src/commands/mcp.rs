@@ -32,9 +32,9 @@ pub(super) async fn run(home: &Home, command: Mcp, printer: &Printer) -> Result<
         Mcp::List => list(home, printer),
         Mcp::Show { name } => show(home, &name, printer),
         Mcp::Test { name } => test(home, &name, printer).await,
-        Mcp::Approve { name, yes } => {
+        Mcp::Approve { name, effects, yes } => {
             find(&Config::load(home)?, &name)?;
-            approve(home, &name, yes, printer).await
+            approve(home, &name, &effects, yes, printer).await
         }
         Mcp::Update { name, yes } => update(home, &name, yes, printer).await,
         Mcp::Install { name, words } => {
@@ -95,7 +95,7 @@ async fn add(home: &Home, asked: Add, printer: &Printer) -> Result<ExitCode> {
         printer.line(format!("{} the MCP server {name}", printer.paint(Style::Green, "added:")));
         tell(&server, printer);
     }
-    approve(home, &name, yes, printer).await
+    approve(home, &name, &[], yes, printer).await
 }
 
 /// Whether the server's code may run in the walls that there are. The owner is asked once.
@@ -160,6 +160,7 @@ fn tell(server: &McpServer, printer: &Printer) {
     for (what, value) in [
         ("runs", server.command.join(" ")),
         ("package", server.package.clone().unwrap_or_default()),
+        ("lock", server.lock.clone().unwrap_or_default()),
         ("network", or(&server.hosts, "none")),
         ("project", sees.to_owned()),
         ("keys", or(&server.keys, "")),
@@ -251,7 +252,13 @@ async fn test(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
 }
 
 /// Shows the tools of a server, or how they differ from those that the owner agreed to, and asks.
-async fn approve(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result<ExitCode> {
+async fn approve(
+    home: &Home,
+    name: &str,
+    effects: &[(String, ToolEffect)],
+    yes: bool,
+    printer: &Printer,
+) -> Result<ExitCode> {
     let tools = look::tools(home, name).await?;
     if tools.is_empty() {
         printer.note("it has no tools");
@@ -259,12 +266,20 @@ async fn approve(home: &Home, name: &str, yes: bool, printer: &Printer) -> Resul
     }
     let folder = Folder::of(home, name);
     let before = folder.approved()?;
+    if let Some((tool, _)) = effects.iter().find(|(tool, _)| tools.iter().all(|it| it.name != *tool)) {
+        return Err(exit::Mistyped(format!("`{name}` has no tool `{tool}`")).into());
+    }
+    let word = |tool: &Described| effects.iter().find(|(named, _)| *named == tool.name).map(|(_, it)| *it);
     let old = |tool: &Described| before.iter().find(|it| it.tool.name == tool.name);
     let after: Vec<Approved> = tools
         .into_iter()
         .map(|tool| {
             let of_before = old(&tool).filter(|it| it.tool == tool).map(|it| it.effect);
-            Approved { effect: of_before.unwrap_or_else(|| proposed(&tool)), tool }
+            let effect = word(&tool)
+                .or(of_before)
+                .unwrap_or_else(|| proposed(&tool))
+                .max(tool.hint.unwrap_or(ToolEffect::Read));
+            Approved { effect, tool }
         })
         .collect();
     if before == after {
@@ -349,7 +364,7 @@ async fn update(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result
         true => printer.note(&format!("{old} is the newest version")),
         false => printer.note(&format!("{old} is {new} now")),
     }
-    approve(home, name, yes, printer).await
+    approve(home, name, &[], yes, printer).await
 }
 
 fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {

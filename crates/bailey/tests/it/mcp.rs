@@ -255,3 +255,97 @@ fn a_mistake_in_an_entry_is_named() {
     let ran = stage.ran(&["mcp", "show", "s"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("there is no MCP server `s`"), "{ran:?}");
 }
+
+/// Registries may lie behind a mirror of this machine's own network.
+fn reach_registries(stage: &Stage, more: &[String]) {
+    let own = ["https://registry.npmjs.org", "https://pypi.org", "https://files.pythonhosted.org"];
+    let private: Vec<String> = own.iter().map(|url| (*url).to_owned()).chain(more.iter().cloned()).collect();
+    let config = stage.home().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}[network]\nprivate = {}\n", json!(private))).unwrap();
+}
+
+fn installs() -> Option<Stage> {
+    if std::env::var_os("BAILEY_TEST_ALL").is_none() {
+        println!("SKIPPED: it installs packages (BAILEY_TEST_ALL=1)");
+        return None;
+    }
+    stage()
+}
+
+/// The installation reaches the registry alone; the server starts without a network from then on.
+#[test]
+fn a_package_is_installed_once_and_pinned() {
+    let Some(stage) = installs() else { return };
+    reach_registries(&stage, &[]);
+    let added = stage.ran(&["mcp", "add", "memory", "--yes"]);
+    if added.stderr.contains("was not installed") {
+        return println!("SKIPPED: {}", added.stderr);
+    }
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let requests = || {
+        let intents = stage.entries("intent").into_iter().filter(|entry| entry["kind"] == "http");
+        intents.map(|entry| entry["target"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let first = requests();
+    assert!(first.iter().all(|url| url.contains("//registry.npmjs.org/")) && first.len() > 1, "{first:?}");
+    let fact = json!({ "name": "Ann", "entityType": "person", "observations": ["likes tea"] });
+    let (ran, _) = run(&stage, &[("memory_create_entities", json!({ "entities": [fact] }))]);
+    assert!(ran.results()[0].contains("likes tea"), "{ran:?}");
+    let (ran, _) = run(&stage, &[("memory_read_graph", json!({}))]);
+    assert!(ran.results()[0].contains("likes tea"), "it is kept: {ran:?}");
+    assert_eq!(requests(), first, "it starts offline");
+    let shown = stage.ran(&["--json", "mcp", "show", "memory"]).lines().remove(0);
+    assert!(shown["package"].as_str().unwrap().starts_with("npm:@modelcontextprotocol/server-memory@20"));
+    // Another program in its place is not started.
+    fs::write(stage.home().join("mcp/memory/program/package-lock.json"), "{}").unwrap();
+    let (ran, server) = run(&stage, &[("memory_read_graph", json!({}))]);
+    assert!(ran.stderr.contains("bailey mcp update memory"), "{ran:?}");
+    let tools = server.requests()[0].json()["tools"].to_string();
+    assert!(!tools.contains("memory_"), "{tools}");
+}
+
+/// The reference servers, from their registries, do real work inside the walls.
+#[test]
+fn the_reference_servers_do_their_work() {
+    let Some(stage) = installs() else { return };
+    let page = Upstream::answers(|_, _| whole("200 OK", b"the words of a page"));
+    reach_registries(&stage, &[format!("http://{}", page.address)]);
+    let everything = "npx -y @modelcontextprotocol/server-everything stdio";
+    let host = page.address.to_string();
+    for (name, options, command) in [
+        ("memory", &[][..], ""),
+        ("filesystem", &[], ""),
+        ("everything", &[], everything),
+        ("time", &[], ""),
+        ("git-server", &[], ""),
+        ("fetch", &["--host", &host], "uvx mcp-server-fetch --allow-private-ips"),
+    ] {
+        let command: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
+        let behind = if command.is_empty() { &[][..] } else { &["--"] };
+        let added = stage.ran(&[&["mcp", "add", name, "--yes"], options, behind, &command].concat());
+        if added.stderr.contains("was not installed") {
+            println!("SKIPPED: {name}: {}", added.stderr);
+            return;
+        }
+        assert_eq!(added.code, Some(0), "{added:?}");
+    }
+    let ran = stage.ran(&["mcp", "approve", "fetch", "--effect", "fetch=read", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let fact = json!({ "name": "Ann", "entityType": "person", "observations": ["likes tea"] });
+    let calls = [
+        ("memory_create_entities", json!({ "entities": [fact] }), "likes tea"),
+        ("filesystem_read_text_file", json!({ "path": "a.txt" }), "in the project"),
+        ("everything_echo", json!({ "message": "hello" }), "hello"),
+        ("time_get_current_time", json!({ "timezone": "Europe/Berlin" }), "Europe/Berlin"),
+        ("git-server_git_status", json!({ "repo_path": "." }), "On branch main"),
+        ("fetch_fetch", json!({ "url": format!("http://{host}/x"), "raw": true }), "the words of a page"),
+    ];
+    let asked: Vec<(&str, Value)> = calls.iter().map(|(name, args, _)| (*name, args.clone())).collect();
+    let (ran, _) = run(&stage, &asked);
+    for ((name, _, told), result) in calls.iter().zip(ran.results()) {
+        assert!(result.contains(told), "{name}: {result}");
+    }
+    let (ran, _) = run(&stage, &[("memory_read_graph", json!({}))]);
+    assert!(ran.results()[0].contains("likes tea"), "it is kept: {ran:?}");
+}

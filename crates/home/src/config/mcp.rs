@@ -24,6 +24,9 @@ pub struct McpServer {
     /// The package that `command` starts, which Bailey installed, such as `npm:@scope/name@1.2.3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
+    /// The digest of the lock file of the installed package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
     /// The hosts that it may ask over the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
@@ -54,6 +57,7 @@ impl McpServer {
         Self {
             command,
             package: None,
+            lock: None,
             hosts: Vec::new(),
             workspace: Sight::None,
             keys: Vec::new(),

@@ -30,6 +30,7 @@ use std::{
     io::{self, Write as _},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
+    time::{Duration, Instant},
 };
 
 /// A session and what its sandboxes see.
@@ -51,6 +52,8 @@ pub(super) struct Server {
 /// and while a sandbox lives somebody waits for its end.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 const PAUSE_BESIDE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How long a merge waits for sandboxes that are about to end.
+const LAST: Duration = Duration::from_millis(250);
 /// What most sessions begin with.
 const USUAL: Kind = Kind { shape: Shape::Walled, has_programs: true };
 
@@ -420,6 +423,7 @@ impl Server {
         };
         for view in rivals {
             let key = (header.session, *view);
+            self.wait_for_last(&key);
             match self.holders.get(&key) {
                 Some(holder) if !holder.live.is_empty() => {
                     return Err(
@@ -431,6 +435,20 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// Waits a moment for sandboxes that end: on a busy machine the end of the last one is told late.
+    fn wait_for_last(&mut self, key: &HolderKey) {
+        let until = Instant::now() + LAST;
+        while let Some(holder) = self.holders.get(key).filter(|holder| !holder.live.is_empty()) {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(left) = Timespec::try_from(left) else { return };
+            if left.tv_sec == 0 && left.tv_nsec == 0 {
+                return;
+            }
+            let _ = poll(&mut [PollFd::new(&holder.socket, PollFlags::IN)], Some(&left));
+            self.hear_holders();
+        }
     }
 
     /// Whether a session has no holder yet, nor one that waits for it.

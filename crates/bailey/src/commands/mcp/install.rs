@@ -171,6 +171,7 @@ async fn installed(
     let command = [interpreter.to_owned(), format!("{PROGRAM}/{file}")];
     Ok(McpServer {
         command: command.into_iter().chain(package.args).collect(),
+        lock: Some(folder.lock()),
         package: Some(format!("{}:{}@{version}", package.kind.name(), package.name)),
         env,
         ..server
