@@ -180,6 +180,8 @@ fn is_left_out(path: &Path, with_keys: bool) -> bool {
         [ENV] => !with_keys,
         [top] => LEFT_OUT.contains(top) || top.starts_with(OF_JOURNAL),
         ["archive", "lock"] | ["channels", _, "lock"] => true,
+        // Programs of others write there, also links: nothing outside of the walls goes into it.
+        ["mcp", _, name] => *name != "approved.json",
         _ => false,
     }
 }
@@ -227,6 +229,7 @@ mod tests {
             "policy/mine.new-2.toml",
             "policy/.new-7",
             "archive/0001.jsonl",
+            "mcp/memory/approved.json",
         ] {
             assert!(is_in(path), "{path}");
         }
@@ -245,6 +248,8 @@ mod tests {
             "health.json.new",
             "archive/lock",
             "archive/0001.part",
+            "mcp/memory/state",
+            "mcp/memory/program",
             "channels/lock/lock",
             "config.toml.new-4711",
             "agents/mine/settings.toml.new-1",

@@ -4,7 +4,7 @@
 
 use crate::{
     content,
-    lines::{Lines, MESSAGE_BYTES_MAX},
+    lines::{Allowance, CALL_BYTES_MAX, Lines, MESSAGE_BYTES_MAX},
 };
 use bailey_kernel::BoxFuture;
 use bailey_peers::{Conversation, Described, Language, NAME_BYTES_MAX, Shelf, Streams, TOOLS_MAX};
@@ -54,9 +54,10 @@ impl Language for Client {
         shelf: Arc<Shelf>,
     ) -> BoxFuture<'_, Result<Box<dyn Conversation>, String>> {
         Box::pin(async move {
-            let (is_over, is_changed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+            let (allowance, is_changed) = (Arc::<Allowance>::default(), Arc::<AtomicBool>::default());
+            allowance.begin();
             let (read, write) = streams.into_parts();
-            let transport = AsyncRwTransport::new_client(Lines::new(read, is_over.clone()), write)
+            let transport = AsyncRwTransport::new_client(Lines::new(read, allowance.clone()), write)
                 .with_max_line_length(MESSAGE_BYTES_MAX);
             let handler = Handler { root: self.root.clone(), is_changed: is_changed.clone() };
             let lifecycle = ClientLifecycleMode::Auto {
@@ -64,8 +65,8 @@ impl Language for Client {
                 legacy_version: Some(ProtocolVersion::V_2025_11_25),
             };
             let server = handler.serve_with_lifecycle(transport, lifecycle).await;
-            let server = server.map_err(|error| told(&is_over, &error.to_string()))?;
-            let mut session = Session { server, shelf, names: BTreeMap::new(), is_changed, is_over };
+            let server = server.map_err(|error| told(&allowance, &error.to_string()))?;
+            let mut session = Session { server, shelf, names: BTreeMap::new(), is_changed, allowance };
             session.list().await?;
             Ok(Box::new(session) as Box<dyn Conversation>)
         })
@@ -73,9 +74,13 @@ impl Language for Client {
 }
 
 /// Why a conversation is over.
-fn told(is_over: &AtomicBool, error: &str) -> String {
-    match is_over.load(Ordering::Acquire) {
-        true => format!("it began a message of more than {} MiB", MESSAGE_BYTES_MAX >> 20),
+fn told(allowance: &Allowance, error: &str) -> String {
+    match allowance.is_over() {
+        true => format!(
+            "it wrote a message of more than {} MiB, or more than {} MiB in one call",
+            MESSAGE_BYTES_MAX >> 20,
+            CALL_BYTES_MAX >> 20
+        ),
         false => error.to_owned(),
     }
 }
@@ -110,38 +115,43 @@ struct Session {
     /// The server's names of its tools, by the names that models are told.
     names: BTreeMap<String, String>,
     is_changed: Arc<AtomicBool>,
-    is_over: Arc<AtomicBool>,
+    allowance: Arc<Allowance>,
 }
 
 impl Session {
-    /// Reads the server's tools.
+    /// Reads the server's tools. Those that no peer can have are left out.
     async fn list(&mut self) -> Result<(), String> {
         self.is_changed.store(false, Ordering::Release);
-        let mut tools: Vec<Tool> = Vec::new();
-        let mut cursor = None;
+        self.allowance.begin();
+        self.names.clear();
+        let (mut described, mut cursor) = (Vec::new(), None);
+        let most = NAME_BYTES_MAX.saturating_sub(self.shelf.peer().len() + 1);
         for _ in 0..PAGES_MAX {
             let mut page = PaginatedRequestParams::default();
             page.cursor = cursor.take();
             let listed = self.server.list_tools(Some(page)).await;
-            let listed = listed.map_err(|error| told(&self.is_over, &error.to_string()))?;
-            tools.extend(listed.tools);
+            let listed = listed.map_err(|error| told(&self.allowance, &error.to_string()))?;
+            for tool in listed.tools {
+                let name = plain(&tool.name, most);
+                let own = tool.name.to_string();
+                let tool = of(name.clone(), tool);
+                // Of two tools with one name the first stays.
+                if !self.names.contains_key(&name) && described.len() < TOOLS_MAX && self.shelf.takes(&tool) {
+                    self.names.insert(name, own);
+                    described.push(tool);
+                }
+            }
             cursor = listed.next_cursor;
-            if cursor.is_none() || tools.len() > TOOLS_MAX {
+            if cursor.is_none() || described.len() == TOOLS_MAX {
                 break;
             }
         }
-        let mut described = Vec::new();
-        self.names.clear();
-        let most = NAME_BYTES_MAX.saturating_sub(self.shelf.peer().len() + 1);
-        for tool in tools {
-            let name = plain(&tool.name, most);
-            // Of two tools with one name the first stays.
-            if !self.names.contains_key(&name) {
-                self.names.insert(name.clone(), tool.name.to_string());
-                described.push(of(name, tool));
-            }
-        }
         self.shelf.offer(described).map_err(|why| format!("its tools are not taken: {why}"))
+    }
+
+    /// The tool as the server described it last.
+    fn described(&self, tool: &str) -> Option<Described> {
+        self.shelf.seen().into_iter().find(|seen| seen.name == tool)
     }
 }
 
@@ -152,18 +162,24 @@ impl Conversation for Session {
         args: Map<String, Value>,
     ) -> BoxFuture<'a, Result<CallReport, String>> {
         Box::pin(async move {
+            // The call was decided by the description of before, with its hint.
+            let decided = self.described(tool);
             if self.is_changed.load(Ordering::Acquire) {
                 self.list().await?;
             }
-            let Some(name) = self.names.get(tool).filter(|_| self.shelf.offers(tool)) else {
-                return Ok(failed(format!("the tool `{tool}` is not as it was: it is not called")));
+            let is_same = self.shelf.offers(tool) && self.described(tool) == decided;
+            let Some(name) = self.names.get(tool).filter(|_| is_same) else {
+                return Ok(failed(format!(
+                    "the tool `{tool}` has changed, so it was not called: look at it again"
+                )));
             };
+            self.allowance.begin();
             let request = CallToolRequestParams::new(name.clone()).with_arguments(args);
             let called = self.server.call_tool(request).await;
             match called {
                 Ok(result) => Ok(content::report(result)),
                 Err(ServiceError::McpError(error)) => Ok(failed(error.message.into_owned())),
-                Err(error) => Err(told(&self.is_over, &error.to_string())),
+                Err(error) => Err(told(&self.allowance, &error.to_string())),
             }
         })
     }
@@ -185,14 +201,14 @@ fn of(name: String, tool: Tool) -> Described {
     Described { name, description, schema: Value::Object((*tool.input_schema).clone()), hint }
 }
 
-/// The effect that a tool's annotations tell, where it has some.
+/// The effect that a tool's annotations tell, where it has some. By the protocol a tool that writes destroys,
+/// unless it says that it does not.
 fn hint(tool: &Tool) -> Option<ToolEffect> {
     let hints = tool.annotations.as_ref()?;
-    let own = match (hints.read_only_hint, hints.destructive_hint) {
-        (Some(true), _) => ToolEffect::Read,
-        (_, Some(true)) => ToolEffect::Destructive,
-        (_, Some(false)) | (Some(false), None) => ToolEffect::Write,
-        (None, None) => return None,
-    };
-    Some(own)
+    match (hints.read_only_hint, hints.destructive_hint) {
+        (Some(true), _) => Some(ToolEffect::Read),
+        (_, Some(false)) => Some(ToolEffect::Write),
+        (_, Some(true)) | (Some(false), None) => Some(ToolEffect::Destructive),
+        (None, None) => None,
+    }
 }

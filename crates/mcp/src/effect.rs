@@ -59,6 +59,7 @@ const WORDS: [(ToolEffect, &[&str]); 4] = [
             "list",
             "load",
             "log",
+            "look",
             "lookup",
             "now",
             "query",
@@ -76,12 +77,13 @@ const WORDS: [(ToolEffect, &[&str]); 4] = [
     ),
 ];
 
-/// The effect of a tool by the stricter of its hint and its words; `Unclear` where neither tells it.
+/// The effect of a tool by the stricter of its hint and its words. Without a known word it is `Unclear`: a hint
+/// alone is the server's word on itself.
 #[must_use]
 pub fn proposed(tool: &Described) -> ToolEffect {
     let first = tool.description.split_whitespace().next().unwrap_or_default();
     let told = words(&tool.name).chain(words(first)).filter_map(|word| of(&word)).max();
-    told.max(tool.hint).unwrap_or(ToolEffect::Unclear)
+    told.map_or(ToolEffect::Unclear, |told| told.max(tool.hint.unwrap_or(told)))
 }
 
 /// The words of a name, in small letters: `readFile`, `read_file`, `Reads`.
@@ -126,7 +128,7 @@ mod tests {
             ("send_email", "", Some(Read), Egress),
             ("create_issue", "", None, Write),
             ("frobnicate", "", None, Unclear),
-            ("frobnicate", "", Some(Write), Write),
+            ("frobnicate", "", Some(Read), Unclear),
             ("settings", "", None, Unclear),
         ] {
             let schema = json!({ "type": "object" });

@@ -65,6 +65,12 @@ impl Peers {
         Self { seal, runner, here: RwLock::default(), settled }
     }
 
+    /// Whether there is a process peer of this name.
+    #[must_use]
+    pub fn has(&self, peer: &str) -> bool {
+        self.runner.shelf(peer).is_some()
+    }
+
     /// The tools that a process peer described last.
     #[must_use]
     pub fn seen(&self, peer: &str) -> Vec<Described> {
@@ -102,7 +108,11 @@ impl Peers {
         }
         let shelf = self.runner.shelf(peer).ok_or_else(|| format!("there is no peer `{peer}` any more"))?;
         if !self.runner.runs(peer) {
-            io.door.start(peer).await.map_err(|why| format!("the peer `{peer}` did not start: {why}"))?;
+            let started = tokio::select! {
+                started = io.door.start(peer) => started,
+                () = io.cancel.cancelled() => return Err(CANCELLED.into()),
+            };
+            started.map_err(|why| format!("the peer `{peer}` did not start: {why}"))?;
         }
         let tools = shelf.tools();
         let now = tools.iter().find(|now| now.spec.name == tool.name);

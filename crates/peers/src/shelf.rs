@@ -120,6 +120,12 @@ impl Shelf {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether a tool is one that a peer can have.
+    #[must_use]
+    pub fn takes(&self, tool: &Described) -> bool {
+        tool.clone().of(&self.peer, ToolEffect::Unclear).is_ok()
+    }
+
     /// Whether a tool of this name, without the peer's, is offered.
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {

@@ -8,7 +8,7 @@ use crate::{
     compose::new_session,
     config::{Approvals, Config, Declared, McpServer, Peer, ProgramCalls, Sight},
     home::Home,
-    mcp::{Folder, Install, lock_file, spelled},
+    mcp::{Folder, Install, spelled},
 };
 use anyhow::{Context as _, Result};
 use bailey_kernel::{HostGlob, Seal};
@@ -159,7 +159,10 @@ impl Programs {
             });
         }
         for (name, server) in servers {
-            settled.server(home, (name, server), (session, project), config)?;
+            // One that cannot be used keeps no session from its work.
+            if let Err(error) = settled.server(home, (name, server), (session, project), config) {
+                settled.remarks.push(format!("the MCP server `{name}` is not used: {error:#}"));
+            }
         }
         Ok(settled)
     }
@@ -175,8 +178,11 @@ impl Programs {
         let folder = Folder::of(home, name);
         folder.make()?;
         let approved = folder.approved()?;
-        if let Some(lock) = server.lock.as_ref().filter(|lock| **lock != folder.lock()) {
-            let short: String = lock.chars().take(12).collect();
+        let program = server.package.as_ref().map(|_| folder.program());
+        if server.package.is_some()
+            && (server.lock.is_none() || folder.lock(&folder.program()) != server.lock)
+        {
+            let short: String = server.lock.iter().flat_map(|lock| lock.chars()).take(12).collect();
             self.remarks.push(format!(
                 "the MCP server `{name}` is not used, for its program is another one than the entry in \
                  config.toml names (lock {short}): `bailey mcp update {name}` installs it anew"
@@ -190,16 +196,14 @@ impl Programs {
             );
             self.remarks.push(remark);
         }
-        let program = server.package.as_ref().map(|_| folder.program());
-        let words = of_server(server, program.as_deref());
+        let words = of_server(server);
         let (found, hosts) = (ProgramFiles::of(&words), server.host_globs());
         let keys: Vec<_> = config.network.keys.iter().filter(|it| server.keys.contains(&it.secret)).collect();
         let guest = |place: &Path| {
             let mut guest = found.guest(place, hosts.clone());
-            // The program's folder is shown as a whole.
-            let is_shown =
-                |path: &WsPath| program.as_ref().is_some_and(|it| Path::new(&path.0).starts_with(it));
-            guest.isolation.extra_reads.retain(|path| !is_shown(path));
+            // The program's folder is shown as a whole; no path in it is followed outside of the walls.
+            let argv = guest.command.argv.iter().map(|word| spelled(word, program.as_deref()));
+            guest.command.argv = argv.collect();
             guest.variables = keys.iter().map(|key| key.variable.clone()).collect();
             let env =
                 server.env.iter().map(|(name, value)| (name.clone(), spelled(value, program.as_deref())));
@@ -224,7 +228,6 @@ impl Programs {
             })?,
         };
         let root = is_within.then(|| WsPath(project.display().to_string()));
-        self.files.extend(program.as_deref().map(lock_file));
         self.files.extend(found.reads.iter().cloned());
         self.employed.push(Employed {
             name: name.to_owned(),
@@ -336,16 +339,15 @@ fn within(home: &Home, (sight, project): (Sight, &Path), guest: &mut Guest) {
     guest.command.env.extend(["HOME", "TMPDIR"].map(|name| (name.into(), OWN_PLACE.into())));
 }
 
-fn of_server(server: &McpServer, program: Option<&Path>) -> ProgramDeclaration {
-    let keys = server.keys.iter().chain(server.package.iter()).cloned();
+fn of_server(server: &McpServer) -> ProgramDeclaration {
     let env = server.env.iter().map(|(name, value)| format!("{name}={value}"));
     let more = [format!("{:?}", server.workspace)].into_iter().chain(server.hosts.iter().cloned());
-    let lock = program.map(|program| digest(&lock_file(program)));
+    let own = server.keys.iter().chain(&server.package).chain(&server.lock).cloned();
     ProgramDeclaration {
-        command: server.command.iter().map(|word| spelled(word, program)).collect(),
+        command: server.command.clone(),
         files: server.files.clone(),
         profile: ProgramCalls::Standard,
-        more: more.chain(keys).chain(env).map(String::into_bytes).chain(lock).collect(),
+        more: more.chain(own).chain(env).map(String::into_bytes).collect(),
     }
 }
 
@@ -417,7 +419,7 @@ fn limits() -> Limits {
 }
 
 /// What a file holds; of one that cannot be read, that.
-pub(crate) fn digest(path: &Path) -> Vec<u8> {
+fn digest(path: &Path) -> Vec<u8> {
     let read = || -> io::Result<Vec<u8>> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();

@@ -1,19 +1,18 @@
 //! The home's folders of MCP servers, `mcp/NAME`: an installed program, the state that the server keeps, and
 //! the tools that the owner agreed to. An installation is a program in the walls, too.
 
-use crate::{
-    extensions::digest,
-    home::{Home, write_private},
-};
+use crate::home::{Home, write_private};
 use anyhow::{Context as _, Result};
 use bailey_kernel::BoxFuture;
 use bailey_peers::{Approved, Conversation, Language, Shelf, Streams};
-use bailey_protocol::CallReport;
+use bailey_protocol::{CallReport, Digest};
+use rustix::fs::OFlags;
 use serde_json::{Map, Value};
 use std::{
     fs::{self, DirBuilder},
-    io,
-    os::unix::fs::DirBuilderExt as _,
+    io::{self, Read as _},
+    os::fd::AsRawFd as _,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -25,11 +24,9 @@ pub const PROGRAM: &str = "{program}";
 /// The most bytes that an installation says.
 const TOLD_BYTES_MAX: u64 = 64 << 10;
 
-/// The lock file of an installed program.
-pub(crate) fn lock_file(program: &Path) -> PathBuf {
-    program.join("package-lock.json")
-}
-
+/// The lock file of an installed program, and its most bytes.
+const LOCK: &str = "package-lock.json";
+const LOCK_BYTES_MAX: u64 = 16 << 20;
 /// The most bytes of a file of approved tools.
 const APPROVED_BYTES_MAX: u64 = 16 << 20;
 
@@ -56,14 +53,17 @@ impl Folder {
         self.0.join("program")
     }
 
-    /// The digest of the program's lock file, which names the version and the digest of each of its packages.
+    /// The digest of a program's lock file, which names the version and the digest of each of its packages.
+    /// `None` when there is no such file: what a package left in its place is not followed.
     #[must_use]
-    pub fn lock(&self) -> String {
-        String::from_utf8_lossy(&digest(&self.lock_file())).into_owned()
-    }
-
-    pub(crate) fn lock_file(&self) -> PathBuf {
-        lock_file(&self.program())
+    pub fn lock(&self, program: &Path) -> Option<String> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = i32::try_from(flags.bits()).unwrap_or_default();
+        let open = fs::OpenOptions::new().read(true).custom_flags(flags).open(program.join(LOCK)).ok()?;
+        let about = open.metadata().ok().filter(|about| about.is_file() && about.len() <= LOCK_BYTES_MAX)?;
+        let mut bytes = Vec::new();
+        open.take(about.len()).read_to_end(&mut bytes).ok()?;
+        Some(Digest::of(&bytes).to_string())
     }
 
     /// The program that is being installed.
@@ -72,25 +72,28 @@ impl Folder {
         self.0.join("program.new")
     }
 
-    /// Makes room for a new program.
+    /// Makes room for a new program. The program of a change that was cut off is put back.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// When there is none.
     pub fn begin_install(&self) -> Result<()> {
         self.make()?;
-        self.abandon_install();
+        let old = self.0.join("program.old");
+        if old.exists() && !self.program().exists() {
+            fs::rename(&old, self.program()).context("the program of before cannot be put back")?;
+        }
         let new = self.new_program();
+        remove_tree(&new).and_then(|()| remove_tree(&old))?;
         // Another user may run inside; on the host the home above it is private.
         DirBuilder::new().mode(0o755).create(&new).with_context(|| format!("cannot make `{}`", new.display()))
     }
 
-    /// Removes programs that were installed and are not used.
+    /// Removes a program that was installed and is not used.
     pub fn abandon_install(&self) {
-        fs::remove_dir_all(self.new_program()).ok();
-        fs::remove_dir_all(self.0.join("program.old")).ok();
+        remove_tree(&self.new_program()).ok();
     }
 
-    /// Puts the new program in the place of the old one.
+    /// Puts the new program in the place of the old one, which stays beside it: sessions may run it.
     ///
     /// # Errors
     /// When it cannot be moved. The old one is there then.
@@ -103,8 +106,27 @@ impl Folder {
             fs::rename(&old, &now).ok();
             return Err(error).with_context(|| format!("cannot move `{}`", now.display()));
         }
-        self.abandon_install();
         Ok(())
+    }
+
+    /// Takes back [`Folder::finish_install`].
+    pub fn undo_install(&self) {
+        let (old, now) = (self.0.join("program.old"), self.program());
+        if old.exists() && fs::rename(&now, self.new_program()).is_ok() {
+            fs::rename(&old, &now).ok();
+        }
+        self.abandon_install();
+    }
+
+    /// An empty folder, for a session about no project.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn nowhere(&self) -> Result<PathBuf> {
+        let nowhere = self.0.join("nothing");
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&nowhere);
+        made.with_context(|| format!("cannot make `{}`", nowhere.display()))?;
+        Ok(fs::canonicalize(nowhere)?)
     }
 
     /// Makes the folder and the state's, for this user alone.
@@ -142,17 +164,43 @@ impl Folder {
         write_private(&self.0.join("approved.json"), &serde_json::to_vec_pretty(tools)?)
     }
 
-    /// Removes all of it.
+    /// Whether there is anything of it.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        self.0.exists()
+    }
+
+    /// Removes all of it, the consent first.
     ///
     /// # Errors
     /// When a part of it stays.
     pub fn remove(&self) -> Result<()> {
-        match fs::remove_dir_all(&self.0) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot remove `{}`", self.0.display()))
-            }
-            _ => Ok(()),
-        }
+        fs::remove_file(self.0.join("approved.json")).ok();
+        remove_tree(&self.0)
+    }
+}
+
+/// Removes a folder that programs of others wrote: they may have taken rights away. No link is followed.
+fn remove_tree(folder: &Path) -> Result<()> {
+    let is_gone = |done: io::Result<()>| match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    };
+    if is_gone(fs::remove_dir_all(folder)).is_err() {
+        open_up(folder);
+    }
+    is_gone(fs::remove_dir_all(folder)).with_context(|| format!("cannot remove `{}`", folder.display()))
+}
+
+/// Gives the owner the rights in each directory back.
+fn open_up(folder: &Path) {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(open) = rustix::fs::open(folder, flags, rustix::fs::Mode::empty()) else { return };
+    // By its descriptor: the name may lead elsewhere by now.
+    let own = format!("/proc/self/fd/{}", open.as_raw_fd());
+    fs::set_permissions(own, fs::Permissions::from_mode(0o700)).ok();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        open_up(&entry.path());
     }
 }
 

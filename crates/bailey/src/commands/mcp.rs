@@ -23,8 +23,6 @@ use std::{collections::BTreeMap, process::ExitCode};
 
 /// The setting that lets native walls stand in for a virtual machine.
 const STAND_IN: &str = "sandbox.tiers.untrusted";
-/// The most lines of one tool's difference.
-const DIFFERENCE_LINES_MAX: usize = 12;
 
 pub(super) async fn run(home: &Home, command: Mcp, printer: &Printer) -> Result<ExitCode> {
     match command {
@@ -86,11 +84,15 @@ async fn add(home: &Home, asked: Add, printer: &Printer) -> Result<ExitCode> {
             Sees::Write => Sight::Write,
         };
     }
-    if !stands_in(home, &config, &server, yes, printer).await? {
+    install::check(&server.command)?;
+    if !stands_in(home, &config, &server, printer).await? {
         return Ok(ExitCode::from(exit::DENIED));
     }
+    // The state and the consent of an earlier server of this name are not this one's.
+    let folder = Folder::of(home, &name);
+    folder.remove()?;
     let server = install::install(home, &name, server, printer).await?;
-    write(home, &name, Some(&server)).inspect_err(|_| drop(Folder::of(home, &name).remove()))?;
+    write(home, &name, Some(&server)).inspect_err(|_| drop(folder.remove()))?;
     if !printer.is_json() {
         printer.line(format!("{} the MCP server {name}", printer.paint(Style::Green, "added:")));
         tell(&server, printer);
@@ -99,31 +101,24 @@ async fn add(home: &Home, asked: Add, printer: &Printer) -> Result<ExitCode> {
 }
 
 /// Whether the server's code may run in the walls that there are. The owner is asked once.
-async fn stands_in(
-    home: &Home,
-    config: &Config,
-    server: &McpServer,
-    yes: bool,
-    printer: &Printer,
-) -> Result<bool> {
+async fn stands_in(home: &Home, config: &Config, server: &McpServer, printer: &Printer) -> Result<bool> {
     if server.tier != Tier::Untrusted || config.tiers.untrusted <= Level::HIGHEST {
         return Ok(true);
     }
     let set = format!("bailey config set {STAND_IN} native");
-    if !yes {
-        if !Asker::new(Answering::Ask).is_here() {
-            bail!(
-                "an MCP server is code of others, for which the configuration wants a virtual machine, and \
-                 Bailey makes none yet; to accept the native walls instead: {set}"
-            );
-        }
-        let asked = "An MCP server is code of others. The strongest walls that Bailey has are those around \
-                     every command (namespaces, Landlock and a list of system calls); virtual machines do not \
-                     come yet. Are these walls enough for code of others?";
-        if !matches!(choice(asked, "[y/N]").await.as_str(), "y" | "yes") {
-            printer.note(&format!("nothing was added; later: {set}"));
-            return Ok(false);
-        }
+    // It holds for all code of others, so no `--yes` to one server says it.
+    if !Asker::new(Answering::Ask).is_here() {
+        bail!(
+            "an MCP server is code of others, for which the configuration wants a virtual machine, and Bailey \
+             makes none yet; to accept the native walls instead: {set}"
+        );
+    }
+    let asked = "An MCP server is code of others. The strongest walls that Bailey has are those around every \
+                 command (namespaces, Landlock and a list of system calls); virtual machines do not come yet. \
+                 Are these walls enough for code of others?";
+    if !matches!(choice(asked, "[y/N]").await.as_str(), "y" | "yes") {
+        printer.note(&format!("nothing was added; later: {set}"));
+        return Ok(false);
     }
     super::config::set(home, &[(STAND_IN, "\"native\"")])?;
     printer.note(&format!("set {STAND_IN} = \"native\" in config.toml"));
@@ -164,6 +159,11 @@ fn tell(server: &McpServer, printer: &Printer) {
         ("network", or(&server.hosts, "none")),
         ("project", sees.to_owned()),
         ("keys", or(&server.keys, "")),
+        (
+            "env",
+            server.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "),
+        ),
+        ("files", server.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ")),
     ] {
         if !value.is_empty() {
             printer.line(format!("  {what:<9}{}", printer.paint(Style::Plain, &value)));
@@ -219,7 +219,7 @@ fn show(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One tool with its effect, in a line or two.
+/// One tool with its effect, in a line.
 fn tool(tool: &Described, effect: ToolEffect, printer: &Printer) {
     let (style, word) = match effect {
         ToolEffect::Read => (Style::Green, "read"),
@@ -228,14 +228,25 @@ fn tool(tool: &Described, effect: ToolEffect, printer: &Printer) {
         ToolEffect::Destructive => (Style::Red, "destructive, asks"),
         ToolEffect::Unclear => (Style::Yellow, "unclear, asks"),
     };
-    let first = tool.description.lines().next().unwrap_or_default();
-    let short: String = first.chars().take(90).collect();
-    printer.line(format!(
-        "  {:<28} {}  {}",
-        printer.paint(Style::Plain, &tool.name),
-        printer.paint(style, word),
-        printer.paint(Style::Dim, &short)
-    ));
+    printer.line(format!("  {}  {}", printer.paint(Style::Bold, &tool.name), printer.paint(style, word)));
+}
+
+/// All that a model is told of a tool, in lines: its description, and the texts of its schema.
+fn texts(tool: &Described) -> Vec<String> {
+    fn inner(schema: &Value, at: &str, lines: &mut Vec<String>) {
+        match schema {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                let at = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                inner(value, &at, lines);
+            }),
+            Value::Array(values) => values.iter().for_each(|value| inner(value, at, lines)),
+            value => lines.push(format!("{at}: {value}")),
+        }
+    }
+    let mut lines: Vec<String> = tool.description.lines().map(str::to_owned).collect();
+    inner(&tool.schema, "", &mut lines);
+    lines.retain(|line| !line.trim().is_empty() && !line.ends_with(".type: \"string\""));
+    lines
 }
 
 async fn test(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
@@ -329,23 +340,22 @@ fn differ(before: &[Approved], after: &[Approved], printer: &Printer) {
             continue;
         }
         tool(&new.tool, new.effect, printer);
-        let Some(old) = old else { continue };
-        let text = |tool: &Described| format!("{}\n{:#}\n", tool.description, tool.schema);
-        let (old, new) = (text(&old.tool), text(&new.tool));
-        let changes = TextDiff::from_lines(&old, &new);
-        let lines = changes.iter_all_changes().filter_map(|it| match it.tag() {
-            ChangeTag::Equal => None,
-            ChangeTag::Delete => Some(format!("-{}", it.value().trim_end())),
-            ChangeTag::Insert => Some(format!("+{}", it.value().trim_end())),
-        });
-        let lines: Vec<String> = lines.collect();
-        let more = lines.len().saturating_sub(DIFFERENCE_LINES_MAX);
-        for line in lines.iter().take(DIFFERENCE_LINES_MAX) {
-            let style = if line.starts_with('-') { Style::Red } else { Style::Green };
-            printer.line(format!("      {}", printer.paint(style, line)));
-        }
-        if more > 0 {
-            printer.line(format!("      … {} more: `bailey --json mcp test`", count(more, "line")));
+        let now = texts(&new.tool);
+        let Some(old) = old else {
+            for line in now {
+                printer.line(format!("      {}", printer.paint(Style::Dim, &line)));
+            }
+            continue;
+        };
+        let (old, now) = (texts(&old.tool).join("\n"), now.join("\n"));
+        for change in TextDiff::from_lines(&old, &now).iter_all_changes() {
+            let (style, mark) = match change.tag() {
+                ChangeTag::Equal => continue,
+                ChangeTag::Delete => (Style::Red, '-'),
+                ChangeTag::Insert => (Style::Green, '+'),
+            };
+            let line = format!("{mark}{}", change.value().trim_end());
+            printer.line(format!("      {}", printer.paint(style, &line)));
         }
     }
 }
@@ -358,7 +368,7 @@ async fn update(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result
         );
     };
     let server = install::newest(home, name, server, printer).await?;
-    write(home, name, Some(&server))?;
+    write(home, name, Some(&server)).inspect_err(|_| Folder::of(home, name).undo_install())?;
     let new = server.package.clone().unwrap_or_default();
     match new == old {
         true => printer.note(&format!("{old} is the newest version")),
@@ -368,9 +378,14 @@ async fn update(home: &Home, name: &str, yes: bool, printer: &Printer) -> Result
 }
 
 fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
-    find(&Config::load(home)?, name)?;
-    write(home, name, None)?;
-    Folder::of(home, name).remove()?;
+    let (config, folder) = (Config::load(home)?, Folder::of(home, name));
+    let is_plain = peers::named(name).is_ok();
+    if config.mcp.contains_key(name) {
+        write(home, name, None)?;
+    } else if !is_plain || !folder.exists() {
+        find(&config, name)?;
+    }
+    folder.remove()?;
     match printer.is_json() {
         true => printer.json(&json!({ "removed": name })),
         false => printer.line(format!("{} the MCP server {name}", printer.paint(Style::Green, "removed:"))),

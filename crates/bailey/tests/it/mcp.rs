@@ -6,7 +6,7 @@ use crate::{
 };
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 const SERVER: &str = include_str!("mcp_server.py");
 
@@ -167,10 +167,11 @@ fn a_server_sees_of_the_project_what_its_entry_says() {
 #[test]
 fn a_server_that_misbehaves_is_ended_and_the_session_goes_on() {
     let Some(stage) = added(&[]) else { return };
-    assert_eq!(stage.ran(&["config", "set", "mcp.s.seconds", "2"]).code, Some(0));
+    assert_eq!(stage.ran(&["config", "set", "mcp.s.seconds", "5"]).code, Some(0));
     for (how, told) in [
-        ("hang", "did not answer within 2.0 s"),
+        ("hang", "did not answer within 5.0 s"),
         ("flood", "a message of more than 8 MiB"),
+        ("flood2", "more than 32 MiB in one call"),
         ("die", "it is over"),
         ("never", "it has no licence"),
     ] {
@@ -254,6 +255,53 @@ fn a_mistake_in_an_entry_is_named() {
     assert!(!stage.home().join("mcp/s").exists(), "nothing of it stays");
     let ran = stage.ran(&["mcp", "show", "s"]);
     assert!(ran.code == Some(1) && ran.stderr.contains("there is no MCP server `s`"), "{ran:?}");
+}
+
+/// A package writes its own folder, and a server its home: a link there leads no part of Bailey outside.
+#[test]
+fn a_link_that_a_package_or_a_server_left_leads_nowhere() {
+    let Some(stage) = stage() else { return };
+    let (folder, outside) = (stage.home().join("mcp/s"), stage.folder().join("outside.py"));
+    fs::create_dir_all(folder.join("program")).unwrap();
+    fs::write(&outside, SERVER).unwrap();
+    let (lock, file) = (folder.join("program/package-lock.json"), folder.join("program/server.py"));
+    fs::write(&lock, "{}").unwrap();
+    let config = stage.home().join("config.toml");
+    let own = fs::read_to_string(&config).unwrap();
+    let entry = format!(
+        "[mcp.s]\ncommand = [\"/usr/bin/python3\", \"{{program}}/server.py\"]\npackage = \"pip:x@1\"\nlock = \"{}\"\n",
+        bailey_protocol::Digest::of(b"{}")
+    );
+    fs::write(&config, format!("{own}{entry}")).unwrap();
+    symlink(&outside, &file).unwrap();
+    let linked = stage.ran(&["mcp", "test", "s"]);
+    assert!(linked.code == Some(1) && linked.stderr.contains("No such file"), "{linked:?}");
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, SERVER).unwrap();
+    let plain = stage.ran(&["mcp", "test", "s"]);
+    assert_eq!(plain.code, Some(0), "the control: {plain:?}");
+    // A link, or a pipe that nobody writes to, in the place of the lock.
+    fs::remove_file(&lock).unwrap();
+    let target = stage.folder().join("lock.json");
+    fs::write(&target, "{}").unwrap();
+    symlink(&target, &lock).unwrap();
+    let linked = stage.ran(&["mcp", "test", "s"]);
+    assert!(linked.stderr.contains("bailey mcp update s"), "{linked:?}");
+    fs::remove_file(&lock).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
+    let piped = stage.ran(&["mcp", "test", "s"]);
+    assert!(piped.stderr.contains("bailey mcp update s"), "{piped:?}");
+    // A backup follows nothing there.
+    fs::create_dir_all(folder.join("state")).unwrap();
+    symlink(stage.folder(), folder.join("state/all")).unwrap();
+    let to = stage.folder().join("copy");
+    let copied = stage.ran(&["backup", to.to_str().unwrap()]);
+    assert_eq!(copied.code, Some(0), "{copied:?}");
+    let found =
+        std::process::Command::new("grep").args(["-rl", "An MCP server of the standard"]).arg(&to).output();
+    assert!(found.unwrap().stdout.is_empty());
+    assert_eq!(stage.ran(&["mcp", "remove", "s"]).code, Some(0));
+    assert!(outside.exists() && !folder.exists());
 }
 
 /// Registries may lie behind a mirror of this machine's own network.

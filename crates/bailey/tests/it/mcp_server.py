@@ -61,6 +61,9 @@ def answer(question):
             time.sleep(600)
         if "flood" in HOW:
             sys.stdout.write("x" * (20 << 20))
+        if "flood2" in HOW:
+            for _ in range(40):
+                say({"method": "notifications/message", "params": {"level": "info", "data": "x" * (1 << 20)}})
         if "die" in HOW:
             print("it is over", file=sys.stderr, flush=True)
             os._exit(3)

@@ -85,27 +85,43 @@ pub fn without_table(file: &str, name: &[&str]) -> Result<String, String> {
         let header = header.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         header.is_some_and(|it| it == dotted || it.starts_with(&format!("{dotted}.")))
     };
-    let mut is_within = false;
-    let mut kept = String::new();
+    let without = |file: &str| {
+        let mut parsed = toml::from_str::<toml::Table>(file).ok()?;
+        let (last, above) = name.split_last()?;
+        let mut at = Some(&mut parsed);
+        for part in above {
+            at = at.and_then(|table| table.get_mut(*part)).and_then(Value::as_table_mut);
+        }
+        let had = at.and_then(|table| table.remove(*last)).is_some();
+        // A table that has nothing in it any more says nothing.
+        let is_empty = |value: &Value| value.as_table().is_some_and(toml::Table::is_empty);
+        parsed.retain(|key, value| above.first().is_none_or(|first| *first != key) || !is_empty(value));
+        Some((parsed, had))
+    };
+    let by_hand = || format!("`{dotted}` cannot be removed here: {BY_HAND}");
+    let (wanted, had) = without(file).ok_or_else(by_hand)?;
+    if !had {
+        return Ok(file.to_owned());
+    }
+    let (mut is_within, mut kept, mut comments) = (false, String::new(), String::new());
     for line in file.split_inclusive('\n') {
         if line.trim_start().starts_with('[') {
+            // Comments above a table are about that table.
+            let is_left = is_within && !is_it(line);
+            kept.push_str(if is_left { &comments } else { "" });
             is_within = is_it(line);
+            comments.clear();
         }
-        if !is_within {
-            kept.push_str(line);
+        match (is_within, line.trim_start().starts_with('#') || line.trim().is_empty()) {
+            (false, _) => kept.push_str(line),
+            (true, true) => comments.push_str(line),
+            (true, false) => comments.clear(),
         }
     }
-    let found = |file: &str| {
-        let table = toml::from_str::<Value>(file).ok()?;
-        let inner = |table: Value, part: &&str| match table {
-            Value::Table(mut table) => table.remove(*part),
-            _ => None,
-        };
-        Some(name.iter().try_fold(table, inner).is_some())
-    };
-    match found(&kept) {
-        Some(false) => Ok(kept),
-        _ => Err(format!("`{dotted}` cannot be removed here: {BY_HAND}")),
+    // Text that only looks like a header is not cut.
+    match without(&kept) {
+        Some((left, false)) if left == wanted => Ok(kept),
+        _ => Err(by_hand()),
     }
 }
 
@@ -196,7 +212,7 @@ fn with_end(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{set, spelled};
+    use super::{set, spelled, without_table};
     use crate::config::TEMPLATE;
 
     #[test]
@@ -223,6 +239,20 @@ mod tests {
             4,
             "{file}"
         );
+    }
+
+    #[test]
+    fn a_table_is_removed_and_all_else_stays() {
+        let file = "a = 1\n\n[mcp.x] # one\ncommand = [\n \"y\"\n]\n# of x\nhosts = []\n[mcp.x.env]\nA = \"1\"\n\n# of b\n[b]\nc = 2\n";
+        assert_eq!(without_table(file, &["mcp", "x"]).unwrap(), "a = 1\n\n\n# of b\n[b]\nc = 2\n");
+        assert_eq!(without_table(file, &["mcp", "y"]).unwrap(), file);
+        for text in [
+            "s = \"\"\"\n[mcp.x]\nkeep me\n[y]\n\"\"\"\n[mcp.x]\nk = 1\n",
+            "mcp = { x = { k = 1 } }\n",
+            "[\"mcp\".\"x\"]\nk = 1\n",
+        ] {
+            assert!(without_table(text, &["mcp", "x"]).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub struct McpServer {
     /// The digest of the lock file of the installed package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<String>,
+    /// The name of the package's program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// The hosts that it may ask over the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
@@ -58,6 +61,7 @@ impl McpServer {
             command,
             package: None,
             lock: None,
+            program: None,
             hosts: Vec::new(),
             workspace: Sight::None,
             keys: Vec::new(),

@@ -10,7 +10,6 @@ use crate::{
     exit,
     home::Home,
     print::Printer,
-    project,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_session::{
@@ -18,6 +17,7 @@ use bailey_session::{
     mcp::{Folder, Install, PROGRAM},
 };
 use serde::{Deserialize, Serialize};
+use std::{fs, path::Path};
 
 /// Installs an npm package into the home inside, and prints its version and program.
 const NPM: &str = r#"set -e
@@ -28,8 +28,9 @@ const fs = require("fs"), path = require("path"), name = process.argv[1], bin = 
 const own = path.join(process.env.HOME, "node_modules", name);
 const about = JSON.parse(fs.readFileSync(path.join(own, "package.json"), "utf8"));
 const all = typeof about.bin === "string" ? { [bin]: about.bin } : about.bin || {};
-const file = all[bin] || Object.values(all)[0];
-if (!file) throw new Error(name + " has no program");
+const names = Object.keys(all), only = names.length === 1 ? names[0] : bin;
+const file = all[bin] || all[only];
+if (!file) throw new Error(name + " has no program " + bin + ", but " + names.join(", "));
 console.log(JSON.stringify({ version: about.version, file: path.posix.join("node_modules", name, file) }));
 ' "$2" "$3"
 "#;
@@ -51,7 +52,8 @@ for dist in sorted(distributions(path=[str(lib)]), key=lambda it: it.metadata["N
     if plain(dist.metadata["Name"]) == plain(name): own = dist
 pathlib.Path(os.environ["HOME"], "package-lock.json").write_text(json.dumps(lock, indent=1))
 programs = [it.name for it in own.entry_points if it.group == "console_scripts"]
-program = wanted if wanted in programs else programs[0]
+program = wanted if wanted in programs or len(programs) != 1 else programs[0]
+assert program in programs, f"{name} has no program {wanted}, but {programs}"
 print(json.dumps({"version": own.version, "file": "lib/bin/" + program}))
 ' "$2" "$3"
 "#;
@@ -117,6 +119,14 @@ pub(super) async fn install(
     }
 }
 
+/// Checks a command before anything is done.
+///
+/// # Errors
+/// When it names no package that Bailey can install.
+pub(super) fn check(command: &[String]) -> Result<()> {
+    Package::of(command).map(drop)
+}
+
 /// Installs the newest version of a server's package.
 ///
 /// # Errors
@@ -127,7 +137,7 @@ pub(super) async fn newest(
     server: McpServer,
     printer: &Printer,
 ) -> Result<McpServer> {
-    let package = server.package.as_deref().and_then(|spec| Package::kept(spec, &server.command));
+    let package = server.package.as_deref().and_then(|spec| Package::kept(spec, &server));
     let package = package.context("the entry does not name a package as `bailey mcp add` writes it")?;
     installed(home, name, server, package, printer).await
 }
@@ -160,6 +170,14 @@ async fn installed(
         folder.abandon_install();
         bail!("the package has a version or a program of no usual form");
     }
+    let new = folder.new_program();
+    let place = |path: &Path| fs::canonicalize(path).context("the program is not where the package says");
+    let lock = folder.lock(&new);
+    let is_within = place(&new.join(&file)).and_then(|file| Ok(file.starts_with(place(&new)?)));
+    if lock.is_none() || !is_within.as_ref().is_ok_and(|is_within| *is_within) {
+        folder.abandon_install();
+        bail!("the package left no lock file, or a program that lies elsewhere: it is not used");
+    }
     folder.finish_install()?;
     let (interpreter, mut env) = match package.kind {
         Kind::Npm => ("node", server.env.clone()),
@@ -171,7 +189,8 @@ async fn installed(
     let command = [interpreter.to_owned(), format!("{PROGRAM}/{file}")];
     Ok(McpServer {
         command: command.into_iter().chain(package.args).collect(),
-        lock: Some(folder.lock()),
+        lock,
+        program: Some(package.program),
         package: Some(format!("{}:{}@{version}", package.kind.name(), package.name)),
         env,
         ..server
@@ -201,7 +220,7 @@ pub(super) async fn here(home: &Home, name: &str, words: [&str; 4], printer: &Pr
         _ => return Err(exit::Mistyped(format!("`{kind}` is no kind of package")).into()),
     };
     let config = Config::load(home)?;
-    let (_, workspace) = project::find(None, home)?;
+    let workspace = super::look::nowhere(home, name)?;
     let keys = Keys::load(home, &config, printer)?;
     let command = ["/bin/sh", "-c", script, "install", spec, package, program].map(str::to_owned).to_vec();
     let hosts = kind.hosts().iter().map(|host| (*host).to_owned()).collect();
@@ -263,12 +282,12 @@ impl Package {
     }
 
     /// The package of an entry, in its newest version.
-    fn kept(spec: &str, command: &[String]) -> Option<Self> {
+    fn kept(spec: &str, server: &McpServer) -> Option<Self> {
         let (kind, rest) = spec.split_once(':')?;
         let kind = [Kind::Npm, Kind::Pip].into_iter().find(|it| it.name() == kind)?;
         let name = rest.rsplit_once('@')?.0.to_owned();
-        let program = command.get(1)?.rsplit('/').next()?.trim_end_matches(".js").to_owned();
-        let args = command.get(2..).unwrap_or_default().to_vec();
+        let program = server.program.clone()?;
+        let args = server.command.get(2..).unwrap_or_default().to_vec();
         Some(Self { kind, name, version: None, program, args })
     }
 

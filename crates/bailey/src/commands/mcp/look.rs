@@ -6,14 +6,15 @@
 
 use crate::{
     compose::{self, Keys, OpenSession, Session},
-    config::{Config, McpServer},
+    config::{Config, McpServer, Sight},
     home::Home,
     print::Printer,
     program, project,
 };
 use anyhow::{Context as _, Result, bail};
 use bailey_peers::Described;
-use bailey_session::Opening;
+use bailey_protocol::WsPath;
+use bailey_session::{Opening, mcp::Folder};
 use std::process::Stdio;
 
 /// Has a process of its own list the tools of a server.
@@ -25,7 +26,16 @@ pub(super) async fn tools(home: &Home, name: &str) -> Result<Vec<Described>> {
     serde_json::from_str(&listed).context("the list of its tools has a mistake")
 }
 
-/// The tools of a server, by a session that nothing is kept of. This process is bound afterwards.
+/// An empty project, for a server that sees none.
+///
+/// # Errors
+/// When it cannot be made.
+pub(super) fn nowhere(home: &Home, name: &str) -> Result<WsPath> {
+    let nowhere = Folder::of(home, name).nowhere()?;
+    Ok(WsPath(nowhere.display().to_string()))
+}
+
+/// The tools of a server, by a session whose changes are not kept; the server's own state is. This process is bound afterwards.
 ///
 /// # Errors
 /// When the server does not start.
@@ -35,14 +45,21 @@ pub(super) async fn here(
     (name, server): (&str, McpServer),
     printer: &Printer,
 ) -> Result<Vec<Described>> {
-    let (_, workspace) = project::find(None, home)?;
+    let workspace = match server.workspace {
+        Sight::None => nowhere(home, name)?,
+        Sight::Read | Sight::Write => project::find(None, home)?.1,
+    };
     let keys = Keys::load(home, config, printer)?;
     let session = Session {
         is_scratch: true,
         servers: [(name.to_owned(), server)].into(),
         ..Session::new(home, config, keys, workspace, Opening::New(compose::new_session()?))
     };
-    let OpenSession { host, kernel, peers, witness, .. } = compose::open(session).await?;
+    let OpenSession { host, kernel, peers, witness, remarks, .. } = compose::open(session).await?;
+    let is_about = |remark: &&String| remark.contains(&format!("the MCP server `{name}` is not used"));
+    if !peers.has(name) {
+        bail!("{}", remarks.iter().find(is_about).map_or("it cannot be started", String::as_str));
+    }
     let started = kernel.start_peer(&host.owner(), name).await;
     let tools = peers.seen(name);
     kernel.rest_programs().await;
