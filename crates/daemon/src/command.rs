@@ -11,7 +11,7 @@ use bailey_protocol::{SessionId, Timestamp};
 use bailey_session::{
     client::Client,
     exit::{self, Failure},
-    wire::{Ask, ChannelState, DaemonAnswer, DaemonStatus, MemoryState, PageState, Running},
+    wire::{Ask, ChannelState, DaemonAnswer, DaemonStatus, MemoryState, PageState, RestingState, Running},
 };
 use bailey_terminal::{
     one_line,
@@ -300,6 +300,15 @@ pub async fn status(home: &Home, printer: &Printer) -> Result<ExitCode> {
     for session in &status.sessions {
         let title = titles.iter().find(|(id, _)| *id == session.session).map_or("", |(_, title)| title);
         tell_session(session, title, printer);
+    }
+    for RestingState { session, questions } in &status.resting {
+        let many = if *questions == 1 { "1 question waits" } else { &format!("{questions} questions wait") };
+        printer.line(format!(
+            "  {} {}  {}",
+            printer.paint(Style::Bold, &format!("{:<16}", short(session))),
+            printer.paint(Style::Yellow, many),
+            printer.paint(Style::Dim, "bailey approvals list")
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

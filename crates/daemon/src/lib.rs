@@ -435,11 +435,21 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION").into(),
             stopping: self.is_stopping.get(),
             sessions: self.sessions.borrow().values().map(|held| held.shown.clone()).collect(),
+            resting: self.resting_states(),
             channels: self.channels.borrow().iter().map(|kept| kept.state()).collect(),
             page: self.page.borrow().as_ref().map(|page| page.state()),
             memory: self.memory_state(),
             telemetry: self.sending.borrow().state(),
         }
+    }
+
+    fn resting_states(&self) -> Vec<wire::RestingState> {
+        let resting = self.resting.borrow();
+        let state = |(session, it): (&SessionId, &Resting)| wire::RestingState {
+            session: *session,
+            questions: it.open,
+        };
+        resting.iter().map(state).filter(|it| it.questions > 0).collect()
     }
 
     fn working(&self) -> usize {

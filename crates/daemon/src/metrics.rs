@@ -11,7 +11,8 @@ impl Daemon {
         let status = self.status();
         let sessions = &status.sessions;
         let working = sessions.iter().filter(|held| held.state.working).count();
-        let questions: usize = sessions.iter().map(|held| held.state.questions).sum();
+        let resting: usize = status.resting.iter().map(|it| it.questions).sum();
+        let questions = resting + sessions.iter().map(|held| held.state.questions).sum::<usize>();
         let clients: usize = sessions.iter().map(|held| held.state.clients).sum();
         let crashes = self.crashes_lately();
         let mut all = vec![
@@ -19,8 +20,7 @@ impl Daemon {
             Figure::gauge("bailey.sessions", "Sessions whose processes run, by what they do.")
                 .with("state", "working", working as u64)
                 .with("state", "resting", (sessions.len() - working) as u64),
-            Figure::gauge("bailey.questions", "Questions that wait for a human, in sessions that run.")
-                .of(questions as u64),
+            Figure::gauge("bailey.questions", "Questions that wait for a human.").of(questions as u64),
             Figure::gauge("bailey.clients", "Front ends that look on at sessions.").of(clients as u64),
             Figure::counter("bailey.turns", "Turns that ended since the daemon began.").of(self.turns.get()),
             Figure::gauge(

@@ -65,6 +65,8 @@ const SHOWN_DIGITS: usize = 8;
 
 /// The fewest digits that name a session.
 const NAME_DIGITS_MIN: usize = 4;
+/// The fewest digits of a piece of the whole name.
+const WHOLE_DIGITS_MIN: usize = 12;
 
 impl Journal {
     /// All sessions, the newest first.
@@ -513,14 +515,17 @@ impl Journal {
 }
 
 /// The sessions that are named so: by the end of a name or the beginning of the digits that are shown, else
-/// by any piece of these.
+/// by any piece of these, else by a piece of the whole name that tells more than its time.
 fn fitting(ids: &[String], name: &str) -> Vec<String> {
     if name.len() < NAME_DIGITS_MIN {
         return Vec::new();
     }
     let by = |fits: &dyn Fn(&String) -> bool| ids.iter().filter(|id| fits(id)).cloned().collect::<Vec<_>>();
     let found = by(&|id| id.ends_with(name) || shown(id).starts_with(name));
-    if found.is_empty() { by(&|id| shown(id).contains(name)) } else { found }
+    let found = if found.is_empty() { by(&|id| shown(id).contains(name)) } else { found };
+    // All sessions of some minutes begin alike.
+    let is_long = name.len() >= WHOLE_DIGITS_MIN;
+    if found.is_empty() && is_long { by(&|id| id.contains(name)) } else { found }
 }
 
 /// The digits of a session's name that are shown.

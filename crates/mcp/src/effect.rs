@@ -77,8 +77,8 @@ const WORDS: [(ToolEffect, &[&str]); 4] = [
     ),
 ];
 
-/// The effect of a tool by the stricter of its hint and its words. Without a known word it is `Unclear`: a hint
-/// alone is the server's word on itself.
+/// The effect of a tool by the stricter of its hint and its words. Without a known word it is `Unclear`: a
+/// hint alone is the server's word on itself.
 #[must_use]
 pub fn proposed(tool: &Described) -> ToolEffect {
     let first = tool.description.split_whitespace().next().unwrap_or_default();

@@ -191,12 +191,16 @@ impl OwnCaller<'_> {
     ) -> Result<Inbound, Refused> {
         let main = models.and_then(|models| models.route(ModelRole::Main).current());
         let named = std::mem::take(&mut inbound.pictures);
-        if inbound.by.is_some() || main.is_none_or(|model| !model.takes_images()) {
+        let named: Vec<String> = named.into_iter().filter(|path| ImageKind::is_named(path)).collect();
+        if inbound.by.is_some() || named.is_empty() {
+            return Ok(inbound);
+        }
+        if let Some(text) = main.and_then(|model| crate::host::blind(&**model)) {
+            self.kernel.tell(self.owner, Happening::Unseen { text }).await?;
             return Ok(inbound);
         }
         let mut bytes: usize = inbound.images.iter().map(|image| image.bytes().len()).sum();
-        let named = named.iter().filter(|path| ImageKind::is_named(path));
-        for path in named.take(PICTURES_MAX) {
+        for path in named.iter().take(PICTURES_MAX) {
             let why = match self.call("fs.read", json!({ "path": path })).await {
                 Ok(Aside { image: Some(image), .. }) if bytes + image.bytes().len() <= IMAGES_BYTES_MAX => {
                     bytes += image.bytes().len();

@@ -887,16 +887,22 @@ async fn tell_unseen(
     message: &UserMessage,
 ) -> Result<(), Refused> {
     let main = models.and_then(|models| models.route(ModelRole::Main).current());
-    let Some(blind) = main.filter(|model| !message.images().is_empty() && !model.takes_images()) else {
-        return Ok(());
-    };
-    let text = format!(
-        "`{}/{}` takes no pictures, so it is not shown yours: say it in words. Where it does take them, `images = true` in \
-         models.toml says so.",
-        blind.name(),
-        blind.model()
-    );
-    kernel.tell(scope, Happening::Unseen { text }).await
+    match main.filter(|_| !message.images().is_empty()).and_then(|model| blind(&**model)) {
+        Some(text) => kernel.tell(scope, Happening::Unseen { text }).await,
+        None => Ok(()),
+    }
+}
+
+/// What the sender of a picture is told, where the model takes no pictures.
+pub(crate) fn blind(model: &dyn Provider) -> Option<String> {
+    (!model.takes_images()).then(|| {
+        format!(
+            "`{}/{}` takes no pictures, so it is not shown yours: say it in words. Where it does take them, \
+             `images = true` in models.toml says so.",
+            model.name(),
+            model.model()
+        )
+    })
 }
 
 /// The answerer: a person at a channel, or the one here.

@@ -182,6 +182,9 @@ pub struct DaemonStatus {
     pub stopping: bool,
     /// The sessions that run.
     pub sessions: Vec<Running>,
+    /// The sessions without a process, whose questions wait for answers.
+    #[serde(default)]
+    pub resting: Vec<RestingState>,
     /// The channels.
     #[serde(default)]
     pub channels: Vec<ChannelState>,
@@ -194,6 +197,15 @@ pub struct DaemonStatus {
     /// The memory, when it can be measured.
     #[serde(default)]
     pub memory: Option<MemoryState>,
+}
+
+/// A session without a process, whose questions wait for answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestingState {
+    /// The session.
+    pub session: SessionId,
+    /// How many questions wait.
+    pub questions: usize,
 }
 
 /// The state of memory.

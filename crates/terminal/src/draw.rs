@@ -354,7 +354,7 @@ impl<'a> Drawing<'a> {
             Some(Verdict::Asked) => "not approved",
             Some(Verdict::Denied) => "DENIED",
             // A call without an effect of its own: a look at a process, or work that is given to a sub-agent.
-            None if ok => "done",
+            None if ok || is_shown => "done",
             None => "not run",
         };
         let why = if denied { call.reasons.join("; ") } else { summary.to_owned() };
@@ -379,6 +379,10 @@ impl<'a> Drawing<'a> {
             for line in &last {
                 self.line(screen, Style::Dim, &format!("    | {}", one_line(line)));
             }
+        }
+        // A command may go on without an answer of the network, and end well.
+        if ok && let Some((_, refused)) = summary.split_once("; the network door refused ") {
+            self.line(screen, Style::Yellow, &format!("    the network door refused {}", one_line(refused)));
         }
         if ok && let Some(diff) = diff_of(&call.tool, text) {
             let rows = diff_lines(self.printer, diff, screen.cells());

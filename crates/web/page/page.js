@@ -30,8 +30,10 @@ nav.append(el("ul", {}, [...links.values()].map((link) => el("li", {}, link))));
 function navigation(current) {
   nav.hidden = !home.isIn();
   for (const [path, link] of links) {
-    if (path === current) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (path === current) {
+      link.setAttribute("aria-current", "page");
+      nav.scrollLeft = link.offsetLeft - nav.offsetLeft - 8;
+    } else link.removeAttribute("aria-current");
   }
 }
 

@@ -90,7 +90,7 @@ const WHAT = {
   denied: (entry) => [`refused: ${entry.kind}`, `${entry.target}\n${(entry.reasons ?? []).join("\n")}`],
   observation: (entry, payload) => [`${toolOf(entry.tool)} told the agent`, payload],
   asked: (entry) => ["a human is asked", entry.target ?? ""],
-  answered: (entry) => [`a human said ${entry.answer ?? ""}`, entry.why ?? ""],
+  answered: (entry) => [entry.by === "bailey" ? "the question ran out" : `a human said ${entry.answer ?? ""}`, entry.why ?? ""],
   session_opened: (entry) => ["the session began", entry.workspace ?? ""],
   guide: (entry) => ["the agent was told", entry.path],
   turn_ended: (entry) => ["the turn ended", entry.reason],

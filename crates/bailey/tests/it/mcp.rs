@@ -104,7 +104,7 @@ fn a_server_is_added_asked_and_removed_and_keeps_its_state() {
     assert!(!config.contains("mcp") && config.contains("untrusted"), "{config}");
 }
 
-/// The owner agrees first: to code of others, and to what a server describes.
+/// The owner agrees first: to code of others, and to a server's descriptions.
 #[test]
 fn nothing_is_used_that_the_owner_did_not_agree_to() {
     let Some(stage) = stage() else { return };
@@ -280,7 +280,7 @@ fn a_link_that_a_package_or_a_server_left_leads_nowhere() {
     fs::write(&file, SERVER).unwrap();
     let plain = stage.ran(&["mcp", "test", "s"]);
     assert_eq!(plain.code, Some(0), "the control: {plain:?}");
-    // A link, or a pipe that nobody writes to, in the place of the lock.
+    // A link, or a pipe without a writer, in the place of the lock.
     fs::remove_file(&lock).unwrap();
     let target = stage.folder().join("lock.json");
     fs::write(&target, "{}").unwrap();

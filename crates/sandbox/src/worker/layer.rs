@@ -16,7 +16,7 @@ use super::read::{noun, size};
 use super::references::MOVED;
 use super::repository::{is_of_repository, is_shaped, is_vcs};
 use super::state::{FILE_BYTES_MAX, MODE_BITS, Seen, State, Unreadable, seen, state_of};
-use bailey_protocol::FileKind;
+use bailey_protocol::{FileKind, INBOX};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags, fgetxattr, openat, statx};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
@@ -386,7 +386,8 @@ impl LayerWalk<'_> {
             Node::Directory { .. } => true,
             Node::Held(_) | Node::Leaf(_) => false,
         };
-        let ignored = here.ignored || here.rules.ignored(at, is_dir);
+        // Files that a person sent go to the project only where the agent copies them.
+        let ignored = here.ignored || at == INBOX || here.rules.ignored(at, is_dir);
         if ignored && !self.is_tracked(at, is_dir, held) && !self.is_wanted(here, at) {
             let is_change = !(matches!(node, Node::Whiteout) && project.is_none());
             if is_change && !here.ignored && self.survey.ignored.len() < IGNORED_MAX {

@@ -35,7 +35,8 @@ pub(super) fn nowhere(home: &Home, name: &str) -> Result<WsPath> {
     Ok(WsPath(nowhere.display().to_string()))
 }
 
-/// The tools of a server, by a session whose changes are not kept; the server's own state is. This process is bound afterwards.
+/// The tools of a server, by a session whose changes are not kept; the server's own state is. This process is
+/// bound afterwards.
 ///
 /// # Errors
 /// When the server does not start.
