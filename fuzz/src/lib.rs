@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     target("order", bailey_sandbox::fuzz::order),
     target("reply", bailey_sandbox::fuzz::reply),
     target("program", bailey_peers::fuzz::program),
+    target("mcp", bailey_mcp::fuzz::server),
     target("proof", journal::proof),
     target("archive", journal::archive),
     target("torn", torn::database),

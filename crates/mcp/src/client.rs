@@ -190,12 +190,12 @@ fn failed(text: String) -> CallReport {
 }
 
 /// A name that every provider takes.
-fn plain(name: &str, most: usize) -> String {
+pub(crate) fn plain(name: &str, most: usize) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).take(most).collect()
 }
 
-fn of(name: String, tool: Tool) -> Described {
+pub(crate) fn of(name: String, tool: Tool) -> Described {
     let hint = hint(&tool);
     let description = tool.description.or(tool.title.map(Into::into)).unwrap_or_default().into_owned();
     Described { name, description, schema: Value::Object((*tool.input_schema).clone()), hint }

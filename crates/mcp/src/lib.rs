@@ -14,6 +14,8 @@
 mod client;
 mod content;
 mod effect;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod lines;
 
 pub use client::Client;
