@@ -20,6 +20,8 @@ use std::{
 
 /// The path of a project's settings within the project.
 pub const SETTINGS: &str = ".bailey/config.toml";
+/// A file of a project that names MCP servers, as other clients have it.
+pub const MCP_SERVERS: &str = ".mcp.json";
 /// The largest size of a project's settings, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 64 << 10;
 
@@ -231,10 +233,26 @@ pub fn still_there(workspace: &WsPath) -> Result<()> {
     )
 }
 
-/// The text of a project's `.bailey/config.toml`, or `None` if the file does not exist. Bailey follows no
-/// link on the way, so that the path cannot lead to a file elsewhere, and reads only a regular file.
+/// The text of a project's `.bailey/config.toml`, or `None` if the file does not exist.
+///
+/// # Errors
+/// When the file is a link, lies behind one, is too long, or cannot be read.
 pub fn settings(root: &Path) -> Result<Option<String>> {
-    let shown = root.join(SETTINGS);
+    text(root, SETTINGS)
+}
+
+/// The text of a project's `.mcp.json`, which names MCP servers, or `None` if the file does not exist.
+///
+/// # Errors
+/// As for [`settings`].
+pub fn mcp_servers(root: &Path) -> Result<Option<String>> {
+    text(root, MCP_SERVERS)
+}
+
+/// The text of a file of a project. Bailey follows no link on the way, so that the path cannot lead to a file
+/// elsewhere, and reads only a regular file.
+fn text(root: &Path, name: &str) -> Result<Option<String>> {
+    let shown = root.join(name);
     let cannot = || format!("cannot read `{}`", shown.display());
     let dir = match openat(CWD, root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(dir) => dir,
@@ -243,8 +261,7 @@ pub fn settings(root: &Path) -> Result<Option<String>> {
     };
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file =
-        match openat2(dir, SETTINGS, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
-        {
+        match openat2(dir, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             Err(Errno::LOOP) => bail!("`{}` is, or lies behind, a link: make it a file", shown.display()),

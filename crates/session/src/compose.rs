@@ -241,10 +241,15 @@ pub async fn open(mut session: Session<'_>) -> Result<OpenSession> {
     let kept = if session.is_scratch { Vec::new() } else { retention::begin(session.home, session.config) };
     let extensions = Extensions::read(session.config);
     // Peers have tools, which only turns use.
-    let (peers, servers) = match session.options.is_some() {
-        true => session.config.own_peers(),
-        false => (BTreeMap::new(), session.servers.clone()),
+    let (peers, mut servers) = match session.options {
+        Some(options) => {
+            let (peers, mut servers) = session.config.own_peers();
+            servers.retain(|name, _| options.uses(name));
+            (peers, servers)
+        }
+        None => (BTreeMap::new(), session.servers.clone()),
     };
+    servers.retain(|_, server| server.is_for(&place.project));
     let mut settled = Programs::settle(
         session.home,
         &extensions,

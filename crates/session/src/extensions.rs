@@ -9,6 +9,7 @@ use crate::{
     config::{Approvals, Config, Declared, McpServer, Peer, ProgramCalls, Sight},
     home::Home,
     mcp::{Folder, Install, spelled},
+    project,
 };
 use anyhow::{Context as _, Result};
 use bailey_kernel::{HostGlob, Seal};
@@ -175,6 +176,16 @@ impl Programs {
         (session, project): (SessionId, &Path),
         config: &Config,
     ) -> Result<()> {
+        if let Some(trusted) = &server.trusted {
+            let now = project::mcp_servers(project)?.map(|text| Digest::of(text.as_bytes()).to_string());
+            if now.as_ref() != Some(trusted) {
+                self.remarks.push(format!(
+                    "the MCP server `{name}` is not used, for the project's `.mcp.json` has changed since you \
+                     trusted it: `bailey mcp trust` looks at it again"
+                ));
+                return Ok(());
+            }
+        }
         let folder = Folder::of(home, name);
         folder.make()?;
         let approved = folder.approved()?;

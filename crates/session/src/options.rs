@@ -25,6 +25,12 @@ pub struct TurnOptions {
     /// Keep these words in the model's context for the whole session, also after a summary
     #[arg(long, value_name = "TEXT")]
     pub(crate) pin: Vec<String>,
+    /// Use this MCP server, and those that are named so alone
+    #[arg(long = "mcp", value_name = "SERVER", conflicts_with = "no_mcp")]
+    pub(crate) servers: Vec<String>,
+    /// Use no MCP server
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
     /// Show the output of commands while they run
     #[arg(long, short)]
     pub(crate) verbose: bool,
@@ -34,6 +40,11 @@ pub struct TurnOptions {
 }
 
 impl TurnOptions {
+    /// Whether the session uses an MCP server.
+    pub(crate) fn uses(&self, server: &str) -> bool {
+        !self.no_mcp && (self.servers.is_empty() || self.servers.iter().any(|named| named == server))
+    }
+
     /// Whether an option holds for one session only, not for the next sessions of the same conversation.
     pub(crate) fn is_of_one_session(&self) -> bool {
         !(self.reveal.is_empty() && self.pin.is_empty())

@@ -357,6 +357,7 @@ pub(super) const EXAMPLES: &[Examples] = &[
             ),
         ],
     ),
+    (&["mcp", "trust"], &[("bailey mcp trust --workspace read", "in a project with a .mcp.json")]),
     (&["mcp", "list"], &[("bailey mcp list", "")]),
     (&["mcp", "show"], &[("bailey mcp show memory", "")]),
     (&["mcp", "test"], &[("bailey mcp test memory", "")]),

@@ -1,7 +1,9 @@
 //! The arguments of `bailey mcp`.
 
+use crate::config::Sight;
 use bailey_protocol::ToolEffect;
 use clap::{Subcommand, ValueEnum};
+use std::path::PathBuf;
 
 const ADD_HELP: &str = "\
 Known names, with their least rights: filesystem, git-server, fetch, github, memory, time. For any other server write
@@ -28,6 +30,18 @@ pub(crate) enum Mcp {
     Test {
         /// The server
         name: String,
+    },
+    /// Use the servers of this project's own `.mcp.json`, as the file is now, in this project's sessions
+    Trust {
+        /// The project
+        #[arg(long, short = 'C', value_name = "DIR")]
+        directory: Option<PathBuf>,
+        /// Their sight of the project
+        #[arg(long, value_enum)]
+        workspace: Option<Sees>,
+        /// Agree to the file and to the tools without a question
+        #[arg(long)]
+        yes: bool,
     },
     /// Look at a server's tools, and agree to them as they are now
     Approve {
@@ -87,6 +101,17 @@ pub(crate) struct Add {
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+impl Sees {
+    /// The same in an entry.
+    pub(crate) fn sight(self) -> Sight {
+        match self {
+            Self::None => Sight::None,
+            Self::Read => Sight::Read,
+            Self::Write => Sight::Write,
+        }
+    }
 }
 
 /// A server's sight of the project.

@@ -3,9 +3,10 @@
 mod install;
 mod known;
 mod look;
+mod project;
 
 use crate::{
-    cli::{Add, Mcp, Sees},
+    cli::{Add, Mcp},
     config::{Config, McpServer, Sight, change, peers},
     exit,
     front::{Answering, Asker, choice},
@@ -27,6 +28,9 @@ const STAND_IN: &str = "sandbox.tiers.untrusted";
 pub(super) async fn run(home: &Home, command: Mcp, printer: &Printer) -> Result<ExitCode> {
     match command {
         Mcp::Add(asked) => add(home, asked, printer).await,
+        Mcp::Trust { directory, workspace, yes } => {
+            project::trust(home, directory.as_deref(), workspace, yes, printer).await
+        }
         Mcp::List => list(home, printer),
         Mcp::Show { name } => show(home, &name, printer),
         Mcp::Test { name } => test(home, &name, printer).await,
@@ -78,11 +82,7 @@ async fn add(home: &Home, asked: Add, printer: &Printer) -> Result<ExitCode> {
     server.keys.extend(keys);
     server.env.extend(env);
     if let Some(sees) = workspace {
-        server.workspace = match sees {
-            Sees::None => Sight::None,
-            Sees::Read => Sight::Read,
-            Sees::Write => Sight::Write,
-        };
+        server.workspace = sees.sight();
     }
     install::check(&server.command)?;
     if !stands_in(home, &config, &server, printer).await? {
@@ -159,6 +159,7 @@ fn tell(server: &McpServer, printer: &Printer) {
         ("network", or(&server.hosts, "none")),
         ("project", sees.to_owned()),
         ("keys", or(&server.keys, "")),
+        ("only in", server.project.as_ref().map(|it| it.display().to_string()).unwrap_or_default()),
         (
             "env",
             server.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "),

@@ -304,6 +304,57 @@ fn a_link_that_a_package_or_a_server_left_leads_nowhere() {
     assert!(outside.exists() && !folder.exists());
 }
 
+/// A project's own file starts nothing by itself, and another file than the one that the owner looked at is
+/// not trusted.
+#[test]
+fn a_projects_own_servers_count_as_the_owner_looked_at_them() {
+    let Some(stage) = stage() else { return };
+    let file = |how: &[&str]| {
+        let command = command(&stage, how);
+        let server = json!({ "command": command[0], "args": command[1..], "env": { "API_TOKEN": "x" } });
+        json!({ "mcpServers": { "S": server, "far": { "url": "https://example.com/mcp" } } }).to_string()
+    };
+    stage.write(".mcp.json", &file(&[]));
+    let call = [("s_count", json!({}))];
+    let tools = |server: &ModelServer| told(server).len();
+    let (ran, server) = run(&stage, &call);
+    assert_eq!(tools(&server), 0, "nobody looked at it: {ran:?}");
+    let trusted = stage.ran(&["mcp", "trust", "--yes"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:?}");
+    assert!(
+        trusted.stderr.contains("`far` is left out") && trusted.stderr.contains("API_TOKEN"),
+        "{trusted:?}"
+    );
+    let (ran, server) = run(&stage, &call);
+    assert_eq!((tools(&server), &*ran.results()[0]), (6, "1"), "the control: {ran:?}");
+    stage.write(".mcp.json", &file(&["noise"]));
+    let (ran, server) = run(&stage, &call);
+    assert!(tools(&server) == 0 && ran.stderr.contains("bailey mcp trust"), "{ran:?}");
+    assert_eq!(stage.ran(&["mcp", "trust", "--yes"]).code, Some(0));
+    let (ran, server) = run(&stage, &call);
+    assert_eq!(tools(&server), 6, "{ran:?}");
+    // In another project the server is not there.
+    let config = stage.home().join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let here = stage.project().display().to_string();
+    fs::write(&config, text.replace(&format!("project = \"{here}\""), "project = \"/elsewhere\"")).unwrap();
+    let (ran, server) = run(&stage, &call);
+    assert_eq!(tools(&server), 0, "{ran:?}");
+}
+
+#[test]
+fn a_session_has_the_servers_that_its_options_name() {
+    let Some(stage) = added(&[]) else { return };
+    for (option, count) in [(&["--no-mcp"][..], 0), (&["--mcp", "other"], 0), (&["--mcp", "s"], 6), (&[], 6)]
+    {
+        forget_model(&stage);
+        let server = stage.model_beside(vec![Reply::text("done")]);
+        let ran = stage
+            .ran(&[&["run", "--model", "test/model", "--approve", "never"], option, &["do it"]].concat());
+        assert_eq!((ran.code, told(&server).len()), (Some(0), count), "{option:?}: {ran:?}");
+    }
+}
+
 /// Registries may lie behind a mirror of this machine's own network.
 fn reach_registries(stage: &Stage, more: &[String]) {
     let own = ["https://registry.npmjs.org", "https://pypi.org", "https://files.pythonhosted.org"];

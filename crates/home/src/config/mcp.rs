@@ -8,7 +8,10 @@ use super::{
 use bailey_policy::HostGlob;
 use bailey_protocol::Tier;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 /// The most servers.
 const SERVERS_MAX: usize = 32;
@@ -45,6 +48,12 @@ pub struct McpServer {
     /// Further files that it reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
+    /// The project in whose sessions alone it is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<PathBuf>,
+    /// The digest of the project's own file that named it: another file is not trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<String>,
     /// The tier of trust in its code.
     #[serde(default = "untrusted", skip_serializing_if = "is_untrusted")]
     pub tier: Tier,
@@ -67,6 +76,8 @@ impl McpServer {
             keys: Vec::new(),
             env: BTreeMap::new(),
             files: Vec::new(),
+            project: None,
+            trusted: None,
             tier: untrusted(),
             seconds: SECONDS,
         }
@@ -76,6 +87,12 @@ impl McpServer {
     pub(crate) fn paths(&self) -> impl Iterator<Item = PathBuf> {
         let words = self.command.iter().map(PathBuf::from).filter(|word| word.is_absolute());
         words.chain(self.files.iter().cloned())
+    }
+
+    /// Whether sessions about this project use it.
+    #[must_use]
+    pub fn is_for(&self, project: &Path) -> bool {
+        self.project.as_ref().is_none_or(|own| own == project)
     }
 
     /// The hosts that it may ask.

@@ -46,6 +46,8 @@ pub(super) async fn here(
     (name, server): (&str, McpServer),
     printer: &Printer,
 ) -> Result<Vec<Described>> {
+    // The owner looks at it, in any project.
+    let server = McpServer { project: None, trusted: None, ..server };
     let workspace = match server.workspace {
         Sight::None => nowhere(home, name)?,
         Sight::Read | Sight::Write => project::find(None, home)?.1,
