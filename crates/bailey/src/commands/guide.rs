@@ -9,8 +9,9 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// Each guide with its text, the first steps first.
-const GUIDES: [(&str, &str); 17] = [
+const GUIDES: [(&str, &str); 18] = [
     ("quickstart", include_str!("../../../../docs/quickstart.md")),
+    ("install", include_str!("../../../../docs/install.md")),
     ("chat", include_str!("../../../../docs/chat.md")),
     ("approvals", include_str!("../../../../docs/approvals.md")),
     ("models", include_str!("../../../../docs/models.md")),

@@ -32,7 +32,7 @@ pub(super) fn run(home: Option<&Home>, printer: &Printer) -> Result<ExitCode> {
         let command = printer.paint(Style::Bold, &command);
         printer.line(format!("  {command}  {}", printer.paint(Style::Dim, what)));
     }
-    printer.note("sessions, settings and keys stay; `bailey guide quickstart` says more of upgrades");
+    printer.note("sessions, settings and keys stay; `bailey guide install` says more of upgrades");
     Ok(ExitCode::SUCCESS)
 }
 
