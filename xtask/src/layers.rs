@@ -3,7 +3,10 @@
 
 use crate::metadata::{Metadata, Package};
 use anyhow::{Result, bail};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 /// A crate, its floor, and the crates of the house that it may use.
 const HOUSE: &[(&str, u8, &[&str])] = &[
@@ -33,6 +36,11 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "protocol", "policy", "secrets", "journal", "kernel", "sandbox", "egress", "peers", "mcp", "llm",
             "tools", "agent", "home", "terminal",
         ],
+    ),
+    (
+        "bailey-conversation",
+        9,
+        &["protocol", "journal", "kernel", "llm", "tools", "agent", "home", "terminal", "session"],
     ),
     ("bailey-web", 9, &["protocol", "journal", "home", "terminal", "session"]),
     (
@@ -99,6 +107,7 @@ const HOUSE: &[(&str, u8, &[&str])] = &[
             "mcp",
             "agent",
             "session",
+            "conversation",
             "home",
             "terminal",
             "web",
@@ -193,6 +202,12 @@ const BUDGET: &[(&str, usize)] = &[
 /// trusted.
 const BOOT_LINES_MAX: usize = 500;
 
+/// The most lines of a crate, without its tests: a room that a person can know.
+const LINES_MAX: usize = 10_000;
+/// The crates that may have more, until they part; and the program, which composes.
+const LARGER: [(&str, usize); 3] =
+    [("crates/sandbox", 21_000), ("crates/journal", 13_000), ("crates/bailey", 12_000)];
+
 /// Checks the house.
 pub(crate) fn run() -> Result<()> {
     let metadata = Metadata::read()?;
@@ -200,6 +215,7 @@ pub(crate) fn run() -> Result<()> {
     let brought: Vec<(&str, usize)> =
         metadata.house().map(|package| (package.name.as_str(), foreign(&metadata, package))).collect();
     wrong.extend(over(&brought));
+    wrong.extend(too_large()?);
     let lines = boot_lines()?;
     if lines >= BOOT_LINES_MAX {
         wrong.push(format!("bailey-boot has {lines} lines; it is to have fewer than {BOOT_LINES_MAX}"));
@@ -212,6 +228,36 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     bail!("the house does not hold:\n  {}", wrong.join("\n  "))
+}
+
+/// The crates of the house that have too many lines.
+fn too_large() -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    for room in std::fs::read_dir(crate::root().join("crates"))? {
+        let room = format!("crates/{}", room?.file_name().to_string_lossy());
+        let most = LARGER.iter().find(|(larger, _)| *larger == room).map_or(LINES_MAX, |(_, most)| *most);
+        let lines = lines_below(&crate::root().join(&room).join("src"))?;
+        if lines > most {
+            wrong.push(format!("{room} has {lines} lines without its tests; it may have {most}"));
+        }
+    }
+    Ok(wrong)
+}
+
+/// The lines of a folder's files, each up to its tests.
+fn lines_below(folder: &Path) -> Result<usize> {
+    let mut lines = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_tests = path.file_stem().is_some_and(|name| name == "tests");
+        if path.is_dir() && !is_tests {
+            lines += lines_below(&path)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs") && !is_tests {
+            let text = std::fs::read_to_string(&path)?;
+            lines += text.split("\n#[cfg(test)]").next().unwrap_or_default().lines().count();
+        }
+    }
+    Ok(lines)
 }
 
 /// The lines of boot, each file up to its tests.

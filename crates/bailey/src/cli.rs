@@ -13,9 +13,10 @@ mod work;
 
 pub(crate) use crate::config::Store;
 use bailey_channels::command as channels;
+use bailey_conversation::{chat, run};
 use bailey_daemon::schedule;
 use bailey_replay::command as replay;
-use bailey_session::{chat, compose::HANDOFF, prewarm, run};
+use bailey_session::{compose::HANDOFF, prewarm};
 use bailey_web::command as page;
 pub(crate) use daemon::Agent;
 pub(crate) use journal::{Archive, Audit, Export};

@@ -29,7 +29,7 @@ pub(crate) use guide::names as guide_names;
 pub(crate) use init::is_terminal;
 
 #[cfg(feature = "fuzz")]
-pub(crate) use bailey_session::chat::server::fuzz as desk;
+pub(crate) use bailey_conversation::chat::server::fuzz as desk;
 #[cfg(feature = "fuzz")]
 pub(crate) use policy::decide;
 
@@ -40,9 +40,10 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use bailey_channels::command as channels;
+use bailey_conversation::{chat, pick as hunks, run};
 use bailey_daemon::{command as daemon, schedule};
 use bailey_replay::command as replay;
-use bailey_session::{chat, home_of, journal, pick as hunks, prewarm, run};
+use bailey_session::{home_of, journal, prewarm};
 use bailey_web::command as page;
 use std::{future::Future, process::ExitCode};
 

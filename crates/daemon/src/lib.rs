@@ -3,8 +3,8 @@
 //! The daemon is not bound, so it hears only its owner: lines of JSON over a socket in the home, from peers
 //! whose user the kernel names. It loads no key and parses no data from the outside; separate processes do
 //! the work that needs either. Each session has a process of its own, which is the process of `bailey chat`
-//! without a terminal (`chat/server.rs` in the crate `session`): it binds itself, listens at a socket of its
-//! own name, and reports its state here. Front ends talk to that process, never through this one.
+//! without a terminal (`chat/server.rs` in the crate `conversation`): it binds itself, listens at a socket of
+//! its own name, and reports its state here. Front ends talk to that process, never through this one.
 //!
 //! One process for all sessions would open new sessions faster. But an attacker who takes over a session's
 //! process, by the words of a model or of a server, reaches that session's project and no other. When memory

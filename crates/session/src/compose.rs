@@ -208,7 +208,7 @@ pub struct OpenSession {
     /// Remarks for a person, about the place of the session's changes and about this machine's clock.
     pub remarks: Vec<String>,
     /// The limits that this process could not set for itself, because the kernel is too old.
-    pub(crate) unenforced: Vec<&'static str>,
+    pub unenforced: Vec<&'static str>,
     /// The witness, when there is one and a way to it.
     pub witness: Option<Post>,
     /// Its peers.
@@ -216,9 +216,9 @@ pub struct OpenSession {
     /// The installation that it is for.
     pub installed: Option<Install>,
     /// The files that the human reveals by flags.
-    pub(crate) reveals: Vec<WsPath>,
+    pub reveals: Vec<WsPath>,
     /// The door of the session's commands, when it runs commands.
-    pub(crate) door: Option<Arc<ForwardProxy>>,
+    pub door: Option<Arc<ForwardProxy>>,
 }
 
 /// Puts the parts together and opens the session.

@@ -12,7 +12,7 @@ use bailey_protocol::Fault;
 pub use bailey_protocol::exit::*;
 
 /// The code for what a turn failed at.
-pub(crate) fn of_fault(fault: Fault) -> u8 {
+pub fn of_fault(fault: Fault) -> u8 {
     match fault {
         Fault::Denied => DENIED,
         Fault::Model => MODEL,

@@ -4,9 +4,7 @@
 //! ends, sends them Events, and moves the session's changes to the project and back, each as an effect
 //! through the kernel. `compose.rs` puts the circle together: it chooses the concrete parts, reads the
 //! settings of the home, confines the session and hands the parts to the host. It is here because
-//! every command that begins a session uses it. `run.rs` is one task in one process, `chat.rs` a
-//! conversation; beneath the daemon the server of `chat/server.rs` owns the session, and `chat/remote.rs` is
-//! its client.
+//! every command that begins a session uses it.
 //!
 //! A session's process binds itself (`confinement.rs`) before it hears anything from outside. So `compose.rs`
 //! opens the journal's files, the session's lock and a file that is recorded to first, and starts the
@@ -16,9 +14,7 @@
 
 pub mod agent_file;
 mod aside;
-mod auto_apply;
 mod changes;
-pub mod chat;
 pub mod client;
 pub mod compose;
 pub mod confinement;
@@ -38,7 +34,6 @@ pub mod notifier;
 mod open;
 mod options;
 pub mod packet;
-pub mod pick;
 mod pins;
 pub mod place;
 pub mod policy_update;
@@ -46,7 +41,6 @@ pub mod prewarm;
 mod recall;
 pub mod retention;
 pub mod reveal;
-pub mod run;
 pub mod running;
 mod threeway;
 mod unified;
@@ -62,5 +56,5 @@ pub use open::{home_of, journal, sign_stop, standing};
 pub use options::TurnOptions;
 
 // The rooms below, under the names by which modules here call them.
-use bailey_home::{clock, config, git, home, identity, person, program, project, prompt, schedules, stores};
+use bailey_home::{clock, config, git, home, identity, person, program, project, prompt, stores};
 use bailey_terminal::{self as front, print};

@@ -206,7 +206,7 @@ fn remove(home: &Home, name: &str, printer: &Printer) -> Result<ExitCode> {
 ///
 /// # Errors
 /// When there is none, with what is wrong with those that there are.
-pub(super) fn take(home: &Home, root: &Path, printer: &Printer) -> Result<SessionId> {
+pub fn take(home: &Home, root: &Path, printer: &Printer) -> Result<SessionId> {
     if let Some(agent) = &home.agent {
         bail!("prepared workspaces belong to the home's own agent; leave `--warm` or `--agent {agent}` out");
     }

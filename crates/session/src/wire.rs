@@ -30,7 +30,7 @@ pub const VERSION: u32 = 1;
 /// The longest line that anybody is listened to for, in bytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// The longest line that a session is told, which may hold pictures and files, in bytes.
-pub(crate) const OP_BYTES_MAX: usize = 16 << 20;
+pub const OP_BYTES_MAX: usize = 16 << 20;
 /// The longest line of an event, which may hold a whole diff, in bytes.
 pub const EVENT_BYTES_MAX: usize = 64 << 20;
 

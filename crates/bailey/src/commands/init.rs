@@ -17,8 +17,8 @@ use crate::{
 };
 use anyhow::{Context as _, Result};
 use ask::Outcome;
+use bailey_conversation::chat;
 use bailey_kernel::Paper;
-use bailey_session::chat;
 use serde_json::json;
 use std::{
     fs::OpenOptions,

@@ -53,8 +53,10 @@ impl Keys {
 /// key can tell from them whether the key is still the owner's. No other reader learns a key from them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Named {
-    pub(crate) salt: String,
-    pub(crate) names: BTreeSet<Digest>,
+    /// Random text that goes into each name.
+    pub salt: String,
+    /// The names.
+    pub names: BTreeSet<Digest>,
 }
 
 impl Named {

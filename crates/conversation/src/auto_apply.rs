@@ -1,4 +1,4 @@
-//! What a run changed is applied without a question where the owner said under which conditions, and all of
+//! The changes of a run are applied without a question where the owner said under which conditions, and all of
 //! them hold.
 
 use crate::{Change, Changes, Host, HostError, config::AutoApply, front::Front};
@@ -43,7 +43,7 @@ pub(super) async fn tested(
         return Ok(Err(format!("`{}` {why}", auto.test)));
     }
     front.during(host.quiet()).await;
-    // What was looked at is what is applied.
+    // The changes that were looked at are applied, and no others.
     let now = front.during(host.changes()).await?;
     if now.changes != changes.changes || now.branches != changes.branches || now.red != changes.red {
         return Ok(Err(format!("`{}` changed files, so it did not test the final files", auto.test)));
@@ -61,7 +61,7 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
     if let Some(change) = changes.changes.iter().find(|change| change.refused.is_some()) {
         return Err(format!("{} stays in the session", change.path));
     }
-    // What its commits hold in between is in no line that is counted.
+    // The text that its commits hold in between is in no line that is counted.
     if changes.branches.iter().any(|branch| branch.refused.is_none()) {
         return Err("it has commits that nobody has looked at".into());
     }
@@ -80,13 +80,13 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
     Ok(())
 }
 
-/// Lines that a change adds and takes away; none where it is more than text: another mode, a link, bytes, or
+/// Lines that a change adds and takes away; `None` where it is more than text: another mode, a link, bytes, or
 /// something that a person is to know.
 fn lines_of(change: &Change) -> Option<usize> {
     if !change.remarks.is_empty() || change.conflict.is_some() {
         return None;
     }
-    // What is split off begins with the rest of the first hunk's own line.
+    // The part that is split off begins with the rest of the first hunk's own line.
     let (_, hunks) = change.diff.split_once("\n@@ ")?;
     let is_plain = change.diff.starts_with("--- ");
     let lines = hunks.lines().skip(1).filter(|line| line.starts_with(['+', '-']));

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use bailey_protocol::shell_word;
 use std::collections::{BTreeSet, VecDeque};
 
-/// What was picked: of each path some hunks.
+/// The picked hunks of each path.
 pub(super) type Picked = Vec<(String, Vec<Hunk>)>;
 
 /// The largest number of a hunk that is understood.
@@ -84,7 +84,7 @@ pub fn named(changes: &Changes, names: &[String]) -> Result<Picked> {
     Ok(picked)
 }
 
-/// Asks about each hunk on the terminal; none where a signal ends it or the terminal is gone.
+/// Asks about each hunk on the terminal; `None` where a signal ends it or the terminal is gone.
 pub async fn asked(front: &mut Front<'_>, changes: &Changes) -> Option<Picked> {
     let mut picked = Vec::new();
     for file in changes.hunks() {
@@ -126,7 +126,7 @@ async fn asked_of_file(front: &mut Front<'_>, file: &FileHunks) -> Option<(Vec<H
     Some((picked, false))
 }
 
-/// What is done with a hunk.
+/// An answer about a hunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Yes,
@@ -174,7 +174,7 @@ struct Name<'a> {
 
 impl<'a> Name<'a> {
     fn parse(name: &'a str) -> Option<Self> {
-        // A path may hold both marks, what stands behind it does not.
+        // A path may hold both marks, the text behind it does not.
         let (rest, shown) = name.rsplit_once('@')?;
         let (path, list) = rest.rsplit_once(':')?;
         let number = |text: &str| text.parse().ok().filter(|n| (1..=NUMBER_MAX).contains(n));
