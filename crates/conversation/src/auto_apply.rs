@@ -1,5 +1,5 @@
-//! The changes of a run are applied without a question where the owner said under which conditions, and all of
-//! them hold.
+//! The changes of a run are applied without a question where the owner said under which conditions, and all
+//! of them hold.
 
 use crate::{Change, Changes, Host, HostError, config::AutoApply, front::Front};
 use bailey_kernel::Acted;
@@ -80,8 +80,8 @@ fn is_small(auto: &AutoApply, changes: &Changes) -> Result<(), String> {
     Ok(())
 }
 
-/// Lines that a change adds and takes away; `None` where it is more than text: another mode, a link, bytes, or
-/// something that a person is to know.
+/// Lines that a change adds and takes away; `None` where it is more than text: another mode, a link, bytes,
+/// or something that a person is to know.
 fn lines_of(change: &Change) -> Option<usize> {
     if !change.remarks.is_empty() || change.conflict.is_some() {
         return None;
