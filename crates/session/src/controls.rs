@@ -130,7 +130,7 @@ pub fn meminfo() -> Option<PathBuf> {
 const IDLE: &str = "BAILEY_CONTROL_IDLE";
 
 /// That time, where the environment names one.
-pub(crate) fn idle() -> Option<Duration> {
+pub fn idle() -> Option<Duration> {
     Some(Duration::from_millis(env::var(IDLE).ok()?.parse().ok()?))
 }
 

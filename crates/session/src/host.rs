@@ -158,6 +158,8 @@ pub struct Host {
     settled: HashSet<ApprovalId>,
     look: Arc<Notify>,
     patience: Patience,
+    /// Whether a question was asked again when no turn ran.
+    is_asked_again: bool,
     guides: Guides,
     ceiling: Ceiling,
     warned: Warned,
@@ -286,6 +288,7 @@ impl Host {
             settled: HashSet::new(),
             look: Arc::default(),
             patience,
+            is_asked_again: false,
             guides: Guides::with(own),
             ceiling: Ceiling::default(),
             warned: Warned::default(),
@@ -659,6 +662,8 @@ impl Host {
                     taken.map_err(Into::into)
                 }
                 Op::AskAgain { id } => {
+                    // No turn waits for this answer.
+                    self.is_asked_again = true;
                     let scope = self.kernel.turn_of(&self.connection);
                     self.kernel.ask_again(&scope, id).await.map_err(Into::into)
                 }
@@ -683,7 +688,8 @@ impl Host {
                 return Ok(Next::Op(op));
             }
             // In other sessions a turn waits for the answers itself.
-            if self.unattended || self.patience.at_end || self.models.is_none() {
+            let waits_itself = self.patience.at_end && !self.is_asked_again;
+            if self.unattended || waits_itself || self.models.is_none() {
                 return Ok(ops.recv().await.map_or(Next::Over, Next::Op));
             }
             let scope = self.kernel.turn_of(&self.connection);

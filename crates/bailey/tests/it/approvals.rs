@@ -1,6 +1,6 @@
 //! Questions answered from elsewhere: another terminal while the task waits, or after its process has ended.
 
-use crate::{stage::Stage, terminal::Terminal, workspace::newest};
+use crate::{schedules::wait, stage::Stage, terminal::Terminal, workspace::newest};
 use bailey_testkit::{Gate, Message, ModelServer, Reply};
 use serde_json::{Value, json};
 use std::{
@@ -287,6 +287,34 @@ fn what_ran_out_is_a_no_and_asked_once_more_with_one_key() {
     );
     assert!(last(&model).contains(SEEN), "{}", last(&model));
     assert_eq!(scene.intents(), 1);
+}
+
+/// The turn has ended by then, so the yes begins the work.
+#[test]
+fn what_is_asked_again_after_its_turn_is_done_at_the_yes() {
+    let scene = Scene::new();
+    let model =
+        scene.stage.model(vec![scene.read("c1"), Reply::text("I could not."), Reply::text("done at last")]);
+    let config = scene.stage.home().join("config.toml");
+    let brief = format!("{}\n[approvals]\nanswer_seconds = 3\n", fs::read_to_string(&config).unwrap());
+    fs::write(&config, brief).unwrap();
+    let Some(mut terminal) = Terminal::start(&scene.stage, &["chat", "--model", "test/model"]) else {
+        return;
+    };
+    terminal.wait_for("› ");
+    terminal.keys("do it\r");
+    terminal.wait_for(QUESTION);
+    model.wait_for(2);
+    terminal.wait_for("[a]sk again");
+    wait("the turn's end", || !scene.stage.entries("turn_ended").is_empty());
+    terminal.keys("a\r");
+    terminal.wait_for(QUESTION);
+    terminal.keys("y");
+    terminal.wait_for("done at last");
+    assert!(last(&model).contains(SEEN), "{}", last(&model));
+    assert_eq!(scene.intents(), 1);
+    terminal.keys("\u{15}\u{4}");
+    assert_eq!(terminal.end().0, 0);
 }
 
 #[test]
