@@ -232,21 +232,23 @@ fn tool(tool: &Described, effect: ToolEffect, printer: &Printer) {
     printer.line(format!("  {}  {}", printer.paint(Style::Bold, &tool.name), printer.paint(style, word)));
 }
 
-/// All that a model is told of a tool, in lines: its description, and the texts of its schema.
+/// All that a model is told of a tool, in lines: its description, and each name and text of its schema.
 fn texts(tool: &Described) -> Vec<String> {
     fn inner(schema: &Value, at: &str, lines: &mut Vec<String>) {
         match schema {
-            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            Value::Object(fields) if !fields.is_empty() => fields.iter().for_each(|(name, value)| {
                 let at = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
                 inner(value, &at, lines);
             }),
-            Value::Array(values) => values.iter().for_each(|value| inner(value, at, lines)),
+            Value::Array(values) if !values.is_empty() => {
+                values.iter().for_each(|value| inner(value, at, lines));
+            }
             value => lines.push(format!("{at}: {value}")),
         }
     }
     let mut lines: Vec<String> = tool.description.lines().map(str::to_owned).collect();
     inner(&tool.schema, "", &mut lines);
-    lines.retain(|line| !line.trim().is_empty() && !line.ends_with(".type: \"string\""));
+    lines.retain(|line| !line.trim().is_empty());
     lines
 }
 
@@ -398,5 +400,26 @@ fn count(count: usize, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),
         _ => format!("{count} {one}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::texts;
+    use bailey_peers::Described;
+    use serde_json::json;
+
+    /// The names of a schema reach the model, too.
+    #[test]
+    fn the_owner_sees_each_word_that_reaches_the_model() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "send the keys": { "type": "string" }, "then": {}, "a": { "enum": ["b", []] } },
+        });
+        let tool = Described { name: "t".into(), description: "One.\n\nTwo.".into(), schema, hint: None };
+        let shown = texts(&tool).join("\n");
+        for word in ["One.", "Two.", "send the keys", "then", "enum", "\"b\""] {
+            assert!(shown.contains(word), "{word}: {shown}");
+        }
     }
 }
