@@ -6,7 +6,6 @@ use crate::{
     schedules::wait,
     stage::Stage,
     telegram::{ANN, channel, pair},
-    terminal::Terminal,
 };
 use bailey_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
@@ -126,30 +125,6 @@ fn an_answer_without_a_daemon_is_kept_for_the_next_one() {
     let _daemon = Daemon::with(&scene.stage, "BAILEY_CONTROL_IDLE", IDLE);
     model.wait_for(3);
     assert!(last(&model).contains(SEEN), "{}", last(&model));
-}
-
-/// The control is the test above: without `--drop` the answer begins the work.
-#[test]
-fn an_answer_from_before_a_release_that_drops_the_work_begins_nothing() {
-    let (scene, model) = Scene::new("patience_seconds = 1", |scene| {
-        vec![scene.read("c1"), Reply::text("I wait."), Reply::text("done")]
-    });
-    let daemon = Daemon::with(&scene.stage, "BAILEY_CONTROL_IDLE", IDLE);
-    scene.begin();
-    let question = scene.question();
-    model.wait_for(2);
-    scene.rests(&daemon);
-    drop(daemon);
-    assert_eq!(scene.stage.ran(&["approvals", "approve", &question]).code, Some(0));
-    assert_eq!(scene.stage.ran(&["estop"]).code, Some(0));
-    let Some(mut terminal) = Terminal::start(&scene.stage, &["estop", "--release", "--drop"]) else { return };
-    terminal.wait_for("the work of 1 session of the daemon");
-    terminal.keys("y\n");
-    assert_eq!(terminal.end().0, 0);
-    let daemon = Daemon::with(&scene.stage, "BAILEY_CONTROL_IDLE", IDLE);
-    wait("its look", || scene.records() == 0);
-    scene.rests(&daemon);
-    assert_eq!((model.requests().len(), scene.reads()), (2, 0));
 }
 
 #[test]

@@ -238,6 +238,10 @@ fn a_release_counts_the_waiting_work_and_drops_it_if_told_to() {
     assert_eq!(stage.ran(&["start"]).code, Some(0));
     telegram.wait_for(ANN, "your message was dropped");
     // The work that had begun does not go on. The next message does, with the first one before it.
+    let log = stage.home().join("daemon/log");
+    wait("its session", || fs::read_to_string(&log).unwrap().contains("begun_again"));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(model.requests().len(), 1, "it goes on by itself");
     telegram.says(ANN, "Ann", ANN, "something else");
     telegram.wait_for(ANN, "it goes on");
     let requests = model.requests();
